@@ -1,0 +1,21 @@
+#pragma once
+#include <memory>
+
+#include "gpuhpc/comm/communicator.hpp"
+
+namespace gpuhpc {
+
+// Starts MPI for the life of this object (one per process, made by main).
+class MpiSession {
+ public:
+  MpiSession(int* argc, char*** argv);
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+  // The world: an MPI communicator, or the single one when there is one rank.
+  std::unique_ptr<Communicator> world() const;
+  // Ends all ranks at once with this exit code: the last resort between outstanding collectives.
+  [[noreturn]] static void abort(int code);
+};
+
+}  // namespace gpuhpc

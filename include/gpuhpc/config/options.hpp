@@ -1,0 +1,72 @@
+#pragma once
+// One declaration per option gives the command line, the INI file, --help, the docs table and the resolved config.ini.
+// A room owns an XOptions struct and `void declare(config::Section&, XOptions&)`; strings stop here.
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace gpuhpc::config {
+
+class Option {
+ public:
+  Option& one_of(std::vector<std::string> values);   // allowed words
+  Option& range(double low, double high);            // inclusive, for numbers
+  Option& unit(std::string unit);                    // shown in help
+  Option& existing_path();                           // when set, the file or folder must exist
+  const std::string& name() const { return name_; }  // "section.key"
+
+ private:
+  friend class Section;
+  friend class OptionSet;
+  std::string name_, help_, type_, unit_, default_;
+  std::vector<std::string> words_;
+  double low_ = 0, high_ = 0;
+  bool ranged_ = false, path_ = false, given_ = false;
+  std::function<bool(const std::string&)> set_;  // false: not a value of this type
+  std::function<std::string()> get_;
+};
+
+class Section {
+ public:
+  Section(std::string name, std::string about) : name_(std::move(name)), about_(std::move(about)) {}
+  // The target's present value is the default.
+  Option& option(const std::string& key, bool& target, std::string help);
+  Option& option(const std::string& key, std::int64_t& target, std::string help);
+  Option& option(const std::string& key, double& target, std::string help);
+  Option& option(const std::string& key, std::string& target, std::string help);
+  const std::string& name() const { return name_; }
+
+ private:
+  friend class OptionSet;
+  Option& add(const std::string& key, std::string help, std::string type);
+  std::string name_, about_;
+  std::deque<Option> options_;
+};
+
+class OptionSet {
+ public:
+  Section& section(const std::string& name, const std::string& about);
+  // Defaults < file < command line. Every problem is reported at once in one usage_error (exit 2);
+  // unknown keys are fatal and name the nearest known one. `file` empty: no file.
+  void parse(const std::filesystem::path& file, const std::vector<std::string>& arguments);
+  bool given(const std::string& name) const;
+  // Sets an option that the user has not given (presets); `name` is "section.key".
+  void set_default(const std::string& name, const std::string& value);
+  std::string help() const;      // text for --help
+  std::string markdown() const;  // docs table
+  std::string ini() const;       // resolved values, readable by parse()
+  std::string value(const std::string& name) const;
+
+ private:
+  Option* find(const std::string& name);
+  const Option* find(const std::string& name) const;
+  void assign(const std::string& name, const std::string& value, const std::string& where, std::vector<std::string>& problems);
+  std::string nearest(const std::string& name) const;
+  std::deque<Section> sections_;
+};
+
+}  // namespace gpuhpc::config

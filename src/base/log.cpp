@@ -1,0 +1,31 @@
+#include "gpuhpc/base/log.hpp"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+
+#include "gpuhpc/base/error.hpp"
+
+namespace gpuhpc {
+
+Log make_console_log(int rank) {
+  auto console = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+  console->set_pattern(rank == 0 ? "%^%H:%M:%S%$ %v" : fmt::format("%^%H:%M:%S%$ rank {}: %v", rank));
+  console->set_level(rank == 0 ? spdlog::level::info : spdlog::level::warn);
+  auto log = std::make_shared<spdlog::logger>("gpuhpc", console);
+  log->flush_on(spdlog::level::info);
+  return log;
+}
+
+void add_file_log(Log& log, const std::filesystem::path& folder, int rank) {
+  const auto path = folder / fmt::format("rank-{:05d}.log", rank);
+  try {
+    std::filesystem::create_directories(folder);
+    auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string());
+    file->set_pattern(fmt::format("%Y-%m-%dT%H:%M:%S.%e rank={} %l %v", rank));
+    log->sinks().push_back(file);
+  } catch (const std::exception& e) {
+    throw io_error("{}: cannot open the log file ({}); choose a writable --run.dir", path.string(), e.what());
+  }
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,59 @@
+#include "gpuhpc/base/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace gpuhpc {
+namespace {
+using Clock = std::chrono::steady_clock;
+double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
+}  // namespace
+
+std::string format_duration(double seconds) {
+  const auto whole = static_cast<long long>(std::max(0.0, seconds) + 0.5);
+  if (whole >= 3600) return fmt::format("{}:{:02d}:{:02d}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02d}", whole / 60, whole % 60);
+}
+
+Progress::Progress(Log log, std::string what, std::int64_t total, std::string unit, bool visible)
+    : log_(std::move(log)), what_(std::move(what)), unit_(std::move(unit)), total_(total), visible_(visible),
+      terminal_(isatty(STDERR_FILENO) != 0), start_(Clock::now()), last_(start_) {}
+
+Progress::~Progress() { finish(); }
+
+std::string Progress::line(double seconds, const std::string& note) const {
+  const double rate = static_cast<double>(done_) / std::max(seconds, 1e-9);
+  std::string text = total_ > 0 ? fmt::format("{}: {}/{} {}", what_, done_, total_, unit_) : fmt::format("{}: {} {}", what_, done_, unit_);
+  text += fmt::format(", {:.{}f}/s", rate, rate < 10 ? 2 : 0);
+  if (total_ > done_ && done_ > 0) text += fmt::format(", {} left", format_duration(static_cast<double>(total_ - done_) / rate));
+  if (!note.empty()) text += ", " + note;
+  return text;
+}
+
+void Progress::advance(std::int64_t amount, const std::string& note) {
+  done_ += amount;
+  const auto now = Clock::now();
+  if (!visible_ || seconds_between(last_, now) < (terminal_ ? 0.2 : 15.0)) return;
+  last_ = now;
+  const std::string text = line(seconds_between(start_, now), note);
+  if (terminal_) {
+    fmt::print(stderr, "\r\033[K{}", text);
+    std::fflush(stderr);
+  } else {
+    log_->info("{}", text);
+  }
+}
+
+void Progress::finish() {
+  if (finished_) return;
+  finished_ = true;
+  if (!visible_) return;
+  if (terminal_) fmt::print(stderr, "\r\033[K");
+  const double seconds = seconds_between(start_, Clock::now());
+  log_->info("{}: {} {} in {} ({:.0f}/s)", what_, done_, unit_, format_duration(seconds), static_cast<double>(done_) / std::max(seconds, 1e-9));
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,251 @@
+#include "gpuhpc/config/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+
+#include "gpuhpc/base/error.hpp"
+
+namespace gpuhpc::config {
+namespace po = boost::program_options;
+namespace {
+
+template <typename T>
+bool parse_number(const std::string& text, T& target) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return false;
+  if constexpr (std::is_floating_point_v<T>)
+    if (!std::isfinite(value)) return false;
+  target = value;
+  return true;
+}
+
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string describe_type(const std::string& type) {
+  return type == "integer" ? "a whole number" : type == "number" ? "a number" : type == "flag" ? "true or false" : "text";
+}
+
+}  // namespace
+
+Option& Option::one_of(std::vector<std::string> values) {
+  words_ = std::move(values);
+  return *this;
+}
+Option& Option::range(double low, double high) {
+  low_ = low;
+  high_ = high;
+  ranged_ = true;
+  return *this;
+}
+Option& Option::unit(std::string unit) {
+  unit_ = std::move(unit);
+  return *this;
+}
+Option& Option::existing_path() {
+  path_ = true;
+  return *this;
+}
+
+Option& Section::add(const std::string& key, std::string help, std::string type) {
+  Option& option = options_.emplace_back();
+  option.name_ = name_ + "." + key;
+  option.help_ = std::move(help);
+  option.type_ = std::move(type);
+  return option;
+}
+
+Option& Section::option(const std::string& key, bool& target, std::string help) {
+  Option& option = add(key, std::move(help), "flag");
+  option.set_ = [&target](const std::string& text) {
+    if (text != "true" && text != "false") return false;
+    target = text == "true";
+    return true;
+  };
+  option.get_ = [&target] { return std::string(target ? "true" : "false"); };
+  option.default_ = option.get_();
+  return option;
+}
+Option& Section::option(const std::string& key, std::int64_t& target, std::string help) {
+  Option& option = add(key, std::move(help), "integer");
+  option.set_ = [&target](const std::string& text) { return parse_number(text, target); };
+  option.get_ = [&target] { return std::to_string(target); };
+  option.default_ = option.get_();
+  return option;
+}
+Option& Section::option(const std::string& key, double& target, std::string help) {
+  Option& option = add(key, std::move(help), "number");
+  option.set_ = [&target](const std::string& text) { return parse_number(text, target); };
+  option.get_ = [&target] { return fmt::format("{}", target); };
+  option.default_ = option.get_();
+  return option;
+}
+Option& Section::option(const std::string& key, std::string& target, std::string help) {
+  Option& option = add(key, std::move(help), "text");
+  option.set_ = [&target](const std::string& text) {
+    target = text;
+    return true;
+  };
+  option.get_ = [&target] { return target; };
+  option.default_ = option.get_();
+  return option;
+}
+
+Section& OptionSet::section(const std::string& name, const std::string& about) { return sections_.emplace_back(name, about); }
+
+const Option* OptionSet::find(const std::string& name) const {
+  for (const Section& section : sections_)
+    for (const Option& option : section.options_)
+      if (option.name_ == name) return &option;
+  return nullptr;
+}
+Option* OptionSet::find(const std::string& name) { return const_cast<Option*>(std::as_const(*this).find(name)); }
+
+std::string OptionSet::nearest(const std::string& name) const {
+  std::string best;
+  std::size_t best_distance = name.size();
+  for (const Section& section : sections_)
+    for (const Option& option : section.options_) {
+      const std::size_t distance = edit_distance(name, option.name_);
+      if (distance < best_distance) {
+        best_distance = distance;
+        best = option.name_;
+      }
+    }
+  return best;
+}
+
+void OptionSet::assign(const std::string& name, const std::string& value, const std::string& where, std::vector<std::string>& problems) {
+  Option* option = find(name);
+  if (option == nullptr) {
+    const std::string near = nearest(name);
+    problems.push_back(fmt::format("{}: unknown option `{}`{}", where, name, near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
+    return;
+  }
+  const std::string before = option->get_();
+  if (!option->set_(value)) {
+    problems.push_back(fmt::format("{}: `{}` must be {}, not `{}`", where, name, describe_type(option->type_), value));
+    return;
+  }
+  if (!option->words_.empty() && std::find(option->words_.begin(), option->words_.end(), value) == option->words_.end()) {
+    problems.push_back(fmt::format("{}: `{}` must be one of {}, not `{}`", where, name, fmt::join(option->words_, ", "), value));
+    option->set_(before);
+  } else if (option->ranged_ && (std::stod(value) < option->low_ || std::stod(value) > option->high_)) {
+    problems.push_back(fmt::format("{}: `{}` must be between {} and {}, not {}", where, name, option->low_, option->high_, value));
+    option->set_(before);
+  } else if (option->path_ && !value.empty() && !std::filesystem::exists(value)) {
+    problems.push_back(fmt::format("{}: `{}` names `{}`, which does not exist", where, name, value));
+  } else {
+    option->given_ = true;
+  }
+}
+
+void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::string>& arguments) {
+  po::options_description description;
+  for (const Section& section : sections_)
+    for (const Option& option : section.options_) {
+      po::typed_value<std::string>* value = po::value<std::string>();
+      if (option.type_ == "flag") value->implicit_value("true");
+      description.add_options()(option.name_.c_str(), value);
+    }
+  std::vector<std::string> problems;
+  const auto assign_all = [&](const po::parsed_options& parsed, const std::string& where) {
+    for (const auto& given : parsed.options) {
+      if (given.position_key >= 0 && given.unregistered == false)
+        problems.push_back(fmt::format("{}: unexpected argument `{}`; options are written --section.key VALUE", where, fmt::join(given.value, " ")));
+      else
+        assign(given.string_key, given.value.empty() ? "" : given.value.back(), where, problems);
+    }
+  };
+  if (!file.empty()) {
+    std::ifstream stream(file);
+    if (!stream) throw usage_error("{}: cannot open this config file; check --config", file.string());
+    try {
+      assign_all(po::parse_config_file(stream, description, true), file.string());
+    } catch (const po::error& e) {
+      throw usage_error("{}: {}; write [section] and key = value lines", file.string(), e.what());
+    }
+  }
+  try {
+    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    assign_all(po::command_line_parser(arguments).options(description).style(style).allow_unregistered().run(), "command line");
+  } catch (const po::error& e) {
+    problems.push_back(fmt::format("command line: {}; see gpuhpc --help", e.what()));
+  }
+  if (!problems.empty()) throw usage_error("{}", fmt::join(problems, "\n"));
+}
+
+bool OptionSet::given(const std::string& name) const {
+  const Option* option = find(name);
+  return option != nullptr && option->given_;
+}
+
+void OptionSet::set_default(const std::string& name, const std::string& value) {
+  Option* option = find(name);
+  if (option == nullptr) throw internal_error("preset sets an unknown option {}", name);
+  if (!option->given_ && !option->set_(value)) throw internal_error("preset value {} does not fit {}", value, name);
+}
+
+std::string OptionSet::value(const std::string& name) const {
+  const Option* option = find(name);
+  if (option == nullptr) throw internal_error("unknown option {}", name);
+  return option->get_();
+}
+
+std::string OptionSet::help() const {
+  std::string text;
+  for (const Section& section : sections_) {
+    text += fmt::format("\n[{}] {}\n", section.name_, section.about_);
+    for (const Option& option : section.options_) {
+      text += fmt::format("  --{} {}\n      {}", option.name_, option.words_.empty() ? option.type_ : fmt::format("{}", fmt::join(option.words_, "|")), option.help_);
+      if (!option.unit_.empty()) text += fmt::format(" [{}]", option.unit_);
+      text += fmt::format(" (default: {})\n", option.default_.empty() ? "none" : option.default_);
+    }
+  }
+  return text;
+}
+
+std::string OptionSet::markdown() const {
+  std::string text;
+  for (const Section& section : sections_) {
+    text += fmt::format("\n## [{}]\n{}\n\n| option | value | default | meaning |\n|---|---|---|---|\n", section.name_, section.about_);
+    for (const Option& option : section.options_)
+      text += fmt::format("| `--{}` | {}{} | {} | {} |\n", option.name_,
+                          option.words_.empty() ? option.type_ : fmt::format("{}", fmt::join(option.words_, ", ")),
+                          option.unit_.empty() ? "" : " (" + option.unit_ + ")", option.default_.empty() ? "" : "`" + option.default_ + "`", option.help_);
+  }
+  return text;
+}
+
+std::string OptionSet::ini() const {
+  std::string text;
+  for (const Section& section : sections_) {
+    text += fmt::format("[{}]\n", section.name_);
+    for (const Option& option : section.options_) {
+      const std::string value = option.get_();
+      text += fmt::format("{}{} = {}\n", value.empty() ? "# " : "", option.name_.substr(section.name_.size() + 1), value);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace gpuhpc::config
