@@ -1,0 +1,84 @@
+#pragma once
+// BERT-family encoder on packed tokens, differentiable, for training and as the reference of the fast inference path.
+// Legend: T tokens of a batch, B documents, H hidden size, A heads, F intermediate size.
+#include <gpuhpc/nn/encoder_config.hpp>
+#include <gpuhpc/nn/packed.hpp>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpuhpc {
+
+// A leaf tensor and its Hugging Face name without model prefix, e.g. "encoder.layer.0.attention.self.query.weight".
+struct NamedParameter {
+  std::string name;
+  at::Tensor value;  // fp32; requires_grad says whether it is trained
+};
+
+struct ForwardOptions {
+  // Type of the matrix products: kFloat, kBFloat16 or kHalf. Parameters, residual stream, layer norm and softmax stay fp32.
+  at::ScalarType compute = at::kFloat;
+  double hidden_dropout = 0;     // after embeddings, attention output and feed-forward output
+  double attention_dropout = 0;  // on attention probabilities
+  std::optional<at::Generator> generator;  // of the device; needed when a dropout is above 0
+};
+
+class Encoder {
+ public:
+  // Zero weights of the configured shapes (no pooler head unless asked); load_encoder fills them.
+  Encoder(EncoderConfig config, at::Device device, bool pooler = false);
+
+  const EncoderConfig& config() const { return config_; }
+  at::Device device() const { return device_; }
+
+  // In a fixed order: word, position, segment embeddings and their layer norm, then 16 a layer, then the pooler.
+  const std::vector<NamedParameter>& parameters() const { return parameters_; }
+  const at::Tensor& parameter(std::string_view name) const;  // throws internal_error when there is none
+  bool has_parameter(std::string_view name) const;
+  bool has_pooler() const { return pooler_ >= 0; }
+  // Puts other storage (a view into an arena: same shape, fp32, a leaf) in place of parameter i; values are the caller's business.
+  void rebind(std::size_t i, at::Tensor storage);
+
+  // Only the top `count` layers (and the pooler) learn; the rest runs without gradients. Negative: everything, embeddings too.
+  void train_top_layers(std::int64_t count);
+  std::int64_t first_trained_layer() const { return first_trained_; }  // = layers when nothing learns, -1: embeddings too
+
+  // Token vectors (T,H) fp32 after the last layer.
+  at::Tensor forward(const PackedTokens& batch, const ForwardOptions& options = {}) const;
+  // The frozen part alone, without gradients: input (T,H) of layer first_trained_layer(). A faster engine may stand in for it.
+  at::Tensor forward_frozen(const PackedTokens& batch, const ForwardOptions& options = {}) const;
+  // Layers [first, layers) on the given hidden states (T,H).
+  at::Tensor forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch, const ForwardOptions& options = {}) const;
+
+  // Document vectors (B,H) of token vectors (T,H); special tokens count as sentence-transformers counts them.
+  at::Tensor pool(const at::Tensor& hidden, const PackedTokens& batch, Pooling pooling) const;
+  // forward + pool (+ unit length): what sentence-transformers calls an embedding.
+  at::Tensor embed(const PackedTokens& batch, const EmbeddingConfig& embedding, const ForwardOptions& options = {}) const;
+
+ private:
+  at::Tensor embeddings(const PackedTokens& batch, const ForwardOptions& options) const;
+  at::Tensor layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const;
+  const at::Tensor& at(std::size_t i) const { return parameters_[i].value; }
+  void check(const PackedTokens& batch) const;
+  void add(std::string name, std::vector<std::int64_t> shape);
+
+  EncoderConfig config_;
+  at::Device device_;
+  std::vector<NamedParameter> parameters_;
+  std::size_t layer_base_ = 0;      // index of the first parameter of layer 0
+  std::int64_t pooler_ = -1;        // index of pooler.dense.weight
+  std::int64_t first_trained_ = 0;
+};
+
+// Rows to unit length, differentiable; a zero row stays zero.
+at::Tensor unit_rows(const at::Tensor& rows);
+// A seeded generator for dropout on that device.
+at::Generator make_generator(at::Device device, std::uint64_t seed);
+
+}  // namespace gpuhpc

@@ -1,0 +1,62 @@
+#pragma once
+// What a Hugging Face or sentence-transformers folder says about its encoder: shapes, pooling, length limit. No tensors here.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace gpuhpc {
+
+enum class Activation { gelu, gelu_tanh, relu };
+
+// How token vectors become one document vector. `pooler` = tanh(dense(first token)), the head BERT was pretrained with.
+enum class Pooling { mean, cls, max, pooler };
+
+// config.json. Shapes of the weights follow from it alone.
+struct EncoderConfig {
+  std::string model_type = "bert";
+  std::int64_t vocabulary_size = 0;    // rows of the word table
+  std::int64_t hidden_size = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t intermediate_size = 0;
+  std::int64_t position_rows = 0;      // rows of the position table
+  std::int64_t position_offset = 0;    // position of a document's first token (RoBERTa family: padding id + 1)
+  std::int64_t token_types = 0;        // rows of the segment table; 0: no such table
+  double layer_norm_epsilon = 1e-12;
+  double hidden_dropout = 0.1;         // rates the model was pretrained with; used only when training asks for them
+  double attention_dropout = 0.1;
+  Activation activation = Activation::gelu;
+
+  std::int64_t head_size() const { return hidden_size / heads; }
+  // Longest document in tokens, [CLS] and [SEP] included.
+  std::int64_t max_tokens() const { return position_rows - position_offset; }
+};
+
+// What sentence-transformers adds (modules.json, 1_Pooling/config.json, sentence_bert_config.json).
+struct EmbeddingConfig {
+  Pooling pooling = Pooling::mean;
+  bool normalise = false;       // unit length
+  std::int64_t max_tokens = 0;  // documents are cut here, [CLS] and [SEP] included
+};
+
+struct ModelFolder {
+  std::filesystem::path folder;          // as given
+  std::filesystem::path weights_folder;  // where config.json and the weights lie: `folder`, or a subfolder named by modules.json
+  EncoderConfig encoder;
+  EmbeddingConfig embedding;
+  bool sentence_transformers = false;    // modules.json is there
+};
+
+// `config_file` is a config.json. Throws input_error naming the file and key (missing, wrong type, impossible, unsupported).
+EncoderConfig read_encoder_config(const std::filesystem::path& config_file);
+// A plain Hugging Face folder (no modules.json) gets mean pooling and no normalising, as sentence-transformers does.
+ModelFolder read_model_folder(const std::filesystem::path& folder);
+
+// "A vocabulary that does not fit the weights": every id the tokenizer can give must have a row in the word table.
+void check_vocabulary(const ModelFolder& model, std::int64_t tokenizer_vocabulary_size);
+
+std::string_view to_string(Pooling pooling);
+Pooling parse_pooling(std::string_view name);  // throws usage_error naming the allowed words
+
+}  // namespace gpuhpc

@@ -1,0 +1,25 @@
+#pragma once
+// Model folders in Hugging Face / sentence-transformers layout, in and out.
+#include <gpuhpc/nn/encoder.hpp>
+#include <gpuhpc/nn/encoder_config.hpp>
+
+#include <filesystem>
+
+namespace gpuhpc {
+
+struct LoadedEncoder {
+  ModelFolder model;
+  Encoder encoder;
+};
+
+// Reads config.json, model.safetensors (or its sharded index) and the sentence-transformers files. fp32, fp16 and bf16 weights become
+// fp32. Prefixes "bert." / "roberta." and the old names gamma/beta are understood; heads of other tasks ("cls.", "classifier." ..) are
+// left aside; any other missing, unknown or misshaped tensor is an input_error. Pickled weights alone are refused with the cure.
+LoadedEncoder load_encoder(const std::filesystem::path& folder, at::Device device = at::kCPU);
+
+// Writes a folder that transformers and sentence-transformers load unchanged: model.safetensors of `encoder`, config.json and the
+// tokenizer's files of `source` byte for byte, and modules.json with pooling, normalising and length limit of `embedding`.
+void save_encoder_folder(const std::filesystem::path& folder, const Encoder& encoder, const EmbeddingConfig& embedding,
+                         const ModelFolder& source);
+
+}  // namespace gpuhpc
