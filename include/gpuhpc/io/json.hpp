@@ -1,0 +1,33 @@
+#pragma once
+// JSON files with errors that name file and line.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "gpuhpc/io/atomic_file.hpp"
+
+namespace gpuhpc {
+
+using Json = nlohmann::json;  // keys sorted: written files are the same bytes for the same values
+
+Json parse_json(std::string_view text, const std::string& where);  // input_error "where:LINE: ..." ; duplicate keys refused
+Json read_json(const std::filesystem::path& path);                 // plain or .gz
+void write_json(const std::filesystem::path& path, const Json& value);
+void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& value);
+
+// One JSON object a line. "-" is standard output, flushed with every line.
+class JsonlWriter {
+ public:
+  explicit JsonlWriter(const std::filesystem::path& path);
+  ~JsonlWriter();
+  void write(const Json& value);
+  void write(const nlohmann::ordered_json& value);
+  void commit();  // the file appears
+
+ private:
+  void write_line(std::string line);
+  std::unique_ptr<AtomicFile> file_;  // null: standard output
+};
+
+}  // namespace gpuhpc

@@ -1,0 +1,41 @@
+#pragma once
+// Text lines of a plain or gzip file, or of standard input ("-"), streamed: memory is one buffer and one line.
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace gpuhpc {
+
+struct LineReaderOptions {
+  bool check_utf8 = true;                         // else bytes pass as they are
+  std::int64_t max_line_bytes = std::int64_t{1} << 30;  // a longer line is an input_error
+};
+
+class LineReader {
+ public:
+  // "-" is standard input. gzip is recognised by content. Throws io_error when the file cannot be opened.
+  explicit LineReader(const std::filesystem::path& path, LineReaderOptions options = {});
+  ~LineReader();
+  LineReader(LineReader&&) noexcept;
+  LineReader& operator=(LineReader&&) noexcept;
+
+  // The next line without its end (\n or \r\n); a byte-order mark at the start of the file is dropped.
+  // The view holds until the next call. False at the end of the file.
+  // Throws input_error "FILE:LINE: ..." for bytes that are not UTF-8 and for damaged gzip data.
+  bool next(std::string_view& line);
+  bool next(std::string& line);
+  std::int64_t line_number() const;  // of the line given last, from 1
+  std::string where() const;         // "FILE:LINE", for messages
+  const std::filesystem::path& path() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Position of the first byte that is not well-formed UTF-8 (RFC 3629), or npos.
+std::size_t find_invalid_utf8(std::string_view text);
+
+}  // namespace gpuhpc
