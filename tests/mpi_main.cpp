@@ -7,5 +7,5 @@ int main(int argc, char** argv) {
   gpuhpc::MpiSession mpi(&argc, &argv);
   testing::InitGoogleTest(&argc, argv);
   const int failed = RUN_ALL_TESTS();
-  return mpi.world()->all_reduce_value<std::int32_t>(failed, gpuhpc::Reduce::max);
+  return gpuhpc::MpiSession::world()->all_reduce_value<std::int32_t>(failed, gpuhpc::Reduce::max);
 }

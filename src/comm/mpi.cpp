@@ -117,7 +117,7 @@ MpiSession::MpiSession(int* argc, char*** argv) {
 
 MpiSession::~MpiSession() { MPI_Finalize(); }
 
-std::unique_ptr<Communicator> MpiSession::world() const {
+std::unique_ptr<Communicator> MpiSession::world() {
   int size = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size == 1) return make_single_communicator();

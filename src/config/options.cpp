@@ -44,6 +44,8 @@ std::string describe_type(const std::string& type) {
   return type == "integer" ? "a whole number" : type == "number" ? "a number" : type == "flag" ? "true or false" : "text";
 }
 
+std::string word_for(const std::string& type) { return type == "flag" ? "true|false" : type; }
+
 }  // namespace
 
 Option& Option::one_of(std::vector<std::string> values) {
@@ -161,11 +163,7 @@ void OptionSet::assign(const std::string& name, const std::string& value, const 
 void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::string>& arguments) {
   po::options_description description;
   for (const Section& section : sections_)
-    for (const Option& option : section.options_) {
-      po::typed_value<std::string>* value = po::value<std::string>();
-      if (option.type_ == "flag") value->implicit_value("true");
-      description.add_options()(option.name_.c_str(), value);
-    }
+    for (const Option& option : section.options_) description.add_options()(option.name_.c_str(), po::value<std::string>());
   std::vector<std::string> problems;
   const auto assign_all = [&](const po::parsed_options& parsed, const std::string& where) {
     for (const auto& given : parsed.options) {
@@ -215,7 +213,7 @@ std::string OptionSet::help() const {
   for (const Section& section : sections_) {
     text += fmt::format("\n[{}] {}\n", section.name_, section.about_);
     for (const Option& option : section.options_) {
-      text += fmt::format("  --{} {}\n      {}", option.name_, option.words_.empty() ? option.type_ : fmt::format("{}", fmt::join(option.words_, "|")), option.help_);
+      text += fmt::format("  --{} {}\n      {}", option.name_, option.words_.empty() ? word_for(option.type_) : fmt::format("{}", fmt::join(option.words_, "|")), option.help_);
       if (!option.unit_.empty()) text += fmt::format(" [{}]", option.unit_);
       text += fmt::format(" (default: {})\n", option.default_.empty() ? "none" : option.default_);
     }
@@ -229,7 +227,7 @@ std::string OptionSet::markdown() const {
     text += fmt::format("\n## [{}]\n{}\n\n| option | value | default | meaning |\n|---|---|---|---|\n", section.name_, section.about_);
     for (const Option& option : section.options_)
       text += fmt::format("| `--{}` | {}{} | {} | {} |\n", option.name_,
-                          option.words_.empty() ? option.type_ : fmt::format("{}", fmt::join(option.words_, ", ")),
+                          option.words_.empty() ? word_for(option.type_) : fmt::format("{}", fmt::join(option.words_, ", ")),
                           option.unit_.empty() ? "" : " (" + option.unit_ + ")", option.default_.empty() ? "" : "`" + option.default_ + "`", option.help_);
   }
   return text;

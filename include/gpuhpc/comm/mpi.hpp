@@ -12,8 +12,8 @@ class MpiSession {
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
-  // The world: an MPI communicator, or the single one when there is one rank.
-  std::unique_ptr<Communicator> world() const;
+  // The world: an MPI communicator, or the single one when there is one rank. MPI must have been started.
+  static std::unique_ptr<Communicator> world();
   // Ends all ranks at once with this exit code: the last resort between outstanding collectives.
   [[noreturn]] static void abort(int code);
 };

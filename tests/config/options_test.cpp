@@ -1,0 +1,95 @@
+#include "gpuhpc/config/options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "gpuhpc/base/error.hpp"
+
+namespace gpuhpc::config {
+namespace {
+using testing::HasSubstr;
+
+struct Example {
+  bool verbose = false;
+  std::int64_t count = 3;
+  double rate = 0.5;
+  std::string mode = "fast", file;
+};
+
+class OptionsTest : public testing::Test {
+ protected:
+  OptionsTest() {
+    Section& s = set_.section("demo", "an example");
+    s.option("verbose", example_.verbose, "say more");
+    s.option("count", example_.count, "how many").range(0, 10).unit("documents");
+    s.option("rate", example_.rate, "learning rate");
+    s.option("mode", example_.mode, "how").one_of({"fast", "slow"});
+    s.option("file", example_.file, "a file").existing_path();
+    path_ = std::filesystem::temp_directory_path() / ("gpuhpc-options-" + std::to_string(::getpid()) + ".ini");
+  }
+  ~OptionsTest() override { std::filesystem::remove(path_); }
+  std::string error_of(const std::vector<std::string>& arguments, const std::filesystem::path& file = {}) {
+    try {
+      set_.parse(file, arguments);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ExitCode::usage);
+      return e.what();
+    }
+    return "";
+  }
+  void write(const std::string& text) { std::ofstream(path_) << text; }
+  Example example_;
+  OptionSet set_;
+  std::filesystem::path path_;
+};
+
+TEST_F(OptionsTest, CommandLineBeatsFileBeatsDefault) {
+  write("[demo]\ncount = 4\nmode = slow\n");
+  set_.parse(path_, {"--demo.count", "7", "--demo.verbose", "true"});
+  EXPECT_EQ(example_.count, 7);
+  EXPECT_EQ(example_.mode, "slow");
+  EXPECT_DOUBLE_EQ(example_.rate, 0.5);
+  EXPECT_TRUE(example_.verbose);
+  EXPECT_TRUE(set_.given("demo.mode"));
+  EXPECT_FALSE(set_.given("demo.rate"));
+}
+TEST_F(OptionsTest, EveryProblemIsReportedAtOnceWithTheNearestName) {
+  const std::string text = error_of({"--demo.cuont", "1", "--demo.count", "99", "--demo.mode=odd", "--demo.rate", "x", "--demo.file", "/no/such"});
+  for (const char* part : {"did you mean `demo.count`", "between 0 and 10", "one of fast, slow", "must be a number", "does not exist"}) EXPECT_THAT(text, HasSubstr(part));
+  EXPECT_EQ(example_.count, 3);
+}
+TEST_F(OptionsTest, UnknownKeyInAFileNamesTheFile) {
+  write("[demo]\nmodus = slow\n");
+  EXPECT_THAT(error_of({}, path_), HasSubstr(path_.string()));
+}
+TEST_F(OptionsTest, MissingFileAndStrayWordsAreUsageErrors) {
+  EXPECT_THAT(error_of({}, "/no/such.ini"), HasSubstr("/no/such.ini"));
+  EXPECT_THAT(error_of({"stray"}), HasSubstr("stray"));
+}
+TEST_F(OptionsTest, ResolvedFileReadsBackTheSame) {
+  set_.parse({}, {"--demo.rate", "0.1", "--demo.mode", "slow"});
+  write(set_.ini());
+  example_ = {};
+  set_.parse(path_, {});
+  EXPECT_DOUBLE_EQ(example_.rate, 0.1);
+  EXPECT_EQ(example_.mode, "slow");
+}
+TEST_F(OptionsTest, PresetGivesWayToTheUser) {
+  set_.parse({}, {"--demo.count", "5"});
+  set_.set_default("demo.count", "9");
+  set_.set_default("demo.mode", "slow");
+  EXPECT_EQ(example_.count, 5);
+  EXPECT_EQ(example_.mode, "slow");
+}
+TEST_F(OptionsTest, HelpAndDocsNameEveryOption) {
+  for (const char* name : {"demo.verbose", "demo.count", "demo.rate", "demo.mode", "demo.file"}) {
+    EXPECT_THAT(set_.help(), HasSubstr(name));
+    EXPECT_THAT(set_.markdown(), HasSubstr(name));
+  }
+}
+
+}  // namespace
+}  // namespace gpuhpc::config
