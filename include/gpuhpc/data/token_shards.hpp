@@ -1,0 +1,64 @@
+#pragma once
+// Tokenised documents in HDF5 shards: cut by document count alone, each file written by one rank, one manifest last.
+// Shard datasets: tokens int32 (T), offsets int64 (documents+1), ids (documents, fixed-width strings).
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/data/corpus.hpp"
+
+namespace gpuhpc {
+
+class Tokenizer;  // text/tokenizer.hpp
+
+struct ShardOptions {
+  std::int64_t shard_documents = 65536;
+};
+void declare(config::Section& section, ShardOptions& options);  // prepare.shard-documents
+
+struct ShardSummary {
+  std::int64_t documents = 0, tokens = 0, shards = 0, longest = 0;  // tokens of the longest document, without specials
+};
+
+// Collective. Every rank streams the whole of `corpus` and tokenises the shards that are its own. The files are the same bytes
+// on any number of ranks. `progress(documents)` is called with the documents newly read on this rank; may be empty.
+ShardSummary prepare_shards(const std::filesystem::path& corpus, const CorpusOptions& corpus_options, const Tokenizer& tokenizer,
+                            const std::filesystem::path& folder, const ShardOptions& options, Communicator& comm,
+                            const std::function<void(std::int64_t)>& progress = {});
+
+// The shards of a folder, mapped. A manifest or shard that is missing, cut or altered is an input_error.
+class TokenDataset {
+ public:
+  enum class Verify { all, structure };  // structure: token blocks are not read
+  explicit TokenDataset(const std::filesystem::path& folder, Verify verify = Verify::all);
+  ~TokenDataset();
+  TokenDataset(TokenDataset&&) noexcept;
+  TokenDataset& operator=(TokenDataset&&) noexcept;
+
+  std::int64_t size() const { return first_.back(); }
+  std::span<const std::int32_t> tokens(std::int64_t document) const;  // without specials, never cut
+  std::int64_t length(std::int64_t document) const { return std::ssize(tokens(document)); }
+  std::string_view id(std::int64_t document) const;
+  std::int64_t token_count() const { return token_count_; }
+  const std::string& tokenizer_fingerprint() const { return tokenizer_fingerprint_; }
+  const std::string& fingerprint() const { return fingerprint_; }  // of the manifest: content of everything
+  // input_error unless the shards were made by this tokenizer.
+  void check_tokenizer(const Tokenizer& tokenizer) const;
+
+ private:
+  struct Shard;
+  const Shard& shard_of(std::int64_t document, std::int64_t& local) const;
+  std::filesystem::path folder_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<std::int64_t> first_{0};  // first document of each shard, and the end
+  std::int64_t shard_documents_ = 1, token_count_ = 0;
+  std::string tokenizer_fingerprint_, fingerprint_;
+};
+
+}  // namespace gpuhpc
