@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# setup.sh [--program]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned
-# LibTorch and encoder weights into .deps/. Safe to run again: what is there is kept. --program: no test packages.
+# setup.sh   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
+# encoder weights into .deps/. Safe to run again: what is there is kept.
 set -eu
 cd "$(dirname "$0")/.."
 start=$SECONDS
 packages="ca-certificates git cmake g++ ninja-build ccache mold unzip python3 python3-pip libopenmpi-dev openmpi-bin libhdf5-dev
-  libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev libhwloc-dev libhnswlib-dev zlib1g-dev"
-[ "${1:-}" = --program ] || packages="$packages libgtest-dev libgmock-dev libbenchmark-dev hdf5-tools"
+  libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev libhwloc-dev libhnswlib-dev zlib1g-dev
+  libgtest-dev libgmock-dev libbenchmark-dev"
 
 missing=
 for p in $packages; do

@@ -29,7 +29,7 @@ void together(Communicator& comm, const std::function<void()>& work) {
   if (first == comm.size()) return;
   std::int32_t code = mine ? static_cast<std::int32_t>(mine->code()) : 0;
   comm.broadcast(&code, 1, DataType::int32, first);
-  throw Error(static_cast<ExitCode>(code), comm.broadcast_string(mine ? mine->what() : "", first));
+  throw Error(static_cast<ExitCode>(code), comm.broadcast_string(mine ? mine->what() : "", first), true);
 }
 
 void on_root(Communicator& comm, const std::function<void()>& work) {

@@ -111,7 +111,11 @@ Option& Section::option(const std::string& key, std::string& target, std::string
   return option;
 }
 
-Section& OptionSet::section(const std::string& name, const std::string& about) { return sections_.emplace_back(name, about); }
+Section& OptionSet::section(const std::string& name, const std::string& about) {
+  for (Section& section : sections_)
+    if (section.name_ == name) return section;
+  return sections_.emplace_back(name, about);
+}
 
 const Option* OptionSet::find(const std::string& name) const {
   for (const Section& section : sections_)
@@ -206,6 +210,15 @@ std::string OptionSet::value(const std::string& name) const {
   const Option* option = find(name);
   if (option == nullptr) throw internal_error("unknown option {}", name);
   return option->get_();
+}
+
+std::vector<std::string> OptionSet::resolved(const std::string& prefix) const {
+  std::vector<std::string> lines;
+  for (const Section& section : sections_)
+    for (const Option& option : section.options_)
+      if (option.name_ == prefix || (prefix.ends_with('.') && option.name_.starts_with(prefix))) lines.push_back(option.name_ + " = " + option.get_());
+  if (lines.empty()) throw internal_error("no option is called {}", prefix);
+  return lines;
 }
 
 std::string OptionSet::help() const {

@@ -23,11 +23,15 @@ enum class ExitCode : int {
 
 class Error : public std::runtime_error {
  public:
-  Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  // `on_all_ranks`: every rank throws this error, so all can leave in order; else the thrower must end the others.
+  Error(ExitCode code, const std::string& message, bool on_all_ranks = false)
+      : std::runtime_error(message), code_(code), on_all_ranks_(on_all_ranks) {}
   ExitCode code() const { return code_; }
+  bool on_all_ranks() const { return on_all_ranks_; }
 
  private:
   ExitCode code_;
+  bool on_all_ranks_;
 };
 
 // throw input_error("{}:{}: no tab between id and text; write `id<TAB>text`", file, line);

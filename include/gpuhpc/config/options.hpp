@@ -49,7 +49,8 @@ class Section {
 
 class OptionSet {
  public:
-  Section& section(const std::string& name, const std::string& about);
+  // The section of that name, made at the first call; several rooms may add to one.
+  Section& section(const std::string& name, const std::string& about = "");
   // Defaults < file < command line. Every problem is reported at once in one usage_error (exit 2);
   // unknown keys are fatal and name the nearest known one. `file` empty: no file.
   void parse(const std::filesystem::path& file, const std::vector<std::string>& arguments);
@@ -60,6 +61,8 @@ class OptionSet {
   std::string markdown() const;  // docs table
   std::string ini() const;       // resolved values, readable by parse()
   std::string value(const std::string& name) const;
+  // "section.key = value" of every option whose name is `prefix` or starts with it ("section.").
+  std::vector<std::string> resolved(const std::string& prefix) const;
 
  private:
   Option* find(const std::string& name);

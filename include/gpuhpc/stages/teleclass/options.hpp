@@ -1,0 +1,36 @@
+#pragma once
+// [teleclass]: the pipeline's own constants. Every published variant is a preset over these (see presets.hpp).
+#include <cstdint>
+#include <string>
+
+#include "gpuhpc/config/options.hpp"
+
+namespace gpuhpc {
+
+struct TeleclassOptions {
+  // 1 encoding
+  std::string class_texts = "five";  // five: name, path and sentence templates; name: the name alone; keywords: the multi-GPU description
+  bool descriptions = true;
+  double centring = .5;              // share of the mean that is taken off documents and classes
+  // 2 refinement
+  std::string refinement = "soft";   // soft: quality recipe steps 3-8; paper, code: TELEClass; multi-gpu: top-20 means
+  double temperature = 20;           // of cosines
+  double csls = .25;                 // share of the hubness mean r that is taken off scores
+  double lexical = 1;                // weight of class-name words found in the document
+  double name_votes = 3;             // weight of the class vector against its documents; 0: no soft refinement
+  std::int64_t smoothing_rounds = 3;  // 0: no neighbour smoothing
+  std::int64_t neighbours = 10;
+  std::string neighbour_index = "auto";  // exact, approximate, auto: approximate above 200,000 documents
+  std::int64_t enrichment_terms = 20;    // terms kept a class (paper, code)
+  // 3 augmentation
+  std::string augmentation = "auto";  // generated: from the input's files; pseudo: built from the corpus; none; auto
+  std::int64_t augment_below = 15;    // a class with fewer documents is starved and gets pseudo-documents
+  std::int64_t augment_documents = 5;  // pseudo-documents a starved class
+  // 5 training
+  std::string head = "student";      // student: soft targets over paths; bilinear: positives and negatives; none: no training
+  bool train_encoder = true;         // bilinear: fine-tune the encoder or freeze it
+  double positive_weight = 1;        // bilinear: weight of positive terms of the loss (multi-gpu: 10)
+};
+void declare(config::Section& section, TeleclassOptions& options);
+
+}  // namespace gpuhpc

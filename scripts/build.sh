@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# build.sh PRESET [TARGET...]   configures and builds; on failure the end of the log, build/PRESET.log, is shown.
+set -eu
+cd "$(dirname "$0")/.."
+preset=$1; shift
+mkdir -p build
+start=$SECONDS
+if ! { cmake --preset "$preset" && cmake --build "build/$preset" ${1:+--target} "$@"; } >"build/$preset.log" 2>&1; then
+  grep -E 'error|FAILED|fatal' -A3 "build/$preset.log" | tail -40 >&2
+  echo "build: preset $preset failed; the whole log is build/$preset.log" >&2
+  exit 70
+fi
+echo "build: $preset done in $((SECONDS - start)) s"
