@@ -64,7 +64,7 @@ class Encoder {
  private:
   at::Tensor embeddings(const PackedTokens& batch, const ForwardOptions& options) const;
   at::Tensor layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const;
-  const at::Tensor& at(std::size_t i) const { return parameters_[i].value; }
+  const at::Tensor& value(std::size_t i) const { return parameters_[i].value; }
   void check(const PackedTokens& batch) const;
   void add(std::string name, std::vector<std::int64_t> shape);
 

@@ -1,0 +1,212 @@
+#include <gpuhpc/nn/encoder.hpp>
+
+#include <gpuhpc/base/error.hpp>
+#include <gpuhpc/nn/ops.hpp>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/segment_reduce.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/zeros.h>
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+namespace gpuhpc {
+namespace {
+
+// Places of a layer's sixteen parameters, in Hugging Face's order.
+enum LayerParameter : std::size_t {
+  query_weight, query_bias, key_weight, key_bias, value_weight, value_bias, attention_weight, attention_bias, attention_norm_weight,
+  attention_norm_bias, intermediate_weight, intermediate_bias, output_weight, output_bias, output_norm_weight, output_norm_bias, layer_parameters
+};
+
+at::Tensor activate(const at::Tensor& x, Activation activation) {
+  switch (activation) {
+    case Activation::gelu: return at::gelu(x, "none");
+    case Activation::gelu_tanh: return at::gelu(x, "tanh");
+    case Activation::relu: return at::relu(x);
+  }
+  throw internal_error("activation {} is unknown", static_cast<int>(activation));
+}
+
+}  // namespace
+
+Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler) : config_(std::move(config)), device_(device) {
+  const std::int64_t hidden = config_.hidden_size, wide = config_.intermediate_size;
+  add("embeddings.word_embeddings.weight", {config_.vocabulary_size, hidden});
+  add("embeddings.position_embeddings.weight", {config_.position_rows, hidden});
+  if (config_.token_types > 0) add("embeddings.token_type_embeddings.weight", {config_.token_types, hidden});
+  add("embeddings.LayerNorm.weight", {hidden});
+  add("embeddings.LayerNorm.bias", {hidden});
+  layer_base_ = parameters_.size();
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    const auto linear = [&](const char* part, std::int64_t out, std::int64_t in) {
+      add(fmt::format("encoder.layer.{}.{}.weight", layer, part), {out, in});
+      add(fmt::format("encoder.layer.{}.{}.bias", layer, part), {out});
+    };
+    const auto norm = [&](const char* part) {
+      add(fmt::format("encoder.layer.{}.{}.weight", layer, part), {hidden});
+      add(fmt::format("encoder.layer.{}.{}.bias", layer, part), {hidden});
+    };
+    linear("attention.self.query", hidden, hidden);
+    linear("attention.self.key", hidden, hidden);
+    linear("attention.self.value", hidden, hidden);
+    linear("attention.output.dense", hidden, hidden);
+    norm("attention.output.LayerNorm");
+    linear("intermediate.dense", wide, hidden);
+    linear("output.dense", hidden, wide);
+    norm("output.LayerNorm");
+  }
+  if (pooler) {
+    pooler_ = static_cast<std::int64_t>(parameters_.size());
+    add("pooler.dense.weight", {hidden, hidden});
+    add("pooler.dense.bias", {hidden});
+  }
+  train_top_layers(0);
+}
+
+void Encoder::add(std::string name, std::vector<std::int64_t> shape) {
+  parameters_.push_back({std::move(name), at::zeros(shape, at::TensorOptions().dtype(at::kFloat).device(device_))});
+}
+
+const at::Tensor& Encoder::parameter(std::string_view name) const {
+  for (const NamedParameter& parameter : parameters_) {
+    if (parameter.name == name) return parameter.value;
+  }
+  throw internal_error("the encoder has no parameter \"{}\"", name);
+}
+
+bool Encoder::has_parameter(std::string_view name) const {
+  for (const NamedParameter& parameter : parameters_) {
+    if (parameter.name == name) return true;
+  }
+  return false;
+}
+
+void Encoder::rebind(std::size_t i, at::Tensor storage) {
+  NamedParameter& parameter = parameters_.at(i);
+  if (storage.sizes() != parameter.value.sizes() || storage.scalar_type() != at::kFloat || !storage.is_leaf()) {
+    throw internal_error("{}: other storage must be an fp32 leaf of the same shape", parameter.name);
+  }
+  storage.set_requires_grad(parameter.value.requires_grad());
+  parameter.value = std::move(storage);
+}
+
+void Encoder::train_top_layers(std::int64_t count) {
+  first_trained_ = count < 0 ? -1 : std::max<std::int64_t>(0, config_.layers - count);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const bool below = i < layer_base_;
+    const std::int64_t layer = below ? -1 : static_cast<std::int64_t>((i - layer_base_) / layer_parameters);
+    parameters_[i].value.set_requires_grad(count != 0 && layer >= first_trained_);
+  }
+}
+
+void Encoder::check(const PackedTokens& batch) const {
+  if (batch.max_len > config_.max_tokens()) {
+    throw input_error("a document of {} tokens does not fit the encoder's {} positions; lower the length limit", batch.max_len,
+                      config_.max_tokens());
+  }
+  if (!batch.token_ids.is_cpu()) return;  // on a GPU the check would wait for the device
+  const auto [low, high] = at::aminmax(batch.token_ids);
+  if (low.item<std::int64_t>() < 0 || high.item<std::int64_t>() >= config_.vocabulary_size) {
+    throw input_error("a token id lies outside the word table of {} rows (ids {} to {}); take tokenizer and weights from one model",
+                      config_.vocabulary_size, low.item<std::int64_t>(), high.item<std::int64_t>());
+  }
+}
+
+at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& options) const {
+  std::size_t next = 0;
+  at::Tensor hidden = at::embedding(value(next++), batch.token_ids);
+  const at::Tensor& positions = value(next++);
+  if (config_.token_types > 0) {
+    const at::Tensor& types = value(next++);
+    hidden = hidden + (batch.segment_ids.defined() ? at::embedding(types, batch.segment_ids) : types.narrow(0, 0, 1));
+  }
+  const bool shifted = config_.position_offset != 0;
+  hidden = hidden + at::embedding(positions, shifted ? batch.position_ids + config_.position_offset : batch.position_ids);
+  hidden = at::layer_norm(hidden, {config_.hidden_size}, value(next), value(next + 1), config_.layer_norm_epsilon);
+  return seeded_dropout(hidden, options.hidden_dropout, options.generator);
+}
+
+at::Tensor Encoder::layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const {
+  const std::size_t base = layer_base_ + static_cast<std::size_t>(index) * layer_parameters;
+  const auto p = [&](LayerParameter which) -> const at::Tensor& { return value(base + which); };
+  const auto add_and_norm = [&](const at::Tensor& change, const at::Tensor& residual, LayerParameter norm) {
+    const at::Tensor sum = residual + seeded_dropout(change, options.hidden_dropout, options.generator);
+    return at::layer_norm(sum, {config_.hidden_size}, value(base + norm), value(base + norm + 1), config_.layer_norm_epsilon);
+  };
+  const at::Tensor qkv = joined_linear(hidden, {p(query_weight), p(key_weight), p(value_weight)},
+                                       {p(query_bias), p(key_bias), p(value_bias)}, options.compute);  // (T,3H)
+  const at::Tensor context = packed_attention(qkv, batch, config_.heads, options.attention_dropout, options.generator);
+  const at::Tensor attended = add_and_norm(mixed_linear(context, p(attention_weight), p(attention_bias), options.compute), hidden,
+                                           attention_norm_weight);
+  const at::Tensor wide = activate(mixed_linear(attended, p(intermediate_weight), p(intermediate_bias), options.compute), config_.activation);
+  return add_and_norm(mixed_linear(wide, p(output_weight), p(output_bias), options.compute), attended, output_norm_weight);
+}
+
+at::Tensor Encoder::forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch, const ForwardOptions& options) const {
+  for (std::int64_t index = first; index < config_.layers; ++index) hidden = layer(index, hidden, batch, options);
+  return hidden;
+}
+
+at::Tensor Encoder::forward_frozen(const PackedTokens& batch, const ForwardOptions& options) const {
+  check(batch);
+  const at::NoGradGuard guard;
+  at::Tensor hidden = embeddings(batch, options);
+  for (std::int64_t index = 0; index < first_trained_; ++index) hidden = layer(index, hidden, batch, options);
+  return hidden;
+}
+
+at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& options) const {
+  if (first_trained_ >= 0) return forward_from(forward_frozen(batch, options), first_trained_, batch, options);
+  check(batch);
+  return forward_from(embeddings(batch, options), 0, batch, options);
+}
+
+at::Tensor Encoder::pool(const at::Tensor& hidden, const PackedTokens& batch, Pooling pooling) const {
+  const auto reduce = [&](c10::string_view how) {
+    return at::segment_reduce(hidden, how, std::nullopt, std::nullopt, batch.cumulative.to(at::kLong), 0, /*unsafe=*/true);
+  };
+  const auto first_tokens = [&] { return hidden.index_select(0, batch.cumulative.narrow(0, 0, batch.documents())); };
+  switch (pooling) {
+    case Pooling::mean: return reduce("mean");
+    case Pooling::max: return reduce("max");
+    case Pooling::cls: return first_tokens();
+    case Pooling::pooler: {
+      if (!has_pooler()) throw configuration_error("the weights have no pooler.dense; choose mean, cls or max pooling");
+      const auto base = static_cast<std::size_t>(pooler_);
+      return at::tanh(mixed_linear(first_tokens(), value(base), value(base + 1), at::kFloat));
+    }
+  }
+  throw internal_error("pooling {} is unknown", static_cast<int>(pooling));
+}
+
+at::Tensor Encoder::embed(const PackedTokens& batch, const EmbeddingConfig& embedding, const ForwardOptions& options) const {
+  const at::Tensor rows = pool(forward(batch, options), batch, embedding.pooling);
+  return embedding.normalise ? unit_rows(rows) : rows;
+}
+
+at::Tensor unit_rows(const at::Tensor& rows) {
+  return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-12);
+}
+
+at::Generator make_generator(at::Device device, std::uint64_t seed) {
+  at::Generator generator = device.is_cpu() ? at::detail::createCPUGenerator(seed)
+                                            : at::globalContext().getAcceleratorHooksInterface(device.type()).getNewGenerator(device.index());
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_current_seed(seed);
+  return generator;
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,257 @@
+#include <gpuhpc/nn/encoder_config.hpp>
+
+#include <gpuhpc/base/error.hpp>
+#include <gpuhpc/io/json.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+namespace gpuhpc {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One JSON object and the file it came from, so that every refusal can name the key.
+class Keys {
+ public:
+  explicit Keys(const fs::path& file) : file_(file), object_(read_json(file)) {
+    if (!object_.is_object()) throw input_error("{}: a JSON object is expected", file_.string());
+  }
+  bool has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
+  const Json& at(const char* key) const { return object_.at(key); }
+
+  std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) const {
+    if (!has(key)) throw input_error("{}: the key \"{}\" is missing", file_.string(), key);
+    const Json& value = object_[key];
+    if (!value.is_number_integer()) throw input_error("{}: \"{}\" must be a whole number", file_.string(), key);
+    const bool huge = value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(high);
+    const std::int64_t number = huge ? high : value.get<std::int64_t>();
+    if (huge || number < low || number > high) {
+      throw input_error("{}: \"{}\" must lie between {} and {}", file_.string(), key, low, high);
+    }
+    return number;
+  }
+  double number(const char* key, double fallback, double low, double high) const {
+    if (!has(key)) return fallback;
+    if (!object_[key].is_number()) throw input_error("{}: \"{}\" must be a number", file_.string(), key);
+    const double value = object_[key].get<double>();
+    if (!(value >= low && value <= high)) {
+      throw input_error("{}: \"{}\" must lie between {} and {}", file_.string(), key, low, high);
+    }
+    return value;
+  }
+  std::string text(const char* key, const std::string& fallback) const {
+    if (!has(key)) return fallback;
+    if (!object_[key].is_string()) throw input_error("{}: \"{}\" must be a text", file_.string(), key);
+    return object_[key].get<std::string>();
+  }
+  bool flag(const char* key) const {
+    if (!has(key)) return false;
+    if (!object_[key].is_boolean()) throw input_error("{}: \"{}\" must be true or false", file_.string(), key);
+    return object_[key].get<bool>();
+  }
+  std::string file() const { return file_.string(); }
+
+ private:
+  fs::path file_;
+  Json object_;
+};
+
+Activation parse_activation(const Keys& keys) {
+  const std::string name = keys.text("hidden_act", "gelu");
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
+  if (name == "relu") return Activation::relu;
+  throw input_error("{}: \"hidden_act\" is \"{}\"; supported are gelu, gelu_new, gelu_pytorch_tanh and relu", keys.file(), name);
+}
+
+// The part of a type name after the last dot: sentence-transformers has moved its modules between packages.
+std::string_view last_part(std::string_view type) { return type.substr(type.find_last_of('.') + 1); }
+
+Pooling parse_pooling_mode(const std::string& name, const Keys& keys) {
+  if (name == "mean") return Pooling::mean;
+  if (name == "cls") return Pooling::cls;
+  if (name == "max") return Pooling::max;
+  throw input_error("{}: pooling \"{}\" is not supported; supported are mean, cls and max", keys.file(), name);
+}
+
+// Either {"pooling_mode": "mean"} or the older {"pooling_mode_mean_tokens": true, ...}.
+Pooling read_pooling(const fs::path& file, std::int64_t width) {
+  const Keys keys(file);
+  for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
+    if (keys.has(key) && keys.integer(key, 1, 1 << 20) != width) {
+      throw input_error("{}: \"{}\" is {} but the encoder's hidden_size is {}", keys.file(), key, keys.integer(key, 1, 1 << 20), width);
+    }
+  }
+  std::vector<std::string> modes;
+  if (keys.has("pooling_mode")) {
+    const Json& value = keys.at("pooling_mode");
+    if (value.is_string()) modes.push_back(value.get<std::string>());
+    else if (value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& mode) { return mode.is_string(); })) {
+      modes = value.get<std::vector<std::string>>();
+    } else throw input_error("{}: \"pooling_mode\" must be a text or a list of texts", keys.file());
+  } else {
+    const std::pair<const char*, const char*> old_names[] = {
+        {"pooling_mode_cls_token", "cls"}, {"pooling_mode_max_tokens", "max"}, {"pooling_mode_mean_tokens", "mean"},
+        {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"}, {"pooling_mode_weightedmean_tokens", "weightedmean"},
+        {"pooling_mode_lasttoken", "lasttoken"}};
+    for (const auto& [key, mode] : old_names) {
+      if (keys.flag(key)) modes.emplace_back(mode);
+    }
+  }
+  if (modes.size() != 1) throw input_error("{}: exactly one pooling mode must be chosen, not {}", keys.file(), modes.size());
+  return parse_pooling_mode(modes.front(), keys);
+}
+
+// The length limit: sentence_bert_config.json (older folders), else model_max_length of the tokenizer; never above the position table.
+std::int64_t read_max_tokens(const fs::path& folder, const EncoderConfig& encoder) {
+  const std::int64_t limit = std::numeric_limits<std::int64_t>::max();
+  std::int64_t tokens = encoder.max_tokens();
+  for (const char* name : {"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_xlm-roberta_config.json"}) {
+    if (!fs::exists(folder / name)) continue;
+    const Keys keys(folder / name);
+    if (keys.flag("do_lower_case")) {
+      throw input_error("{}: \"do_lower_case\" is true, a second lower-casing before the tokenizer; set it in tokenizer_config.json instead",
+                        keys.file());
+    }
+    if (keys.has("max_seq_length")) return std::min(tokens, keys.integer("max_seq_length", 3, limit));
+  }
+  if (fs::exists(folder / "tokenizer_config.json")) {
+    const Keys keys(folder / "tokenizer_config.json");
+    // "No limit" is written there as 1e30, an integer that no 64-bit word holds.
+    if (keys.has("model_max_length") && keys.at("model_max_length").is_number()) {
+      const double given = keys.at("model_max_length").get<double>();
+      if (given >= 3 && given < static_cast<double>(tokens)) tokens = static_cast<std::int64_t>(given);
+    }
+  }
+  return tokens;
+}
+
+// "1_Pooling" and the like: a folder inside the model folder, never outside it.
+fs::path module_folder(const fs::path& folder, const std::string& name, const fs::path& modules_file) {
+  const fs::path relative(name);
+  if (relative.is_absolute() || std::find(relative.begin(), relative.end(), "..") != relative.end()) {
+    throw input_error("{}: the path \"{}\" leaves the model folder", modules_file.string(), name);
+  }
+  return name.empty() ? folder : folder / relative;
+}
+
+struct ModuleList {
+  fs::path transformer, pooling;  // folders; pooling empty: none named
+  bool normalise = false;
+};
+
+ModuleList read_modules(const fs::path& folder) {
+  const fs::path file = folder / "modules.json";
+  const Json modules = read_json(file);
+  if (!modules.is_array()) throw input_error("{}: a list of modules is expected", file.string());
+  ModuleList list;
+  bool transformer = false;
+  for (const Json& module : modules) {
+    const bool whole = module.is_object() && module.contains("type") && module["type"].is_string() && module.contains("path") &&
+                       module["path"].is_string();
+    if (!whole) throw input_error("{}: every module needs the texts \"type\" and \"path\"", file.string());
+    const std::string type = module["type"].get<std::string>();
+    const fs::path place = module_folder(folder, module["path"].get<std::string>(), file);
+    if (last_part(type) == "Transformer" && !transformer) {
+      list.transformer = place;
+      transformer = true;
+    } else if (last_part(type) == "Pooling" && list.pooling.empty()) {
+      list.pooling = place;
+    } else if (last_part(type) == "Normalize") {
+      list.normalise = true;
+    } else {
+      throw input_error("{}: the module \"{}\" is not supported; supported are one Transformer, one Pooling and Normalize", file.string(), type);
+    }
+  }
+  if (!transformer) throw input_error("{}: no Transformer module is listed", file.string());
+  return list;
+}
+
+}  // namespace
+
+EncoderConfig read_encoder_config(const fs::path& config_file) {
+  const Keys keys(config_file);
+  EncoderConfig config;
+  config.model_type = keys.text("model_type", "");
+  const bool roberta = config.model_type == "roberta" || config.model_type == "xlm-roberta";
+  if (config.model_type != "bert" && !roberta) {
+    throw input_error("{}: model_type \"{}\" is not supported; supported are bert, roberta and xlm-roberta", keys.file(), config.model_type);
+  }
+  const std::string positions = keys.text("position_embedding_type", "absolute");
+  if (positions != "absolute") {
+    throw input_error("{}: position_embedding_type \"{}\" is not supported; supported is absolute", keys.file(), positions);
+  }
+  for (const char* key : {"is_decoder", "add_cross_attention"}) {
+    if (keys.flag(key)) throw input_error("{}: \"{}\" is true; only encoders are supported", keys.file(), key);
+  }
+  config.vocabulary_size = keys.integer("vocab_size", 1, std::int64_t{1} << 31);
+  config.hidden_size = keys.integer("hidden_size", 1, 1 << 16);
+  config.layers = keys.integer("num_hidden_layers", 1, 1 << 10);
+  config.heads = keys.integer("num_attention_heads", 1, 1 << 10);
+  config.intermediate_size = keys.integer("intermediate_size", 1, 1 << 18);
+  config.position_rows = keys.integer("max_position_embeddings", 3, 1 << 20);
+  config.token_types = keys.has("type_vocab_size") ? keys.integer("type_vocab_size", 0, 1 << 10) : 2;
+  if (roberta) config.position_offset = (keys.has("pad_token_id") ? keys.integer("pad_token_id", 0, 1 << 30) : 1) + 1;
+  config.layer_norm_epsilon = keys.number("layer_norm_eps", 1e-12, 0, 1);
+  config.hidden_dropout = keys.number("hidden_dropout_prob", 0.1, 0, 0.99);
+  config.attention_dropout = keys.number("attention_probs_dropout_prob", 0.1, 0, 0.99);
+  config.activation = parse_activation(keys);
+  if (config.hidden_size % config.heads != 0) {
+    throw input_error("{}: hidden_size {} is not a multiple of num_attention_heads {}", keys.file(), config.hidden_size, config.heads);
+  }
+  if (config.max_tokens() < 3) {
+    throw input_error("{}: max_position_embeddings {} leaves no room for a document", keys.file(), config.position_rows);
+  }
+  return config;
+}
+
+ModelFolder read_model_folder(const fs::path& folder) {
+  if (!fs::is_directory(folder)) throw io_error("{}: no such model folder; give a folder with config.json and model.safetensors", folder.string());
+  ModelFolder model;
+  model.folder = folder;
+  model.weights_folder = folder;
+  model.sentence_transformers = fs::exists(folder / "modules.json");
+  ModuleList modules;
+  if (model.sentence_transformers) {
+    modules = read_modules(folder);
+    model.weights_folder = modules.transformer;
+  }
+  const fs::path config_file = model.weights_folder / "config.json";
+  if (!fs::exists(config_file)) {
+    throw input_error("{}: no config.json; a Hugging Face model folder is expected", model.weights_folder.string());
+  }
+  model.encoder = read_encoder_config(config_file);
+  model.embedding.max_tokens = read_max_tokens(model.weights_folder, model.encoder);
+  model.embedding.normalise = modules.normalise;
+  if (!modules.pooling.empty()) model.embedding.pooling = read_pooling(modules.pooling / "config.json", model.encoder.hidden_size);
+  return model;
+}
+
+void check_vocabulary(const ModelFolder& model, std::int64_t tokenizer_vocabulary_size) {
+  if (tokenizer_vocabulary_size > model.encoder.vocabulary_size) {
+    throw input_error("{}: a vocabulary that does not fit the weights: the tokenizer has {} entries, the word table {} rows; "
+                      "take tokenizer and weights from one model", model.folder.string(), tokenizer_vocabulary_size, model.encoder.vocabulary_size);
+  }
+}
+
+std::string_view to_string(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::mean: return "mean";
+    case Pooling::cls: return "cls";
+    case Pooling::max: return "max";
+    case Pooling::pooler: return "pooler";
+  }
+  throw internal_error("pooling {} has no name", static_cast<int>(pooling));
+}
+
+Pooling parse_pooling(std::string_view name) {
+  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler}) {
+    if (to_string(pooling) == name) return pooling;
+  }
+  throw usage_error("pooling \"{}\" is unknown; choose mean, cls, max or pooler", name);
+}
+
+}  // namespace gpuhpc

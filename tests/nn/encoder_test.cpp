@@ -1,0 +1,200 @@
+// The encoder against transformers and sentence-transformers, and against itself.
+#include <gpuhpc/base/error.hpp>
+#include <gpuhpc/nn/encoder.hpp>
+#include <gpuhpc/nn/folder.hpp>
+
+#include <ATen/ops/mul.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "fixture.hpp"
+
+namespace gpuhpc {
+namespace {
+
+const std::filesystem::path minilm_folder = std::filesystem::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2";
+
+class TinyEncoder : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string name = GetParam();
+  SafeTensors expected{fixture_path(name + "_expected.safetensors")};
+  LoadedEncoder loaded = load_encoder(fixture_path(name));
+  PackedTokens batch = read_batch(expected, expected.find("segment_ids") != nullptr);
+};
+
+TEST_P(TinyEncoder, ForwardEqualsTransformers) {
+  const at::Tensor hidden = loaded.encoder.forward(batch);
+  EXPECT_LE(largest_difference(hidden, read_floats(expected, "hidden")), 1e-5);
+  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler}) {
+    if (pooling == Pooling::pooler && !loaded.encoder.has_pooler()) {
+      EXPECT_THROW(loaded.encoder.pool(hidden, batch, pooling), Error);
+      continue;
+    }
+    const at::Tensor rows = loaded.encoder.pool(hidden, batch, pooling);
+    EXPECT_LE(largest_difference(rows, read_floats(expected, "pool." + std::string(to_string(pooling)))), 1e-5) << to_string(pooling);
+  }
+}
+
+TEST_P(TinyEncoder, GradientsEqualPyTorch) {
+  loaded.encoder.train_top_layers(-1);
+  const at::Tensor rows = loaded.encoder.embed(batch, {Pooling::mean, true, 24});
+  (rows * read_floats(expected, "loss_weights")).sum().backward();
+  std::size_t compared = 0;
+  for (const NamedParameter& parameter : loaded.encoder.parameters()) {
+    if (expected.find("gradient." + parameter.name) == nullptr) continue;
+    const at::Tensor wanted = read_floats(expected, "gradient." + parameter.name);
+    ASSERT_TRUE(parameter.value.grad().defined()) << parameter.name;
+    // A key bias has gradient 0 up to rounding: softmax does not change when all scores shift.
+    EXPECT_LE(largest_difference(parameter.value.grad(), wanted), 1e-5 + 1e-5 * wanted.abs().max().item<double>()) << parameter.name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 5U + 2 * 16);
+}
+
+TEST_P(TinyEncoder, HalfPrecisionStaysClose) {
+  ForwardOptions options;
+  options.compute = at::kBFloat16;
+  loaded.encoder.train_top_layers(-1);
+  const at::Tensor rows = loaded.encoder.embed(batch, {Pooling::mean, true, 24}, options);
+  EXPECT_EQ(rows.scalar_type(), at::kFloat);
+  const at::Tensor cosine = (rows * unit_rows(read_floats(expected, "pool.mean"))).sum(1);
+  EXPECT_GE(cosine.min().item<double>(), 0.999);
+  (rows * read_floats(expected, "loss_weights")).sum().backward();
+  double of_product = 0, of_ours = 0, of_wanted = 0;
+  for (const NamedParameter& parameter : loaded.encoder.parameters()) {
+    if (expected.find("gradient." + parameter.name) == nullptr) continue;
+    const at::Tensor wanted = read_floats(expected, "gradient." + parameter.name);
+    const at::Tensor& ours = parameter.value.grad();
+    EXPECT_EQ(ours.scalar_type(), at::kFloat);
+    of_product += (ours * wanted).sum().item<double>();
+    of_ours += (ours * ours).sum().item<double>();
+    of_wanted += (wanted * wanted).sum().item<double>();
+  }
+  EXPECT_GE(of_product / std::sqrt(of_ours * of_wanted), 0.999);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TinyEncoder, ::testing::Values("tiny_bert", "tiny_bert_tanh", "tiny_roberta"),
+                         [](const auto& which) { return std::string(which.param); });
+
+class Bert : public ::testing::Test {
+ protected:
+  SafeTensors expected{fixture_path("tiny_bert_expected.safetensors")};
+  LoadedEncoder loaded = load_encoder(fixture_path("tiny_bert"));
+  Encoder& encoder = loaded.encoder;
+  PackedTokens batch = read_batch(expected, true);
+  std::vector<std::int32_t> ids = read_ints(expected, "token_ids");
+};
+
+TEST_F(Bert, DocumentsDoNotSeeTheirNeighbours) {
+  batch = read_batch(expected);
+  const at::Tensor together = encoder.embed(batch, loaded.model.embedding);
+  for (std::int64_t b = batch.documents() - 1; b >= 0; --b) {
+    const auto start = static_cast<std::size_t>(batch.offsets[static_cast<std::size_t>(b)]);
+    const std::int32_t length = batch.offsets[static_cast<std::size_t>(b) + 1] - static_cast<std::int32_t>(start);
+    const std::vector<std::int32_t> offsets{0, length};
+    const PackedTokens alone = pack_tokens(std::span(ids).subspan(start, static_cast<std::size_t>(length)), offsets, at::kCPU);
+    EXPECT_LE(largest_difference(encoder.embed(alone, loaded.model.embedding)[0], together[b]), 1e-6);
+  }
+}
+
+TEST_F(Bert, SameBatchGivesSameBits) {
+  EXPECT_TRUE(at::equal(encoder.forward(batch), encoder.forward(batch)));
+}
+
+TEST_F(Bert, FrozenLayersGetNoGradientAndTheRestTheSame) {
+  encoder.train_top_layers(-1);
+  const at::Tensor weights = read_floats(expected, "loss_weights");
+  (encoder.embed(batch, loaded.model.embedding) * weights).sum().backward();
+  const at::Tensor whole = encoder.parameter("encoder.layer.1.output.dense.weight").grad().clone();
+  LoadedEncoder other = load_encoder(fixture_path("tiny_bert"));
+  other.encoder.train_top_layers(1);
+  EXPECT_EQ(other.encoder.first_trained_layer(), 1);
+  (other.encoder.embed(batch, loaded.model.embedding) * weights).sum().backward();
+  for (const NamedParameter& parameter : other.encoder.parameters()) {
+    const bool learns = parameter.name.starts_with("encoder.layer.1.");
+    EXPECT_EQ(parameter.value.grad().defined(), learns) << parameter.name;
+  }
+  EXPECT_LE(largest_difference(other.encoder.parameter("encoder.layer.1.output.dense.weight").grad(), whole), 1e-7);
+}
+
+TEST_F(Bert, ForwardFromTheFrozenPartIsForward) {
+  encoder.train_top_layers(1);
+  const at::Tensor lower = encoder.forward_frozen(batch);
+  EXPECT_FALSE(lower.requires_grad());
+  EXPECT_TRUE(at::equal(encoder.forward_from(lower, 1, batch), encoder.forward(batch)));
+}
+
+TEST_F(Bert, ParametersMayLiveInAnArena) {
+  const at::Tensor before = encoder.forward(batch);
+  encoder.train_top_layers(-1);
+  std::int64_t total = 0;
+  for (const NamedParameter& parameter : encoder.parameters()) total += parameter.value.numel();
+  const at::Tensor arena = at::zeros({total});
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < encoder.parameters().size(); ++i) {
+    const at::Tensor value = encoder.parameters()[i].value;
+    at::Tensor view = arena.narrow(0, start, value.numel()).view(value.sizes());
+    view.copy_(value.detach());
+    encoder.rebind(i, view);
+    start += value.numel();
+  }
+  EXPECT_LE(largest_difference(encoder.forward(batch), before), 1e-6);
+  EXPECT_TRUE(encoder.parameter("embeddings.LayerNorm.weight").requires_grad());
+  arena.zero_();
+  EXPECT_EQ(encoder.forward(batch).abs().max().item<double>(), 0);
+  EXPECT_THROW(encoder.rebind(0, at::zeros({3})), Error);
+}
+
+TEST_F(Bert, DropoutIsSeededAndKeepsTheMean) {
+  const auto run = [&](std::uint64_t seed) {
+    ForwardOptions options;
+    options.hidden_dropout = options.attention_dropout = 0.1;
+    options.generator = make_generator(at::kCPU, seed);
+    return encoder.forward(batch, options).detach();
+  };
+  EXPECT_TRUE(at::equal(run(3), run(3)));
+  EXPECT_GT(largest_difference(run(3), run(4)), 1e-3);
+  at::Tensor sum = at::zeros_like(run(0));
+  for (std::uint64_t seed = 0; seed < 200; ++seed) sum += run(seed);
+  const at::Tensor clean = read_floats(expected, "hidden");
+  EXPECT_LT((sum / 200 - clean).abs().mean().item<double>(), 0.1 * clean.abs().mean().item<double>());
+  ForwardOptions unseeded;
+  unseeded.hidden_dropout = 0.1;
+  EXPECT_THROW(encoder.forward(batch, unseeded), Error);
+}
+
+TEST_F(Bert, AttentionDropoutPathWithoutDropsIsTheKernel) {
+  ForwardOptions options;
+  options.attention_dropout = 1e-300;  // takes the path from plain operators, drops nothing
+  options.generator = make_generator(at::kCPU, 1);
+  EXPECT_LE(largest_difference(encoder.forward(batch, options), read_floats(expected, "hidden")), 1e-5);
+}
+
+TEST_F(Bert, RefusesWhatDoesNotFit) {
+  const std::vector<std::int32_t> long_document(25, 5), offsets{0, 25}, strange{5, 90, 6}, three{0, 3}, gap{0, 2, 2, 3};
+  EXPECT_THROW(encoder.forward(pack_tokens(long_document, offsets, at::kCPU)), Error);
+  EXPECT_THROW(encoder.forward(pack_tokens(strange, three, at::kCPU)), Error);
+  EXPECT_THROW(pack_tokens(strange, gap, at::kCPU), Error);
+  EXPECT_THROW(pack_tokens(strange, offsets, at::kCPU), Error);
+}
+
+TEST(MiniLm, EmbeddingsEqualSentenceTransformers) {
+  const SafeTensors expected(fixture_path("minilm_expected.safetensors"));
+  const LoadedEncoder loaded = load_encoder(minilm_folder);
+  EXPECT_TRUE(loaded.model.embedding.normalise);
+  EXPECT_EQ(loaded.model.embedding.max_tokens, 256);
+  const PackedTokens batch = read_batch(expected);
+  const at::Tensor wanted = read_floats(expected, "vectors");
+  EXPECT_LE(largest_difference(loaded.encoder.embed(batch, loaded.model.embedding), wanted), 2e-5);
+  ForwardOptions options;
+  options.compute = at::kBFloat16;
+  const at::Tensor half = loaded.encoder.embed(batch, loaded.model.embedding, options);
+  EXPECT_GE((half * wanted).sum(1).min().item<double>(), 0.999);
+}
+
+}  // namespace
+}  // namespace gpuhpc

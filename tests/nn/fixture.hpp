@@ -1,0 +1,44 @@
+#pragma once
+// Tensors and batches out of the committed safetensors fixtures (made by data_tools/fixtures/make_nn.py).
+#include <gpuhpc/io/safetensors.hpp>
+#include <gpuhpc/nn/packed.hpp>
+
+#include <ATen/ops/tensor.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/max.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gpuhpc {
+
+inline std::filesystem::path fixture_path(const std::string& name) { return std::filesystem::path(GPUHPC_FIXTURES) / name; }
+
+inline at::Tensor read_floats(const SafeTensors& file, const std::string& name) {
+  const TensorView* view = file.find(name);
+  if (view == nullptr) throw std::runtime_error("fixture lacks " + name);
+  return at::tensor(to_floats(*view)).reshape(view->shape);
+}
+
+inline std::vector<std::int32_t> read_ints(const SafeTensors& file, const std::string& name) {
+  const TensorView* view = file.find(name);
+  if (view == nullptr) throw std::runtime_error("fixture lacks " + name);
+  std::vector<std::int32_t> values(static_cast<std::size_t>(view->count()));
+  std::memcpy(values.data(), view->data.data(), view->data.size());
+  return values;
+}
+
+inline PackedTokens read_batch(const SafeTensors& file, bool segments = false) {
+  const auto segment_ids = segments ? read_ints(file, "segment_ids") : std::vector<std::int32_t>{};
+  return pack_tokens(read_ints(file, "token_ids"), read_ints(file, "offsets"), at::kCPU, segment_ids);
+}
+
+inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes()) return 1e30;
+  return (a.detach().to(at::kDouble) - b.detach().to(at::kDouble)).abs().max().item<double>();
+}
+
+}  // namespace gpuhpc
