@@ -44,6 +44,9 @@ void remove_file(const std::filesystem::path& path);      // fine when it is not
 // `action` is a verb: "write", "open", "create".
 Error system_error(std::string_view action, const std::filesystem::path& path, int error_number);
 
+// Opens the temporary file of `path`, empty, under a lock that ends with the descriptor: a left-over of a killed run is taken
+// over, a living writer is an io_error.
+int open_temporary(const std::filesystem::path& temporary, const std::filesystem::path& path);
 // Whole-buffer pwrite and fsync on a descriptor, then the steps that make a temporary file final.
 void write_fully_at(int descriptor, std::span<const std::byte> bytes, std::int64_t offset, const std::filesystem::path& path);
 void sync_descriptor(int descriptor, const std::filesystem::path& path);
