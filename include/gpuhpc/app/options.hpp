@@ -1,39 +1,31 @@
 #pragma once
 // All sections of the program in one place: an option belongs to the struct of its room and is declared beside it.
-#include <cstdint>
 #include <string>
 
 #include "gpuhpc/config/options.hpp"
-#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/device/device.hpp"
 #include "gpuhpc/eval/options.hpp"
-#include "gpuhpc/stages/teleclass/options.hpp"
+#include "gpuhpc/stages/teleclass/pipeline.hpp"
 
 namespace gpuhpc {
 
-struct RunOptions {
-  std::string dir = "runs/default";
-};
-struct PipelineOptions {
-  std::string method = "teleclass", preset = "recommended", from, to, force;
-};
-// Files of the commands that work on text and files outside a run folder.
+// Files of the commands that work beside a run folder.
 struct FileOptions {
-  std::string model, input = "-", output = "-";
-  std::int64_t chunk = 4096;
+  std::string model, input = "-", output = "-", output_dir;
   double review_below = .5;
 };
 
 struct Options {
-  RunOptions run;
-  PipelineOptions pipeline;
+  std::string run_dir = "runs/default";
+  std::string method = "teleclass", preset = "recommended", from, to, force;
   FileOptions files;
   DeviceOptions device;
-  ShardOptions shards;
   EvalOptions eval;
   TeleclassPipelineOptions teleclass;
 };
 
 void declare_options(config::OptionSet& set, Options& options);
+// Puts the values of --pipeline.preset under whatever the user gave.
+void apply_preset(config::OptionSet& set, const Options& options);
 
 }  // namespace gpuhpc

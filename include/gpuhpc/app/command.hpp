@@ -1,0 +1,35 @@
+#pragma once
+// The command table: one entry and one function a command.
+#include <chrono>
+#include <span>
+#include <string>
+
+#include "gpuhpc/app/options.hpp"
+#include "gpuhpc/base/log.hpp"
+#include "gpuhpc/comm/communicator.hpp"
+
+namespace gpuhpc {
+
+struct CommandContext {
+  Communicator& comm;
+  Log log;
+  const config::OptionSet& set;
+  const Options& options;
+  DeviceChoice device;
+  std::string command_line;
+};
+
+struct Command {
+  std::string name, about;
+  void (*run)(CommandContext&);
+};
+std::span<const Command> commands();
+
+// One file each in src/app/commands/. All are collective.
+void run_command(CommandContext& context);
+void prepare_command(CommandContext& context);
+void encode_command(CommandContext& context);
+void predict_command(CommandContext& context);
+void evaluate_command(CommandContext& context);
+
+}  // namespace gpuhpc

@@ -1,0 +1,16 @@
+#pragma once
+// Predictions against gold: the only stage that may see gold labels, and nothing learns after it.
+#include <filesystem>
+
+#include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/eval/options.hpp"
+#include "gpuhpc/eval/results.hpp"
+#include "gpuhpc/labels/taxonomy.hpp"
+
+namespace gpuhpc {
+
+// Collective; the work is the root's. Writes metrics.json and evaluation.json into `folder`.
+void evaluate_predictions(const Taxonomy& taxonomy, const std::filesystem::path& predictions, const std::filesystem::path& gold,
+                          const EvalOptions& options, const std::filesystem::path& folder, Communicator& comm, int threads);
+
+}  // namespace gpuhpc

@@ -1,0 +1,27 @@
+#pragma once
+// Sections that both classification methods share.
+#include <cstdint>
+#include <string>
+
+#include "gpuhpc/config/options.hpp"
+#include "gpuhpc/data/corpus.hpp"
+#include "gpuhpc/data/layout.hpp"
+
+namespace gpuhpc {
+
+// [input]
+struct InputOptions {
+  std::string dir = "data/debtags-topical";
+  CorpusOptions corpus;
+};
+void declare(config::Section& section, InputOptions& options);
+
+// [model]
+struct ModelOptions {
+  std::string encoder = ".deps/models/all-MiniLM-L6-v2";
+  std::int64_t max_length = 0;            // 0: as the encoder's folder says
+  std::string long_documents = "truncate";
+};
+void declare(config::Section& section, ModelOptions& options);
+
+}  // namespace gpuhpc

@@ -1,0 +1,115 @@
+#include "gpuhpc/app/application.hpp"
+
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <new>
+
+#include "gpuhpc/app/command.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/together.hpp"
+
+namespace gpuhpc {
+namespace {
+
+struct Invocation {
+  std::string command = "run";
+  std::filesystem::path config;
+  bool help = false, version = false, dry_run = false, options_table = false;
+  std::vector<std::string> options;
+};
+
+Invocation read_invocation(const std::vector<std::string>& arguments) {
+  Invocation invocation;
+  std::size_t i = 0;
+  if (!arguments.empty() && !arguments[0].starts_with("-")) invocation.command = arguments[i++];
+  for (; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--help" || word == "-h") invocation.help = true;
+    else if (word == "--version") invocation.version = true;
+    else if (word == "--dry-run") invocation.dry_run = true;
+    else if (word == "--markdown") invocation.options_table = true;
+    else if (word.starts_with("--config=")) invocation.config = word.substr(9);
+    else if (word == "--config" && i + 1 < arguments.size()) invocation.config = arguments[++i];
+    else if (word == "--config") throw usage_error("--config needs a file");
+    else invocation.options.push_back(word);
+  }
+  // Bare `gpuhpc` means the config file of this folder.
+  if (arguments.empty()) {
+    if (!std::filesystem::exists("gpuhpc.ini")) throw usage_error("no gpuhpc.ini in this folder; name a config with --config FILE, or see gpuhpc --help");
+    invocation.config = "gpuhpc.ini";
+  }
+  return invocation;
+}
+
+const Command& find_command(const std::string& name) {
+  std::string known;
+  for (const Command& command : commands()) {
+    if (command.name == name) return command;
+    known += (known.empty() ? "" : ", ") + command.name;
+  }
+  throw usage_error("unknown command `{}`; the commands are {}", name, known);
+}
+
+void print_help(const config::OptionSet& set) {
+  std::string text = "gpuhpc [COMMAND] [--config FILE] [--section.option VALUE ...] [--dry-run] [--version] [--help]\n"
+                     "Labels documents from a class taxonomy alone; also under mpirun or srun.\n\nCommands:\n";
+  for (const Command& command : commands()) text += fmt::format("  {:10} {}\n", command.name, command.about);
+  fmt::print("{}{}", text, set.help());
+}
+
+void execute(Communicator& comm, const std::vector<std::string>& arguments) {
+  config::OptionSet set;
+  Options options;
+  Invocation invocation;
+  DeviceChoice device;
+  declare_options(set, options);
+  together(comm, [&] {
+    invocation = read_invocation(arguments);
+    if (invocation.help || invocation.version) return;
+    find_command(invocation.command);
+    set.parse(invocation.config, invocation.options);
+    apply_preset(set, options);
+    device = choose_device(options.device, query_devices(), comm.node_rank(), comm.node_size());
+  });
+  if (invocation.version) {
+    if (comm.is_root()) fmt::print("gpuhpc {}\n", GPUHPC_VERSION);
+  } else if (invocation.options_table) {
+    if (comm.is_root()) fmt::print("{}", set.markdown());
+  } else if (invocation.help) {
+    if (comm.is_root()) print_help(set);
+  } else if (invocation.dry_run) {
+    if (comm.is_root()) fmt::print("{}", set.ini());
+  } else {
+    CommandContext context{comm, make_console_log(comm.rank()), set, options, device, fmt::format("gpuhpc {}", fmt::join(arguments, " "))};
+    find_command(invocation.command).run(context);
+  }
+}
+
+int report_failure(Communicator& comm, const Error& error, void (*abort_all)(int)) {
+  const int code = static_cast<int>(error.code());
+  const bool alone = comm.size() > 1 && !error.on_all_ranks();
+  if (alone || comm.is_root())
+    fmt::print(stderr, "gpuhpc: {}{}\n", alone ? fmt::format("rank {} on {}: ", comm.rank(), comm.host()) : "", error.what());
+  std::fflush(stderr);
+  if (alone) abort_all(code);
+  return code;
+}
+
+}  // namespace
+
+int run_application(Communicator& comm, const std::vector<std::string>& arguments, void (*abort_all)(int code)) {
+  try {
+    execute(comm, arguments);
+    return 0;
+  } catch (const Error& e) {
+    return report_failure(comm, e, abort_all);
+  } catch (const std::bad_alloc&) {
+    return report_failure(comm, Error(ExitCode::out_of_memory, "out of host memory; start fewer ranks on a host or use more hosts"), abort_all);
+  } catch (const std::exception& e) {
+    return report_failure(comm, Error(ExitCode::internal, e.what()), abort_all);
+  }
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,16 @@
+#include "gpuhpc/app/command.hpp"
+
+namespace gpuhpc {
+
+std::span<const Command> commands() {
+  static const Command table[] = {
+      {"run", "the staged pipeline: taxonomy and unlabelled text in, model, predictions and report out", run_command},
+      {"prepare", "text to tokenized HDF5 shards", prepare_command},
+      {"encode", "text to vectors with --model.encoder", encode_command},
+      {"predict", "labels for new text with a finished model (--model.dir)", predict_command},
+      {"evaluate", "predictions against gold (--eval.predictions, --eval.gold)", evaluate_command},
+  };
+  return table;
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,72 @@
+#include <ctime>
+#include <optional>
+
+#include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/ledger.hpp"
+#include "gpuhpc/app/run_report.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/lock.hpp"
+#include "gpuhpc/report/terminal.hpp"
+#include "gpuhpc/stages/classify/evaluate.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+// A second name for a finished file; a copy where the file system has no links.
+void link_file(const fs::path& from, const fs::path& to) {
+  create_folder(to.parent_path());
+  fs::remove(to);
+  std::error_code error;
+  fs::create_hard_link(from, to, error);
+  if (error) copy_file(from, to);
+}
+
+// What the last stages left in their folders is what the user looks for: it appears at the top of the run folder.
+void publish(const fs::path& stages, const fs::path& run) {
+  for (const char* name : {"predictions.jsonl", "submission.csv"}) link_file(stages / "06-inference" / name, run / name);
+  link_file(stages / "05-training" / "metrics.jsonl", run / "metrics.jsonl");
+  fs::remove_all(run / "model");
+  for (const auto& entry : fs::recursive_directory_iterator(stages / "05-training" / "model"))
+    if (entry.is_regular_file()) link_file(entry.path(), run / "model" / fs::relative(entry.path(), stages / "05-training" / "model"));
+}
+
+}  // namespace
+
+void run_command(CommandContext& c) {
+  const Options& o = c.options;
+  const fs::path run = o.run_dir;
+  InputLayout layout;
+  std::optional<FolderLock> lock;
+  together(c.comm, [&] { layout = resolve_layout(o.teleclass.input.dir); });
+  on_root(c.comm, [&] {
+    create_folder(run);
+    lock.emplace(run);
+    write_text_file(run / "config.ini", c.set.ini());
+  });
+  together(c.comm, [&] { add_file_log(c.log, run / "log", c.comm.rank()); });
+  if (c.comm.is_root())
+    c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s", describe(c.device), describe(layout));
+
+  const std::vector<Stage> stages = teleclass_stages(o.teleclass, layout);
+  const auto times = run_stages(stages, c.set, {o.from, o.to, o.force}, run, c.comm, c.log, c.device);
+  if (times.size() < stages.size()) return;
+  on_root(c.comm, [&] { publish(run / "stages", run); });
+
+  const fs::path gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
+  const fs::path predictions = o.eval.predictions.empty() ? run / "predictions.jsonl" : fs::path(o.eval.predictions);
+  Taxonomy taxonomy;
+  together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
+  if (!gold.empty()) evaluate_predictions(taxonomy, predictions, gold, o.eval, run, c.comm, c.device.threads);
+  on_root(c.comm, [&] {
+    const ReportModel report = make_run_report(c, run, layout, taxonomy, times, !gold.empty());
+    write_report(run / "report.html", report);
+    fmt::print("{}\n", format_stages(report.stages));
+    if (report.evaluation) fmt::print("{}\n", format_metrics(*report.evaluation));
+    fmt::print("predictions: {}\nreport:      {}\n", (run / "predictions.jsonl").string(), (run / "report.html").string());
+  });
+}
+
+}  // namespace gpuhpc

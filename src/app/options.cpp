@@ -1,0 +1,41 @@
+#include "gpuhpc/app/options.hpp"
+
+#include "gpuhpc/base/error.hpp"
+
+namespace gpuhpc {
+
+void declare_options(config::OptionSet& set, Options& o) {
+  TeleclassPipelineOptions& t = o.teleclass;
+  config::Section& input = set.section("input", "what is read");
+  declare(input, t.input);
+  input.option("file", o.files.input, "text of prepare, encode and predict; - is standard input").existing_path();
+  config::Section& output = set.section("output", "what is written");
+  output.option("file", o.files.output, "result of encode and predict; - is standard output");
+  output.option("dir", o.files.output_dir, "folder for the shards of prepare");
+  declare(output, t.submission);
+  set.section("run", "the run folder").option("dir", o.run_dir, "outputs, ledger, logs and report; an existing one is resumed");
+  config::Section& pipeline = set.section("pipeline", "the staged pipeline");
+  pipeline.option("method", o.method, "which pipeline").one_of({"teleclass"});
+  pipeline.option("preset", o.preset, "values of every option that you do not give").one_of({"recommended", "paper", "code", "multi-gpu"});
+  pipeline.option("from", o.from, "first stage to run; earlier ones must be finished");
+  pipeline.option("to", o.to, "last stage to run");
+  pipeline.option("force", o.force, "stage that runs again although it is finished");
+  config::Section& model = set.section("model", "encoders and trained models");
+  declare(model, t.model);
+  model.option("dir", o.files.model, "finished model/ folder of a run, for predict").existing_path();
+  declare(set.section("device", "where it runs"), o.device);
+  declare(set.section("prepare", "tokenized shards"), t.shards);
+  declare(set.section("infer", "encoding"), t.infer);
+  declare(set.section("teleclass", "the six phases"), t.teleclass);
+  declare(set.section("train", "the trainer"), t.train);
+  config::Section& decode = set.section("decode", "from scores to labels");
+  declare(decode, t.decode);
+  decode.option("review-below", o.files.review_below, "predict marks documents whose best class scores less").range(0, 1);
+  declare(set.section("eval", "evaluation and report"), o.eval);
+}
+
+void apply_preset(config::OptionSet& set, const Options& options) {
+  for (const auto& [name, value] : teleclass_preset(options.preset)) set.set_default(name, value);
+}
+
+}  // namespace gpuhpc
