@@ -1,0 +1,51 @@
+#pragma once
+// The parameters of a model in one flat fp32 buffer, its gradients in a second one of the same layout. The model keeps
+// views: autograd accumulates straight into the gradient buffer, so the sum over ranks is one all_reduce, the norm one
+// reduction, the optimizer one loop, and a rank's share under a sharded optimizer a slice.
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpuhpc/base/block.hpp"
+#include "gpuhpc/train/parameters.hpp"
+
+namespace gpuhpc {
+
+class ParameterArena {
+ public:
+  struct Entry {
+    std::string name;
+    Range range;  // floats of the flat buffers
+    std::vector<std::int64_t> shape;
+  };
+  struct Group {
+    std::string name;
+    double learning_rate, weight_decay;
+    Range range;  // floats, padding included
+  };
+
+  // Copies the values (any floating type) into the arena and rebinds every slot. A tensor given twice (tied weights)
+  // takes one place. All parameters live on the device of the first. The buffers are padded so that `ranks` equal
+  // slices cover them.
+  explicit ParameterArena(const std::vector<ParameterGroup>& groups, int ranks = 1);
+
+  const std::vector<Group>& groups() const { return groups_; }
+  const std::vector<Entry>& entries() const { return entries_; }
+  at::Tensor& parameters() { return parameters_; }  // (capacity) fp32, zero in the padding
+  at::Tensor& gradients() { return gradients_; }    // (capacity)
+  std::int64_t capacity() const { return capacity_; }
+  std::int64_t parameter_count() const { return count_; }  // without padding
+  // The floats that belong to `rank`: equal for all ranks, multiples of 16 (64 bytes).
+  Range slice(int rank, int size) const;
+  void zero_gradients();
+
+ private:
+  std::vector<Group> groups_;
+  std::vector<Entry> entries_;
+  at::Tensor parameters_, gradients_;
+  std::int64_t capacity_ = 0, count_ = 0;
+};
+
+}  // namespace gpuhpc

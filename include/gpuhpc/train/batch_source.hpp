@@ -1,0 +1,60 @@
+#pragma once
+// What a Trainer learns from: items known by number and length, packed on demand; and the global batches cut from them.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpuhpc/data/batches.hpp"
+
+namespace gpuhpc {
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  virtual std::int64_t size() const = 0;                      // items
+  virtual std::int64_t length(std::int64_t item) const = 0;   // tokens that the model computes for it
+  // The items as one packed batch; `documents` of the result holds what the loss looks targets up by.
+  virtual PackedIds pack(std::span<const std::int64_t> items) const = 0;
+};
+
+// Documents of several datasets, numbered one dataset behind the other (real, then generated), cut to `max_length` tokens with
+// the two specials. The datasets must outlive the source.
+class TokenSource final : public BatchSource {
+ public:
+  TokenSource(std::vector<const TokenDataset*> datasets, std::int64_t max_length, std::int32_t cls, std::int32_t sep);
+  // Only these documents are items (those with a label, for example); numbers stay those of the datasets.
+  void select(std::vector<std::int64_t> documents) { selected_ = std::move(documents); }
+  std::int64_t documents() const { return first_.back(); }
+  std::int64_t size() const override { return selected_.empty() ? documents() : std::ssize(selected_); }
+  std::int64_t length(std::int64_t item) const override;
+  PackedIds pack(std::span<const std::int64_t> items) const override;
+
+ private:
+  std::int64_t document(std::int64_t item) const { return selected_.empty() ? item : selected_[static_cast<std::size_t>(item)]; }
+  std::span<const std::int32_t> tokens(std::int64_t document) const;  // cut, without specials
+  std::vector<const TokenDataset*> datasets_;
+  std::vector<std::int64_t> first_{0}, selected_;
+  std::int64_t max_length_;
+  std::int32_t cls_, sep_;
+};
+
+// Documents whose vectors are known already (a frozen encoder): nothing but their numbers.
+class NumberSource final : public BatchSource {
+ public:
+  explicit NumberSource(std::vector<std::int64_t> documents) : documents_(std::move(documents)) {}
+  std::int64_t size() const override { return std::ssize(documents_); }
+  std::int64_t length(std::int64_t) const override { return 1; }
+  PackedIds pack(std::span<const std::int64_t> items) const override;
+
+ private:
+  std::vector<std::int64_t> documents_;
+};
+
+// The global batches of one epoch: a shuffle by (seed, epoch) alone, cut into `batch_size` items; the last one may be short.
+std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch);
+
+// The items of one global batch that belong to `rank`: dealt longest first to the rank with the fewest tokens, so that each
+// has about the same work; a pure function of the batch. Longest first in the result.
+std::vector<std::int64_t> deal(const BatchSource& source, std::span<const std::int64_t> batch, int rank, int size);
+
+}  // namespace gpuhpc

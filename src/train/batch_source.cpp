@@ -1,0 +1,60 @@
+#include "gpuhpc/train/batch_source.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "gpuhpc/base/random.hpp"
+
+namespace gpuhpc {
+
+TokenSource::TokenSource(std::vector<const TokenDataset*> datasets, std::int64_t max_length, std::int32_t cls, std::int32_t sep)
+    : datasets_(std::move(datasets)), max_length_(max_length), cls_(cls), sep_(sep) {
+  for (const TokenDataset* dataset : datasets_) first_.push_back(first_.back() + dataset->size());
+}
+
+std::span<const std::int32_t> TokenSource::tokens(std::int64_t document) const {
+  const auto after = std::upper_bound(first_.begin(), first_.end(), document);
+  const std::size_t place = static_cast<std::size_t>(after - first_.begin()) - 1;
+  const auto all = datasets_[place]->tokens(document - first_[place]);
+  return all.first(std::min(all.size(), static_cast<std::size_t>(max_length_ - 2)));
+}
+
+std::int64_t TokenSource::length(std::int64_t item) const { return std::ssize(tokens(document(item))) + 2; }
+
+PackedIds TokenSource::pack(std::span<const std::int64_t> items) const {
+  PackedIds packed;
+  packed.clear();
+  for (const std::int64_t item : items) packed.add(document(item), tokens(document(item)), cls_, sep_);
+  return packed;
+}
+
+PackedIds NumberSource::pack(std::span<const std::int64_t> items) const {
+  PackedIds packed;
+  for (const std::int64_t item : items) packed.documents.push_back(documents_[static_cast<std::size_t>(item)]);
+  return packed;
+}
+
+std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(items));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  RandomStream(seed, /*stream=*/static_cast<std::uint64_t>(epoch)).shuffle(order);
+  std::vector<std::vector<std::int64_t>> batches;
+  for (std::int64_t first = 0; first < items; first += batch_size)
+    batches.emplace_back(order.begin() + first, order.begin() + std::min(items, first + batch_size));
+  return batches;
+}
+
+std::vector<std::int64_t> deal(const BatchSource& source, std::span<const std::int64_t> batch, int rank, int size) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> by_length;  // (length, item)
+  for (const std::int64_t item : batch) by_length.emplace_back(source.length(item), item);
+  std::ranges::sort(by_length, [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::vector<std::int64_t> load(static_cast<std::size_t>(size)), mine;
+  for (const auto& [length, item] : by_length) {
+    const auto least = std::ranges::min_element(load);
+    *least += length;
+    if (least - load.begin() == rank) mine.push_back(item);
+  }
+  return mine;
+}
+
+}  // namespace gpuhpc

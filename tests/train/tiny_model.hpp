@@ -1,0 +1,113 @@
+#pragma once
+// A small model for the trainer's tests: an embedding table, mean over a document's tokens, one hidden layer, a path head.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gpuhpc/base/random.hpp"
+#include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/train/trainer.hpp"
+
+namespace gpuhpc {
+
+constexpr std::int64_t vocabulary = 50, width = 12, classes = 5;
+
+inline at::Tensor random_tensor(std::vector<std::int64_t> shape, std::uint64_t stream, double size) {
+  RandomStream random(7, stream);
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = static_cast<float>((2 * random.uniform() - 1) * size);
+  return at::from_blob(values.data(), shape, at::TensorOptions().dtype(at::kFloat)).clone().set_requires_grad(true);
+}
+
+class TinyModel {
+ public:
+  struct Parameter { std::string name; at::Tensor value; };
+  TinyModel()
+      : parameters_{{"table", random_tensor({vocabulary, width}, 1, .5)}, {"hidden.weight", random_tensor({width, width}, 2, .5)},
+                    {"hidden.bias", random_tensor({width}, 3, .1)}, {"head", random_tensor({classes, width}, 4, .5)}} {}
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  void rebind(std::size_t i, at::Tensor view) { parameters_[i].value = std::move(view); }
+  at::Tensor logits(const PackedIds& batch) const {  // (B, classes)
+    std::vector<at::Tensor> rows;
+    const std::vector<std::int64_t> ids(batch.token_ids.begin(), batch.token_ids.end());
+    const at::Tensor tokens = at::embedding(parameters_[0].value, at::tensor(ids));
+    for (std::size_t b = 0; b + 1 < batch.offsets.size(); ++b)
+      rows.push_back(tokens.narrow(0, batch.offsets[b], batch.offsets[b + 1] - batch.offsets[b]).mean(0));
+    return at::linear(at::gelu(at::linear(at::stack(rows), parameters_[1].value, parameters_[2].value)), parameters_[3].value);
+  }
+
+ private:
+  std::vector<Parameter> parameters_;
+};
+
+// Ragged documents of 1 to 40 tokens; class k's documents prefer the tokens [10k, 10k + 10).
+class TinySource final : public BatchSource {
+ public:
+  explicit TinySource(std::int64_t documents) : targets(documents, classes) {
+    RandomStream random(11, 0);
+    for (std::int64_t d = 0; d < documents; ++d) {
+      const std::uint64_t label = random.below(classes), length = 1 + random.below(40);
+      std::vector<std::int32_t> tokens;
+      for (std::uint64_t t = 0; t < length; ++t)
+        tokens.push_back(static_cast<std::int32_t>(random.uniform() < .6 ? 10 * label + random.below(10) : random.below(vocabulary)));
+      documents_.push_back(std::move(tokens));
+      for (std::int64_t k = 0; k < classes; ++k) targets.row(d)[static_cast<std::size_t>(k)] = k == static_cast<std::int64_t>(label) ? .8F : .05F;
+    }
+  }
+  std::int64_t size() const override { return std::ssize(documents_); }
+  std::int64_t length(std::int64_t item) const override { return std::ssize(documents_[static_cast<std::size_t>(item)]); }
+  PackedIds pack(std::span<const std::int64_t> items) const override {
+    PackedIds packed;
+    packed.offsets = {0};
+    for (const std::int64_t item : items) {
+      const auto& tokens = documents_[static_cast<std::size_t>(item)];
+      packed.token_ids.insert(packed.token_ids.end(), tokens.begin(), tokens.end());
+      packed.offsets.push_back(static_cast<std::int32_t>(packed.token_ids.size()));
+      packed.documents.push_back(item);
+    }
+    return packed;
+  }
+  Matrix targets;
+
+ private:
+  std::vector<std::vector<std::int32_t>> documents_;
+};
+
+// A model, its arena and its loss, ready to train.
+struct TinyTask {
+  explicit TinyTask(std::int64_t documents, int ranks = 1) : source(documents), arena(groups(), ranks) {}
+  std::vector<ParameterGroup> groups() { return split_by_decay("model", 1e-2, .01, trained_parameters(model)); }
+  Loss loss() {
+    return [this](const PackedIds& batch) {
+      return LossSum{soft_target_cross_entropy(model.logits(batch), gather_rows(source.targets.view(), batch.documents)),
+                     static_cast<double>(batch.documents.size())};
+    };
+  }
+  std::vector<float> weights() {
+    const float* data = arena.parameters().const_data_ptr<float>();
+    return {data, data + arena.capacity()};
+  }
+  TinyModel model;
+  TinySource source;
+  ParameterArena arena;
+};
+
+inline TrainOptions tiny_options() {
+  TrainOptions options;
+  options.epochs = 2;
+  options.batch = 24;
+  options.clip = 1;
+  return options;
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,201 @@
+#include "gpuhpc/train/trainer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "gpuhpc/base/error.hpp"
+#include "tiny_model.hpp"
+
+namespace gpuhpc {
+namespace {
+
+struct Outcome {
+  std::vector<StepReport> reports;
+  std::vector<float> weights;
+  TrainSummary summary;
+};
+
+Outcome train(const TrainOptions& options, std::int64_t documents = 240) {
+  TinyTask task(documents);
+  const auto comm = make_single_communicator();
+  Outcome outcome;
+  Trainer trainer(task.arena, task.source, task.loss(), options, *comm, {{}, [&](const StepReport& r) { outcome.reports.push_back(r); }, {}});
+  outcome.summary = trainer.run();
+  outcome.weights = task.weights();
+  return outcome;
+}
+
+TEST(Batches, EveryItemOnceAnEpochInAnOrderThatDependsOnSeedAndEpoch) {
+  const auto batches = global_batches(103, 10, 42, 0);
+  ASSERT_EQ(batches.size(), 11U);
+  EXPECT_EQ(batches.back().size(), 3U);
+  std::vector<std::int64_t> all;
+  for (const auto& batch : batches) all.insert(all.end(), batch.begin(), batch.end());
+  std::ranges::sort(all);
+  std::vector<std::int64_t> expected(103);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(all, expected);
+  EXPECT_EQ(batches, global_batches(103, 10, 42, 0));
+  EXPECT_NE(batches, global_batches(103, 10, 42, 1));
+  EXPECT_NE(batches, global_batches(103, 10, 43, 0));
+}
+
+TEST(Batches, RanksShareABatchWithoutLossAndInBalance) {
+  const TinySource source(200);
+  for (const auto& batch : global_batches(source.size(), 48, 1, 0))
+    for (const int size : {1, 2, 3, 4}) {
+      std::vector<std::int64_t> all, load;
+      for (int rank = 0; rank < size; ++rank) {
+        const auto mine = deal(source, batch, rank, size);
+        all.insert(all.end(), mine.begin(), mine.end());
+        load.push_back(0);
+        for (const std::int64_t item : mine) load.back() += source.length(item);
+      }
+      EXPECT_THAT(all, testing::UnorderedElementsAreArray(batch));
+      EXPECT_LE(std::ranges::max(load) - std::ranges::min(load), 40);  // the longest document
+    }
+}
+
+// The entropy of the targets is .778: no model can go below it on new data.
+TEST(Trainer, LearnsTheTinyTask) {
+  TrainOptions options = tiny_options();
+  options.epochs = 10;
+  const Outcome outcome = train(options);
+  ASSERT_EQ(outcome.reports.size(), 100U);
+  EXPECT_EQ(outcome.summary.steps, 100);
+  EXPECT_EQ(outcome.summary.documents, 2400);
+  EXPECT_EQ(outcome.summary.skipped, 0);
+  EXPECT_NEAR(outcome.reports.front().loss, std::log(5.0), .1);
+  EXPECT_LT(outcome.summary.last_loss, .9);
+  EXPECT_EQ(outcome.summary.first_loss, [&] {
+    double sum = 0;
+    for (int i = 0; i < 10; ++i) sum += outcome.reports[static_cast<std::size_t>(i)].loss;
+    return sum / 10;
+  }());
+}
+
+TEST(Trainer, ReportsStepsEpochsAndRates) {
+  TrainOptions options = tiny_options();
+  const Outcome outcome = train(options);
+  const Schedule schedule{20, 2, Decay::linear};
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0; i < outcome.reports.size(); ++i) {
+    const StepReport& report = outcome.reports[i];
+    EXPECT_EQ(report.step, static_cast<std::int64_t>(i) + 1);
+    EXPECT_EQ(report.epoch, i < 10 ? 0 : 1);
+    EXPECT_EQ(report.rate_factor, rate_factor(schedule, static_cast<std::int64_t>(i)));
+    EXPECT_EQ(report.documents, 24);
+    EXPECT_GT(report.gradient_norm, 0);
+    EXPECT_GT(report.tokens_per_second, 0);
+    tokens += report.tokens;
+  }
+  EXPECT_EQ(outcome.summary.tokens, tokens);
+}
+
+TEST(Trainer, SameSeedSameBitsOtherSeedOtherWeights) {
+  TrainOptions options = tiny_options();
+  const Outcome first = train(options), second = train(options);
+  EXPECT_EQ(first.weights, second.weights);
+  options.seed = 43;
+  EXPECT_NE(first.weights, train(options).weights);
+}
+
+// R13: k micro-batches of b documents with ragged lengths are one batch of k*b. The batch of the last step of an epoch is short.
+TEST(Trainer, AccumulationEqualsOneBatch) {
+  TrainOptions options = tiny_options();
+  const Outcome whole = train(options, 250);
+  for (const std::int64_t micro : {1, 5, 8, 23}) {
+    options.micro_batch = micro;
+    const Outcome parts = train(options, 250);
+    ASSERT_EQ(parts.reports.size(), whole.reports.size());
+    for (std::size_t i = 0; i < whole.reports.size(); ++i) {
+      EXPECT_NEAR(parts.reports[i].loss, whole.reports[i].loss, 2e-5) << micro << " step " << i;
+      EXPECT_NEAR(parts.reports[i].gradient_norm, whole.reports[i].gradient_norm, 1e-4);
+    }
+  }
+}
+
+TEST(Trainer, SkipsAStepThatIsNotFiniteAndLeavesTheWeights) {
+  TinyTask task(240);
+  const auto comm = make_single_communicator();
+  std::vector<float> before;
+  std::vector<std::int64_t> skipped;
+  std::int64_t step = 0;
+  const Loss clean = task.loss();
+  const Loss poisoned = [&](const PackedIds& batch) {
+    LossSum loss = clean(batch);
+    if (++step == 4) {
+      before = task.weights();
+      loss.sum = loss.sum.mul(std::numeric_limits<float>::infinity());
+    }
+    if (step == 5) { EXPECT_EQ(before, task.weights()); }
+    return loss;
+  };
+  Trainer trainer(task.arena, task.source, poisoned, tiny_options(), *comm,
+                  {{}, [&](const StepReport& r) { if (r.skipped) skipped.push_back(r.step); }, {}});
+  const TrainSummary summary = trainer.run();
+  EXPECT_EQ(skipped, std::vector<std::int64_t>{4});
+  EXPECT_EQ(summary.skipped, 1);
+  EXPECT_NE(before, task.weights());
+  EXPECT_TRUE(std::isfinite(summary.last_loss));
+}
+
+TEST(Trainer, GivesUpAfterManySkippedStepsInARow) {
+  TinyTask task(240);
+  const auto before = task.weights();
+  const auto comm = make_single_communicator();
+  const Loss clean = task.loss();
+  const Loss poisoned = [&](const PackedIds& batch) {
+    LossSum loss = clean(batch);
+    loss.sum = loss.sum.mul(std::numeric_limits<float>::quiet_NaN());
+    return loss;
+  };
+  TrainOptions options = tiny_options();
+  options.max_skipped = 3;
+  std::int64_t reports = 0;
+  Trainer trainer(task.arena, task.source, poisoned, options, *comm, {{}, [&](const StepReport&) { ++reports; }, {}});
+  try {
+    trainer.run();
+    FAIL() << "did not give up";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::diverged);
+    EXPECT_EQ(reports, 4);
+  }
+  EXPECT_EQ(before, task.weights());
+}
+
+TEST(Trainer, ValidatesAfterEachEpoch) {
+  TinyTask task(100);
+  const auto comm = make_single_communicator();
+  double value = 0;
+  TrainOptions options = tiny_options();
+  options.epochs = 3;
+  Trainer trainer(task.arena, task.source, task.loss(), options, *comm, {{}, {}, [&] { return value += 1; }});
+  EXPECT_EQ(trainer.run().validation, (std::vector<double>{1, 2, 3}));
+}
+
+TEST(Trainer, RefusesAnEmptySource) {
+  TinyTask task(0);
+  const auto comm = make_single_communicator();
+  EXPECT_THROW(Trainer(task.arena, task.source, task.loss(), tiny_options(), *comm), Error);
+}
+
+TEST(TrainOptions, AreDeclaredOnce) {
+  config::OptionSet set;
+  TrainOptions options;
+  declare(set.section("train", "training"), options);
+  set.parse({}, {"--train.batch", "64", "--train.decay", "cosine", "--train.precision", "bf16", "--train.warmup", "500"});
+  EXPECT_EQ(options.batch, 64);
+  EXPECT_EQ(options.decay_kind(), Decay::cosine);
+  EXPECT_EQ(options.precision_kind(), Precision::bf16);
+  EXPECT_EQ(options.warmup, 500);
+  EXPECT_THROW(set.parse({}, {"--train.precision", "fp8"}), Error);
+}
+
+}  // namespace
+}  // namespace gpuhpc
