@@ -1,0 +1,102 @@
+#pragma once
+// The pieces of a transformer encoder's forward pass on packed tokens, one table of functions per instruction set.
+// Every row's result depends on that row alone (attention: on its document alone), never on how rows were grouped into calls:
+// the same document gives the same bits in any batch. Different levels round differently.
+//
+// T is float or BFloat16. Buffers of rows must hold round_up(rows, 32) rows: kernels may read and write the extra rows, whose
+// values mean nothing. Buffers begin on 64-byte lines; strides are in elements and multiples of 32.
+#include <cstdint>
+
+#include "gpuhpc/kernels/bf16.hpp"
+#include "gpuhpc/kernels/isa.hpp"
+#include "gpuhpc/kernels/packed_matrix.hpp"
+
+namespace gpuhpc::kernels {
+
+enum class Activation { none, gelu /* erf */, gelu_tanh, relu };
+
+// output[:, 0:32*panels) = activation(input x weight[:, panels from first_panel] + bias), rounded to T.
+template <typename T>
+struct LinearCall {
+  const T* input = nullptr;  // (rows, weight->rows)
+  std::int64_t input_stride = 0, rows = 0;
+  const PackedMatrix<T>* weight = nullptr;
+  std::int64_t first_panel = 0, panels = 0;
+  const float* bias = nullptr;  // (weight->columns)
+  Activation activation = Activation::none;
+  T* output = nullptr;
+  std::int64_t output_stride = 0;
+};
+
+// output += input x weight[first_k : first_k + k_count, all columns], in fp32.
+template <typename T>
+struct AccumulateCall {
+  const T* input = nullptr;  // (rows, k_count)
+  std::int64_t input_stride = 0, rows = 0;
+  const PackedMatrix<T>* weight = nullptr;
+  std::int64_t first_k = 0, k_count = 0;  // multiples of 32
+  float* output = nullptr;                // (rows, weight->columns)
+  std::int64_t output_stride = 0;
+};
+
+// Attention inside one document: softmax(Q K^T * scale) V of every head. `qkv` points at the document's first token.
+template <typename T>
+struct AttentionCall {
+  const T* qkv = nullptr;  // (tokens, stride): queries from column 0, keys from `key_column`, values from `value_column`
+  std::int64_t qkv_stride = 0, key_column = 0, value_column = 0;
+  std::int64_t tokens = 0, heads = 0, head_size = 0;
+  float scale = 1;
+  T* output = nullptr;  // (tokens, heads * head_size), only `tokens` rows are written
+  std::int64_t output_stride = 0;
+  std::byte* scratch = nullptr;  // attention_scratch_bytes()
+};
+std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size);
+
+// rows = layer_norm(rows) * gamma + beta, copied to `output` rounded to T; then `next_bias` is added to the fp32 rows, which
+// are the start value of the next accumulation. Columns beyond `columns` are left alone.
+template <typename T>
+struct LayerNormCall {
+  float* values = nullptr;
+  std::int64_t stride = 0, rows = 0, columns = 0;
+  const float* gamma = nullptr;
+  const float* beta = nullptr;
+  float epsilon = 0;
+  const float* next_bias = nullptr;  // may be null
+  T* output = nullptr;
+  std::int64_t output_stride = 0;
+};
+
+template <typename T>
+struct EncoderKernels {
+  void (*linear)(const LinearCall<T>&) = nullptr;
+  void (*accumulate)(const AccumulateCall<T>&) = nullptr;
+  void (*attention)(const AttentionCall<T>&) = nullptr;
+  void (*layer_norm)(const LayerNormCall<T>&) = nullptr;
+  // Bracket the calls on each thread (AMX tile configuration).
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
+};
+
+// The best kernels of that level; what a level does not have comes from the levels below. Throws configuration_error when the
+// machine does not have the level.
+template <typename T>
+EncoderKernels<T> encoder_kernels(Isa isa);
+template <>
+EncoderKernels<float> encoder_kernels<float>(Isa isa);
+template <>
+EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa);
+
+// begin() now, end() at the end of the scope.
+template <typename T>
+class KernelScope {
+ public:
+  explicit KernelScope(const EncoderKernels<T>& kernels) : kernels_(kernels) { kernels_.begin(); }
+  ~KernelScope() { kernels_.end(); }
+  KernelScope(const KernelScope&) = delete;
+  KernelScope& operator=(const KernelScope&) = delete;
+
+ private:
+  const EncoderKernels<T>& kernels_;
+};
+
+}  // namespace gpuhpc::kernels

@@ -1,0 +1,26 @@
+#pragma once
+// Which instruction sets the encoder kernels may use, found at run time: the program itself is compiled for plain x86-64.
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpuhpc::kernels {
+
+// Ascending: a machine that has one level has all levels before it.
+enum class Isa {
+  generic,      // plain C++: the reference twin of every kernel
+  avx2,         // AVX2 + FMA: fp32
+  avx512,       // AVX-512 F/BW/DQ/VL: fp32
+  avx512_bf16,  // + VDPBF16PS: bf16
+  amx,          // + AMX tiles: bf16
+};
+
+std::string_view to_string(Isa isa);      // "generic", "avx2", "avx512", "avx512-bf16", "amx"
+Isa parse_isa(std::string_view name);     // throws usage_error naming the allowed words
+
+// By CPUID and what the operating system saves; AMX also needs the kernel's permission, which is asked for here.
+bool supported(Isa isa);
+Isa best_isa();
+std::vector<Isa> supported_isas();        // ascending, generic first
+
+}  // namespace gpuhpc::kernels

@@ -1,0 +1,70 @@
+#pragma once
+// Weights of a linear layer, packed once into the order in which the kernels read them.
+// Columns come in panels of 32. fp32 panel: (K, 32). bf16 panel: for each 32 of K two AMX tiles (columns 0-15, then 16-31) of
+// 16 rows x 16 columns x 2 neighbouring k: what TDPBF16PS and VDPBF16PS both want. K and N are padded with zeros to 32.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/kernels/bf16.hpp"
+
+namespace gpuhpc::kernels {
+
+inline constexpr std::int64_t kPanel = 32;
+inline std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+
+// Zeroed memory on 64-byte lines; grows only when asked.
+template <typename T>
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(std::int64_t count) { resize(count); }
+  // Contents are zeros afterwards when the buffer had to grow, untouched otherwise.
+  void resize(std::int64_t count) {
+    if (count <= count_) return;
+    data_.reset(new (std::align_val_t{64}) T[static_cast<std::size_t>(count)]());
+    count_ = count;
+  }
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+  std::int64_t size() const { return count_; }
+
+ private:
+  struct Free {
+    void operator()(T* memory) const { ::operator delete[](memory, std::align_val_t{64}); }
+  };
+  std::unique_ptr<T[], Free> data_;
+  std::int64_t count_ = 0;
+};
+
+template <typename T>  // float or BFloat16
+struct PackedMatrix {
+  std::int64_t rows = 0, columns = 0;  // K and N, padded
+  AlignedBuffer<T> values;
+  std::int64_t panels() const { return columns / kPanel; }
+  // Where panel p begins at row k (a multiple of 32).
+  const T* panel(std::int64_t p, std::int64_t k = 0) const { return values.data() + (p * rows + k) * kPanel; }
+};
+
+// From the weight of a linear layer as model files have it: (N, K) = (outputs, inputs).
+PackedMatrix<float> pack_f32(MatrixView weight);
+PackedMatrix<BFloat16> pack_bf16(MatrixView weight);
+template <typename T>
+PackedMatrix<T> pack(MatrixView weight);
+template <>
+inline PackedMatrix<float> pack<float>(MatrixView weight) { return pack_f32(weight); }
+template <>
+inline PackedMatrix<BFloat16> pack<BFloat16>(MatrixView weight) { return pack_bf16(weight); }
+
+// Element (k, n) of a packed matrix: for the reference kernels and tests.
+inline std::int64_t packed_index(const PackedMatrix<float>& m, std::int64_t k, std::int64_t n) {
+  return (n / kPanel * m.rows + k) * kPanel + n % kPanel;
+}
+inline std::int64_t packed_index(const PackedMatrix<BFloat16>& m, std::int64_t k, std::int64_t n) {
+  const std::int64_t block = (n / kPanel * m.rows + k / 32 * 32) * kPanel, column = n % kPanel;
+  return block + column / 16 * 512 + k % 32 / 2 * 32 + column % 16 * 2 + k % 2;
+}
+
+}  // namespace gpuhpc::kernels

@@ -1,0 +1,26 @@
+#include <immintrin.h>
+
+#include "levels.hpp"
+#include "target.hpp"
+
+GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")
+
+namespace gpuhpc::kernels {
+namespace {
+
+#include "avx512_vector.inl"
+#include "simd_math.inl"
+#include "simd_f32.inl"
+
+}  // namespace
+
+void set_avx512(EncoderKernels<float>& kernels) {
+  kernels.linear = linear_f32<V16>;
+  kernels.accumulate = accumulate_f32<V16>;
+  kernels.attention = attention_f32<V16>;
+  kernels.layer_norm = layer_norm_f32<V16>;
+}
+
+}  // namespace gpuhpc::kernels
+
+GPUHPC_TARGET_END

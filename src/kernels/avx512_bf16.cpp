@@ -1,0 +1,213 @@
+#include <immintrin.h>
+
+#include "levels.hpp"
+#include "target.hpp"
+
+GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+
+namespace gpuhpc::kernels {
+namespace {
+
+#include "avx512_vector.inl"
+#include "simd_math.inl"
+#include "avx512_bf16.inl"
+
+constexpr int kRows = 12, kQueries = 8;
+
+inline __m512bh pairs(__m512i v) { return reinterpret_cast<__m512bh>(v); }
+inline __m512bh broadcast_pair(const BFloat16* at) {
+  int pair;
+  __builtin_memcpy(&pair, at, sizeof pair);
+  return pairs(_mm512_set1_epi32(pair));
+}
+
+// R rows x 32 columns: acc += a x panel over k_count (a multiple of 32).
+template <int R>
+inline void multiply(const BFloat16* a, std::int64_t stride, const BFloat16* b, std::int64_t k_count, __m512 (&acc)[R][2]) {
+  for (std::int64_t k = 0; k < k_count; k += 32, b += 1024)
+    for (int pair = 0; pair < 16; ++pair) {
+      const __m512bh b0 = pairs(_mm512_loadu_si512(b + pair * 32)), b1 = pairs(_mm512_loadu_si512(b + 512 + pair * 32));
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const __m512bh x = broadcast_pair(a + r * stride + k + 2 * pair);
+        acc[r][0] = _mm512_dpbf16_ps(acc[r][0], b0, x);
+        acc[r][1] = _mm512_dpbf16_ps(acc[r][1], b1, x);
+      }
+    }
+}
+
+template <Activation kActivation, int R>
+void linear_rows(const LinearCall<BFloat16>& call, std::int64_t row) {
+  for (std::int64_t p = 0; p < call.panels; ++p) {
+    __m512 acc[R][2];
+    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = _mm512_setzero_ps();
+    multiply<R>(call.input + row * call.input_stride, call.input_stride,
+                call.weight->values.data() + (call.first_panel + p) * kPanel * call.weight->rows, call.weight->rows, acc);
+    const float* bias = call.bias + (call.first_panel + p) * kPanel;
+    const __m512 bias0 = _mm512_loadu_ps(bias), bias1 = _mm512_loadu_ps(bias + 16);
+    BFloat16* output = call.output + row * call.output_stride + p * kPanel;
+    for (int r = 0; r < R; ++r)
+      store_bf16(output + r * call.output_stride, activate_bf16<kActivation>(_mm512_add_ps(acc[r][0], bias0)),
+                 activate_bf16<kActivation>(_mm512_add_ps(acc[r][1], bias1)));
+  }
+}
+
+template <int R>
+void accumulate_rows(const AccumulateCall<BFloat16>& call, std::int64_t row) {
+  const std::int64_t panels = call.weight->columns / kPanel;
+  for (std::int64_t p = 0; p < panels; ++p) {
+    float* output = call.output + row * call.output_stride + p * kPanel;
+    __m512 acc[R][2];
+    for (int r = 0; r < R; ++r)
+      for (int i = 0; i < 2; ++i) acc[r][i] = _mm512_loadu_ps(output + r * call.output_stride + 16 * i);
+    multiply<R>(call.input + row * call.input_stride, call.input_stride,
+                call.weight->values.data() + (p * call.weight->rows + call.first_k) * kPanel, call.k_count, acc);
+    for (int r = 0; r < R; ++r)
+      for (int i = 0; i < 2; ++i) _mm512_storeu_ps(output + r * call.output_stride + 16 * i, acc[r][i]);
+  }
+}
+
+template <Activation kActivation, int R>
+void linear_rest(const LinearCall<BFloat16>& call, std::int64_t row) {
+  if constexpr (R > 0) {
+    if (call.rows - row == R) linear_rows<kActivation, R>(call, row);
+    else linear_rest<kActivation, R - 1>(call, row);
+  }
+}
+template <int R>
+void accumulate_rest(const AccumulateCall<BFloat16>& call, std::int64_t row) {
+  if constexpr (R > 0) {
+    if (call.rows - row == R) accumulate_rows<R>(call, row);
+    else accumulate_rest<R - 1>(call, row);
+  }
+}
+
+template <Activation kActivation>
+void linear_activated(const LinearCall<BFloat16>& call) {
+  std::int64_t row = 0;
+  for (; row + kRows <= call.rows; row += kRows) linear_rows<kActivation, kRows>(call, row);
+  linear_rest<kActivation, kRows - 1>(call, row);
+}
+
+void linear(const LinearCall<BFloat16>& call) {
+  switch (call.activation) {
+    case Activation::none: return linear_activated<Activation::none>(call);
+    case Activation::gelu: return linear_activated<Activation::gelu>(call);
+    case Activation::gelu_tanh: return linear_activated<Activation::gelu_tanh>(call);
+    case Activation::relu: return linear_activated<Activation::relu>(call);
+  }
+}
+
+void accumulate(const AccumulateCall<BFloat16>& call) {
+  std::int64_t row = 0;
+  for (; row + kRows <= call.rows; row += kRows) accumulate_rows<kRows>(call, row);
+  accumulate_rest<kRows - 1>(call, row);
+}
+
+struct HeadScratch {
+  BFloat16* keys;     // (head_size / 2, padded keys) pairs of dimensions
+  BFloat16* values;   // (padded keys / 2, head_size) pairs of keys
+  float* scores;      // (kQueries, padded keys)
+  BFloat16* weights;  // (kQueries, padded keys)
+};
+
+void gather_head(const AttentionCall<BFloat16>& call, std::int64_t head, std::int64_t keys, const HeadScratch& scratch) {
+  const BFloat16* key = call.qkv + call.key_column + head * call.head_size;
+  const BFloat16* value = call.qkv + call.value_column + head * call.head_size;
+  for (std::int64_t i = 0; i < call.head_size; i += 32)
+    for (std::int64_t t = 0; t < keys; t += 16) {
+      __m512i rows[16];
+      transpose_keys(call, key + i, t, rows);
+      for (int j = 0; j < 16; ++j) _mm512_storeu_si512(scratch.keys + ((i / 2 + j) * keys + t) * 2, rows[j]);
+    }
+  for (std::int64_t t = 0; t < keys; t += 2)
+    for (std::int64_t i = 0; i < call.head_size; i += 16) {
+      const BFloat16* row0 = t < call.tokens ? value + t * call.qkv_stride + i : nullptr;
+      const BFloat16* row1 = t + 1 < call.tokens ? value + (t + 1) * call.qkv_stride + i : nullptr;
+      _mm512_storeu_si512(scratch.values + (t / 2 * call.head_size + i) * 2, interleave_rows(row0, row1));
+    }
+}
+
+template <int R>
+void attend(const AttentionCall<BFloat16>& call, std::int64_t head, std::int64_t q, std::int64_t keys, const HeadScratch& scratch) {
+  const BFloat16* query = call.qkv + q * call.qkv_stride + head * call.head_size;
+  for (std::int64_t t = 0; t < keys; t += 32) {
+    __m512 acc[R][2];
+    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = _mm512_setzero_ps();
+    for (std::int64_t i = 0; i < call.head_size / 2; ++i) {
+      const BFloat16* key = scratch.keys + (i * keys + t) * 2;
+      const __m512bh k0 = pairs(_mm512_loadu_si512(key)), k1 = pairs(_mm512_loadu_si512(key + 32));
+      for (int r = 0; r < R; ++r) {
+        const __m512bh x = broadcast_pair(query + r * call.qkv_stride + 2 * i);
+        acc[r][0] = _mm512_dpbf16_ps(acc[r][0], k0, x);
+        acc[r][1] = _mm512_dpbf16_ps(acc[r][1], k1, x);
+      }
+    }
+    for (int r = 0; r < R; ++r)
+      for (int i = 0; i < 2; ++i) _mm512_storeu_ps(scratch.scores + r * keys + t + 16 * i, acc[r][i]);
+  }
+  float sums[R];
+  for (int r = 0; r < R; ++r)
+    sums[r] = softmax_row_bf16(scratch.scores + r * keys, scratch.weights + r * keys, call.tokens, keys, call.scale);
+  for (std::int64_t column = 0; column < call.head_size; column += 16) {
+    __m512 acc[R];
+    for (int r = 0; r < R; ++r) acc[r] = _mm512_setzero_ps();
+    for (std::int64_t t = 0; t < keys; t += 2) {
+      const __m512bh v = pairs(_mm512_loadu_si512(scratch.values + (t / 2 * call.head_size + column) * 2));
+      for (int r = 0; r < R; ++r) acc[r] = _mm512_dpbf16_ps(acc[r], v, broadcast_pair(scratch.weights + r * keys + t));
+    }
+    for (int r = 0; r < R; ++r)
+      store_bf16(call.output + (q + r) * call.output_stride + head * call.head_size + column,
+                 _mm512_mul_ps(acc[r], _mm512_set1_ps(1.0F / sums[r])));
+  }
+}
+
+template <int R>
+void attend_rest(const AttentionCall<BFloat16>& call, std::int64_t head, std::int64_t q, std::int64_t keys, const HeadScratch& scratch) {
+  if constexpr (R > 0) {
+    if (call.tokens - q == R) attend<R>(call, head, q, keys, scratch);
+    else attend_rest<R - 1>(call, head, q, keys, scratch);
+  }
+}
+
+void attention(const AttentionCall<BFloat16>& call) {
+  if (call.head_size % 32 != 0) {  // no encoder in use has such heads
+    EncoderKernels<BFloat16> plain;
+    set_generic(plain);
+    return plain.attention(call);
+  }
+  const std::int64_t keys = round_up(call.tokens, 32);
+  HeadScratch scratch{};
+  scratch.keys = reinterpret_cast<BFloat16*>(call.scratch);
+  scratch.values = scratch.keys + keys * call.head_size;
+  scratch.weights = scratch.values + keys * call.head_size;
+  scratch.scores = reinterpret_cast<float*>(scratch.weights + kQueries * keys);
+  for (std::int64_t head = 0; head < call.heads; ++head) {
+    gather_head(call, head, keys, scratch);
+    std::int64_t q = 0;
+    for (; q + kQueries <= call.tokens; q += kQueries) attend<kQueries>(call, head, q, keys, scratch);
+    attend_rest<kQueries - 1>(call, head, q, keys, scratch);
+  }
+}
+
+struct StoreRounded {
+  static void vector(BFloat16* at, V16 value) { store_bf16(at, value.v); }
+  static void one(BFloat16* at, float value) { *at = to_bf16(value); }
+};
+
+void layer_norm(const LayerNormCall<BFloat16>& call) {
+  for (std::int64_t row = 0; row < call.rows; ++row) layer_norm_row<V16, StoreRounded>(call, row);
+}
+
+}  // namespace
+
+void set_avx512_bf16(EncoderKernels<BFloat16>& kernels) {
+  kernels.linear = linear;
+  kernels.accumulate = accumulate;
+  kernels.attention = attention;
+  kernels.layer_norm = layer_norm;
+}
+
+}  // namespace gpuhpc::kernels
+
+GPUHPC_TARGET_END

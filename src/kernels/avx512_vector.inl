@@ -1,0 +1,20 @@
+// One AVX-512 register of floats: included inside an anonymous namespace, after the target pragma.
+struct V16 {
+  static constexpr int kWidth = 16, kRows = 12;
+  __m512 v;
+  static V16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static void store(float* p, V16 a) { _mm512_storeu_ps(p, a.v); }
+  static V16 set(float x) { return {_mm512_set1_ps(x)}; }
+  static V16 fma(V16 a, V16 b, V16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+  static V16 max(V16 a, V16 b) { return {_mm512_max_ps(a.v, b.v)}; }
+  static V16 min(V16 a, V16 b) { return {_mm512_min_ps(a.v, b.v)}; }
+  static V16 abs(V16 a) { return {_mm512_abs_ps(a.v)}; }
+  static V16 floor(V16 a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
+  static V16 scale_by_power(V16 a, V16 power) { return {_mm512_scalef_ps(a.v, power.v)}; }
+  static float sum(V16 a) { return _mm512_reduce_add_ps(a.v); }
+  static float highest(V16 a) { return _mm512_reduce_max_ps(a.v); }
+};
+inline V16 operator+(V16 a, V16 b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline V16 operator-(V16 a, V16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline V16 operator*(V16 a, V16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline V16 operator/(V16 a, V16 b) { return {_mm512_div_ps(a.v, b.v)}; }

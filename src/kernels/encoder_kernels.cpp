@@ -1,0 +1,42 @@
+#include "gpuhpc/kernels/encoder_kernels.hpp"
+
+#include "gpuhpc/base/error.hpp"
+#include "levels.hpp"
+
+namespace gpuhpc::kernels {
+namespace {
+
+void require(Isa isa) {
+  if (!supported(isa))
+    throw configuration_error("this processor has no {}; its best level is {}", to_string(isa), to_string(best_isa()));
+}
+
+}  // namespace
+
+std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size) {
+  const std::int64_t keys = round_up(tokens, 32), width = round_up(head_size, 32);
+  const std::int64_t keys_and_values = 2 * keys * width * 4, scores = 2 * 32 * keys * 4, results = 32 * width * 4;
+  return keys_and_values + scores + results + 1024;
+}
+
+template <>
+EncoderKernels<float> encoder_kernels<float>(Isa isa) {
+  require(isa);
+  EncoderKernels<float> kernels;
+  set_generic(kernels);
+  if (isa >= Isa::avx2) set_avx2(kernels);
+  if (isa >= Isa::avx512) set_avx512(kernels);
+  return kernels;
+}
+
+template <>
+EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa) {
+  require(isa);
+  EncoderKernels<BFloat16> kernels;
+  set_generic(kernels);
+  if (isa >= Isa::avx512_bf16) set_avx512_bf16(kernels);
+  if (isa >= Isa::amx) set_amx(kernels);
+  return kernels;
+}
+
+}  // namespace gpuhpc::kernels

@@ -1,0 +1,120 @@
+// The reference twins: plain loops, one for each kernel.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "levels.hpp"
+
+namespace gpuhpc::kernels {
+namespace {
+
+template <typename T>
+T from_float(float value) {
+  if constexpr (std::is_same_v<T, float>) return value;
+  else return to_bf16(value);
+}
+
+float activate(float x, Activation activation) {
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::gelu: return 0.5F * x * (1.0F + std::erf(x * 0.70710678F));
+    case Activation::gelu_tanh: return 0.5F * x * (1.0F + std::tanh(0.79788456F * (x + 0.044715F * x * x * x)));
+    case Activation::relu: return std::max(x, 0.0F);
+  }
+  return x;
+}
+
+// sums[0:32) += row x panel; the sum over k runs upwards, whatever was asked for beside it.
+template <typename T>
+void multiply_panel(const T* row, const PackedMatrix<T>& weight, std::int64_t panel, std::int64_t first_k, std::int64_t k_count, float* sums) {
+  for (std::int64_t k = 0; k < k_count; ++k) {
+    const float x = to_float(row[k]);
+    const T* values = weight.values.data() + packed_index(weight, first_k + k, panel * kPanel);
+    if constexpr (std::is_same_v<T, float>) {
+      for (std::int64_t n = 0; n < kPanel; ++n) sums[n] += x * values[n];
+    } else {
+      for (std::int64_t n = 0; n < kPanel; ++n) sums[n] += x * to_float(values[n / 16 * 512 + n % 16 * 2]);
+    }
+  }
+}
+
+template <typename T>
+void linear(const LinearCall<T>& call) {
+  for (std::int64_t r = 0; r < call.rows; ++r)
+    for (std::int64_t p = 0; p < call.panels; ++p) {
+      const float* bias = call.bias + (call.first_panel + p) * kPanel;
+      float sums[kPanel] = {};
+      multiply_panel(call.input + r * call.input_stride, *call.weight, call.first_panel + p, 0, call.weight->rows, sums);
+      T* output = call.output + r * call.output_stride + p * kPanel;
+      for (std::int64_t n = 0; n < kPanel; ++n) output[n] = from_float<T>(activate(sums[n] + bias[n], call.activation));
+    }
+}
+
+template <typename T>
+void accumulate(const AccumulateCall<T>& call) {
+  for (std::int64_t r = 0; r < call.rows; ++r)
+    for (std::int64_t p = 0; p < call.weight->panels(); ++p)
+      multiply_panel(call.input + r * call.input_stride, *call.weight, p, call.first_k, call.k_count,
+                     call.output + r * call.output_stride + p * kPanel);
+}
+
+template <typename T>
+void attention(const AttentionCall<T>& call) {
+  std::vector<float> scores(static_cast<std::size_t>(call.tokens)), sums(static_cast<std::size_t>(call.head_size));
+  for (std::int64_t head = 0; head < call.heads; ++head)
+    for (std::int64_t q = 0; q < call.tokens; ++q) {
+      const T* query = call.qkv + q * call.qkv_stride + head * call.head_size;
+      float highest = -INFINITY, total = 0;
+      for (std::int64_t k = 0; k < call.tokens; ++k) {
+        const T* key = call.qkv + k * call.qkv_stride + call.key_column + head * call.head_size;
+        float dot = 0;
+        for (std::int64_t i = 0; i < call.head_size; ++i) dot += to_float(query[i]) * to_float(key[i]);
+        scores[static_cast<std::size_t>(k)] = dot * call.scale;
+        highest = std::max(highest, dot * call.scale);
+      }
+      std::fill(sums.begin(), sums.end(), 0.0F);
+      for (std::int64_t k = 0; k < call.tokens; ++k) {
+        const T* value = call.qkv + k * call.qkv_stride + call.value_column + head * call.head_size;
+        const float weight = std::exp(scores[static_cast<std::size_t>(k)] - highest);
+        total += weight;
+        for (std::int64_t i = 0; i < call.head_size; ++i)
+          sums[static_cast<std::size_t>(i)] += to_float(from_float<T>(weight)) * to_float(value[i]);
+      }
+      T* output = call.output + q * call.output_stride + head * call.head_size;
+      for (std::int64_t i = 0; i < call.head_size; ++i) output[i] = from_float<T>(sums[static_cast<std::size_t>(i)] / total);
+    }
+}
+
+template <typename T>
+void layer_norm(const LayerNormCall<T>& call) {
+  for (std::int64_t r = 0; r < call.rows; ++r) {
+    float* values = call.values + r * call.stride;
+    double sum = 0, squares = 0;
+    for (std::int64_t i = 0; i < call.columns; ++i) sum += values[i];
+    const double mean = sum / static_cast<double>(call.columns);
+    for (std::int64_t i = 0; i < call.columns; ++i) squares += (values[i] - mean) * (values[i] - mean);
+    const double factor = 1.0 / std::sqrt(squares / static_cast<double>(call.columns) + call.epsilon);
+    for (std::int64_t i = 0; i < call.columns; ++i) {
+      const float result = static_cast<float>((values[i] - mean) * factor) * call.gamma[i] + call.beta[i];
+      call.output[r * call.output_stride + i] = from_float<T>(result);
+      values[i] = result + (call.next_bias != nullptr ? call.next_bias[i] : 0.0F);
+    }
+  }
+}
+
+template <typename T>
+void set_all(EncoderKernels<T>& kernels) {
+  kernels.linear = linear<T>;
+  kernels.accumulate = accumulate<T>;
+  kernels.attention = attention<T>;
+  kernels.layer_norm = layer_norm<T>;
+  kernels.begin = [] {};
+  kernels.end = [] {};
+}
+
+}  // namespace
+
+void set_generic(EncoderKernels<float>& kernels) { set_all(kernels); }
+void set_generic(EncoderKernels<BFloat16>& kernels) { set_all(kernels); }
+
+}  // namespace gpuhpc::kernels

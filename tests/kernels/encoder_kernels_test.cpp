@@ -1,0 +1,270 @@
+// Every kernel of every level this machine has, against plain double-precision mathematics, on ragged sizes; and the promise
+// that a row's result does not depend on its neighbours.
+#include "gpuhpc/kernels/encoder_kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/matrix.hpp"
+
+namespace gpuhpc::kernels {
+namespace {
+
+template <typename T>
+T rounded(float value) {
+  if constexpr (std::is_same_v<T, float>) return value;
+  else return to_bf16(value);
+}
+
+// Rounds of one step of T at 1.
+template <typename T>
+constexpr double kStep = std::is_same_v<T, float> ? 1.2e-7 : 7.9e-3;
+
+template <typename T>
+struct Rows {
+  std::int64_t stride;
+  AlignedBuffer<T> values;
+  Rows(std::int64_t rows, std::int64_t columns) : stride(round_up(columns, 32)), values(round_up(rows, 32) * round_up(columns, 32)) {}
+  T& at(std::int64_t r, std::int64_t c) { return values.data()[r * stride + c]; }
+};
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  float normal(float scale = 1) { return scale * normal_(engine_); }
+  template <typename T>
+  Rows<T> rows(std::int64_t count, std::int64_t columns, float scale = 1) {
+    Rows<T> all(count, columns);
+    for (std::int64_t r = 0; r < count; ++r)
+      for (std::int64_t c = 0; c < columns; ++c) all.at(r, c) = rounded<T>(normal(scale));
+    return all;
+  }
+  Matrix matrix(std::int64_t rows, std::int64_t columns, float scale) {
+    Matrix m(rows, columns);
+    for (float& v : m.values) v = normal(scale);
+    return m;
+  }
+  std::vector<float> vector(std::int64_t count) {
+    std::vector<float> all(static_cast<std::size_t>(count));
+    for (float& v : all) v = normal();
+    return all;
+  }
+
+ private:
+  std::mt19937 engine_;
+  std::normal_distribution<float> normal_;
+};
+
+double activated(double x, Activation activation) {
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::gelu: return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
+    case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::relu: return x > 0 ? x : 0;
+  }
+  return x;
+}
+
+template <typename T>
+double product(Rows<T>& input, std::int64_t row, const PackedMatrix<T>& weight, std::int64_t first_k, std::int64_t k_count, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t k = 0; k < k_count; ++k)
+    sum += static_cast<double>(to_float(input.at(row, k))) * to_float(weight.values.data()[packed_index(weight, first_k + k, n)]);
+  return sum;
+}
+
+template <typename T>
+void check_linear(Isa isa) {
+  const auto kernels = encoder_kernels<T>(isa);
+  Random random(1);
+  for (const std::int64_t rows : {1, 5, 12, 31, 32, 33, 77})
+    for (const std::int64_t k : {32, 70, 160})
+      for (const auto activation : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
+        const std::int64_t n = 128, first = rows % 2, panels = 3;
+        Rows<T> input = random.rows<T>(rows, k);
+        const auto weight = pack<T>(random.matrix(n, k, 2 / std::sqrt(static_cast<float>(k))).view());
+        const auto bias = random.vector(n);
+        Rows<T> output(rows, panels * 32);
+        const KernelScope<T> scope(kernels);
+        kernels.linear({input.values.data(), input.stride, rows, &weight, first, panels, bias.data(), activation, output.values.data(), output.stride});
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t c = 0; c < panels * 32; ++c) {
+            const std::int64_t column = first * 32 + c;
+            const double expected = activated(product(input, r, weight, 0, weight.rows, column) + bias[static_cast<std::size_t>(column)], activation);
+            const double slack = std::is_same_v<T, float> ? 8e-6 : 3e-4;
+            ASSERT_NEAR(to_float(output.at(r, c)), expected, slack + 0.6 * kStep<T> * std::abs(expected))
+                << to_string(isa) << " rows " << rows << " k " << k << " at " << r << "," << c;
+          }
+      }
+}
+
+template <typename T>
+void check_accumulate(Isa isa) {
+  const auto kernels = encoder_kernels<T>(isa);
+  Random random(2);
+  for (const std::int64_t rows : {1, 12, 13, 32, 45, 64})
+    for (const std::int64_t n : {32, 90, 160}) {
+      const std::int64_t k = 192, first_k = 64, k_count = 96;
+      Rows<T> input = random.rows<T>(rows, k_count);
+      const auto weight = pack<T>(random.matrix(n, k, 0.1F).view());
+      Rows<float> output = random.rows<float>(rows, weight.columns);
+      Rows<float> before(rows, weight.columns);
+      std::memcpy(before.values.data(), output.values.data(), static_cast<std::size_t>(output.values.size()) * sizeof(float));
+      const KernelScope<T> scope(kernels);
+      kernels.accumulate({input.values.data(), input.stride, rows, &weight, first_k, k_count, output.values.data(), output.stride});
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < n; ++c)
+          ASSERT_NEAR(output.at(r, c), before.at(r, c) + product(input, r, weight, first_k, k_count, c), 5e-6) << to_string(isa) << " " << r << "," << c;
+    }
+}
+
+template <typename T>
+void check_attention(Isa isa) {
+  const auto kernels = encoder_kernels<T>(isa);
+  Random random(3);
+  for (const std::int64_t head_size : {32, 64, 20})
+    for (const std::int64_t tokens : {1, 2, 7, 16, 17, 32, 33, 100, 150}) {
+      const std::int64_t heads = 3, width = heads * head_size, columns = round_up(width, 32);
+      Rows<T> qkv = random.rows<T>(tokens + 5, 3 * columns);  // five rows of the next document behind
+      Rows<T> output(tokens, width);
+      AlignedBuffer<std::byte> scratch(attention_scratch_bytes(tokens, head_size));
+      const float scale = 1 / std::sqrt(static_cast<float>(head_size));
+      const KernelScope<T> scope(kernels);
+      kernels.attention({qkv.values.data(), qkv.stride, columns, 2 * columns, tokens, heads, head_size, scale, output.values.data(), output.stride,
+                         scratch.data()});
+      for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t q = 0; q < tokens; ++q) {
+          std::vector<double> weights;
+          double total = 0;
+          for (std::int64_t t = 0; t < tokens; ++t) {
+            double dot = 0;
+            for (std::int64_t i = 0; i < head_size; ++i)
+              dot += static_cast<double>(to_float(qkv.at(q, h * head_size + i))) * to_float(qkv.at(t, columns + h * head_size + i));
+            weights.push_back(std::exp(dot * scale));
+            total += weights.back();
+          }
+          for (std::int64_t i = 0; i < head_size; ++i) {
+            double expected = 0;
+            for (std::int64_t t = 0; t < tokens; ++t)
+              expected += weights[static_cast<std::size_t>(t)] / total * to_float(qkv.at(t, 2 * columns + h * head_size + i));
+            const double slack = std::is_same_v<T, float> ? 3e-6 : 6e-3;
+            ASSERT_NEAR(to_float(output.at(q, h * head_size + i)), expected, slack + 0.6 * kStep<T> * std::abs(expected))
+                << to_string(isa) << " tokens " << tokens << " head size " << head_size << " at " << q << "," << i;
+          }
+        }
+    }
+}
+
+template <typename T>
+void check_layer_norm(Isa isa) {
+  const auto kernels = encoder_kernels<T>(isa);
+  Random random(4);
+  for (const std::int64_t columns : {32, 72, 100, 384})
+    for (const bool next : {false, true}) {
+      const std::int64_t rows = 9;
+      Rows<float> values = random.rows<float>(rows, columns, 3);
+      Rows<float> before(rows, columns);
+      std::memcpy(before.values.data(), values.values.data(), static_cast<std::size_t>(values.values.size()) * sizeof(float));
+      const auto gamma = random.vector(columns), beta = random.vector(columns), bias = random.vector(columns);
+      Rows<T> output(rows, columns);
+      const KernelScope<T> scope(kernels);
+      kernels.layer_norm({values.values.data(), values.stride, rows, columns, gamma.data(), beta.data(), 1e-12F, next ? bias.data() : nullptr,
+                          output.values.data(), output.stride});
+      for (std::int64_t r = 0; r < rows; ++r) {
+        double mean = 0, square = 0;
+        for (std::int64_t c = 0; c < columns; ++c) mean += before.at(r, c) / static_cast<double>(columns);
+        for (std::int64_t c = 0; c < columns; ++c) square += std::pow(before.at(r, c) - mean, 2) / static_cast<double>(columns);
+        for (std::int64_t c = 0; c < columns; ++c) {
+          const auto i = static_cast<std::size_t>(c);
+          const double expected = (before.at(r, c) - mean) / std::sqrt(square + 1e-12) * gamma[i] + beta[i];
+          ASSERT_NEAR(to_float(output.at(r, c)), expected, 4e-6 + 0.6 * kStep<T> * std::abs(expected)) << to_string(isa) << " " << columns;
+          ASSERT_NEAR(values.at(r, c), expected + (next ? bias[i] : 0.0F), 4e-6) << to_string(isa) << " " << columns;
+        }
+      }
+    }
+}
+
+// Rows in one call and rows in calls of every size: the same bits.
+template <typename T>
+void check_grouping(Isa isa) {
+  const auto kernels = encoder_kernels<T>(isa);
+  Random random(5);
+  const std::int64_t rows = 64, k = 96;
+  Rows<T> input = random.rows<T>(rows, k);
+  const auto weight = pack<T>(random.matrix(64, k, 0.2F).view());
+  const auto bias = random.vector(64);
+  Rows<T> whole(rows, 64), single(rows, 64);
+  Rows<float> whole_sums(rows, 64), single_sums(rows, 64);
+  const KernelScope<T> scope(kernels);
+  kernels.linear({input.values.data(), input.stride, rows, &weight, 0, 2, bias.data(), Activation::gelu, whole.values.data(), whole.stride});
+  kernels.accumulate({input.values.data(), input.stride, rows, &weight, 0, k, whole_sums.values.data(), whole_sums.stride});
+  for (std::int64_t group = 1; group <= 32; ++group) {
+    Rows<T> part(32, k), result(32, 64);
+    Rows<float> sums(32, 64);
+    const std::int64_t first = group % 7;
+    std::memcpy(part.values.data(), input.values.data() + first * input.stride, static_cast<std::size_t>(group * input.stride) * sizeof(T));
+    kernels.linear({part.values.data(), part.stride, group, &weight, 0, 2, bias.data(), Activation::gelu, result.values.data(), result.stride});
+    kernels.accumulate({part.values.data(), part.stride, group, &weight, 0, k, sums.values.data(), sums.stride});
+    ASSERT_EQ(std::memcmp(result.values.data(), &whole.at(first, 0), static_cast<std::size_t>(group * 64) * sizeof(T)), 0) << group;
+    ASSERT_EQ(std::memcmp(sums.values.data(), &whole_sums.at(first, 0), static_cast<std::size_t>(group * 64) * sizeof(float)), 0) << group;
+  }
+}
+
+class EveryLevel : public testing::TestWithParam<Isa> {};
+TEST_P(EveryLevel, LinearFp32) { check_linear<float>(GetParam()); }
+TEST_P(EveryLevel, LinearBf16) { check_linear<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, AccumulateFp32) { check_accumulate<float>(GetParam()); }
+TEST_P(EveryLevel, AccumulateBf16) { check_accumulate<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, AttentionFp32) { check_attention<float>(GetParam()); }
+TEST_P(EveryLevel, AttentionBf16) { check_attention<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, LayerNormFp32) { check_layer_norm<float>(GetParam()); }
+TEST_P(EveryLevel, LayerNormBf16) { check_layer_norm<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, GroupingDoesNotMatterFp32) { check_grouping<float>(GetParam()); }
+TEST_P(EveryLevel, GroupingDoesNotMatterBf16) { check_grouping<BFloat16>(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Levels, EveryLevel, testing::ValuesIn(supported_isas()), [](const auto& level) {
+  std::string name(to_string(level.param));
+  for (char& c : name)
+    if (c == '-') c = '_';
+  return name;
+});
+
+TEST(Isa, NamesGoBothWays) {
+  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) EXPECT_EQ(parse_isa(to_string(isa)), isa);
+  EXPECT_THROW(parse_isa("sse"), Error);
+  EXPECT_TRUE(supported(Isa::generic));
+  EXPECT_EQ(supported_isas().back(), best_isa());
+}
+
+TEST(BFloat16, RoundsToNearestEven) {
+  EXPECT_EQ(to_bf16(1.0F).bits, 0x3f80);
+  EXPECT_EQ(to_bf16(1.0F + 1.0F / 256).bits, 0x3f80);      // half way: to even
+  EXPECT_EQ(to_bf16(1.0F + 3.0F / 256).bits, 0x3f82);      // half way: to even
+  EXPECT_EQ(to_bf16(1.0F + 1.01F / 256).bits, 0x3f81);
+  EXPECT_EQ(to_float(to_bf16(-2.5F)), -2.5F);
+  EXPECT_TRUE(std::isnan(to_float(to_bf16(NAN))));
+  EXPECT_TRUE(std::isinf(to_float(to_bf16(3.4e38F))));
+}
+
+TEST(PackedMatrix, PadsWithZerosAndFindsEveryElement) {
+  Random random(6);
+  const Matrix weight = random.matrix(33, 40, 1);
+  const auto f = pack_f32(weight.view());
+  const auto b = pack_bf16(weight.view());
+  EXPECT_EQ(f.rows, 64);
+  EXPECT_EQ(f.columns, 64);
+  for (std::int64_t n = 0; n < 64; ++n)
+    for (std::int64_t k = 0; k < 64; ++k) {
+      const float expected = n < 33 && k < 40 ? weight.row(n)[static_cast<std::size_t>(k)] : 0.0F;
+      EXPECT_EQ(f.values.data()[packed_index(f, k, n)], expected);
+      EXPECT_EQ(b.values.data()[packed_index(b, k, n)].bits, to_bf16(expected).bits);
+    }
+}
+
+}  // namespace
+}  // namespace gpuhpc::kernels
