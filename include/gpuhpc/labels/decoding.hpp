@@ -1,0 +1,32 @@
+#pragma once
+// From class probabilities of one document to its labels. Ties: the class nearer to the root, then the lower id.
+#include <span>
+#include <vector>
+
+#include "gpuhpc/labels/decode_options.hpp"
+#include "gpuhpc/labels/taxonomy.hpp"
+
+namespace gpuhpc {
+
+class Decoder {
+ public:
+  Decoder(const Taxonomy& taxonomy, const DecodeOptions& options);  // keeps a reference to the taxonomy
+
+  // marginals (classes): m_c of path_marginals, or a head's sigmoid probabilities (then expected_leaves should be 1).
+  // posterior (K), optional: chooses the best path of a class on a DAG; without it, the path with the largest sum of
+  // probabilities. Most probable first; never empty. One document; safe to call from several threads.
+  std::vector<ClassId> decode(std::span<const float> marginals, std::span<const float> posterior = {}) const;
+
+  // p_c = 1 - (1 - m_c)^L: what expected-f1 ranks and counts (quality recipe, step 10).
+  std::vector<float> probabilities(std::span<const float> marginals) const;
+
+ private:
+  std::vector<ClassId> expected_f1(std::span<const float> marginals, std::span<const float> posterior) const;
+  std::vector<ClassId> chain(std::span<const float> marginals) const;
+  std::vector<ClassId> ranked(std::span<const float> scores) const;
+  void add_best_paths(std::span<const float> scores, std::span<const float> posterior, std::vector<ClassId>& accepted) const;
+  const Taxonomy& taxonomy_;
+  DecodeOptions options_;
+};
+
+}  // namespace gpuhpc
