@@ -103,10 +103,11 @@ struct Hdf5File::State {
       entries.emplace(std::move(name), std::move(entry));
     }
     link_checksums();
-    const hssize_t count = H5Aget_num_attrs(opened);
-    for (hssize_t i = 0; i < count; ++i) {
+    H5O_info_t root;
+    if (H5Oget_info2(opened, &root, H5O_INFO_NUM_ATTRS) < 0) damaged(path, "the HDF5 structure cannot be read");
+    for (hsize_t i = 0; i < root.num_attrs; ++i) {
       std::string name;
-      const std::string value = read_attribute(opened, static_cast<hsize_t>(i), name, path);
+      const std::string value = read_attribute(opened, i, name, path);
       attributes[name] = value;
     }
   }
