@@ -22,6 +22,7 @@ struct alignas(64) TileConfiguration {
 
 void begin() {
   const TileConfiguration configuration;
+  asm volatile("" ::"r"(&configuration) : "memory");  // all of it must be in memory: the intrinsic names its first 8 bytes only
   _tile_loadconfig(&configuration);
 }
 void end() { _tile_release(); }
