@@ -142,7 +142,9 @@ at::Tensor packed_attention(const at::Tensor& qkv, const PackedTokens& batch, st
                             const std::optional<at::Generator>& generator) {
   if (qkv.is_cuda()) return cuda_attention(qkv, batch, heads, dropout);
   if (dropout > 0) return plain_attention(qkv, batch, heads, dropout, generator);
-  return CpuAttention::apply(qkv, std::vector<std::int64_t>(batch.offsets.begin(), batch.offsets.end()), heads);
+  // LibTorch's CPU kernel is 3.6 times slower in bf16 than in fp32 on documents of ~80 tokens (it builds oneDNN primitives all the time).
+  const at::Tensor out = CpuAttention::apply(qkv.to(at::kFloat), std::vector<std::int64_t>(batch.offsets.begin(), batch.offsets.end()), heads);
+  return out.to(qkv.scalar_type());
 }
 
 }  // namespace gpuhpc

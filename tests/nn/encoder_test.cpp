@@ -3,13 +3,12 @@
 #include <gpuhpc/nn/encoder.hpp>
 #include <gpuhpc/nn/folder.hpp>
 
-#include <ATen/ops/mul.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/sum.h>
-#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <cmath>
 
 #include "fixture.hpp"
 

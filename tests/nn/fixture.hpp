@@ -3,8 +3,9 @@
 #include <gpuhpc/io/safetensors.hpp>
 #include <gpuhpc/nn/packed.hpp>
 
-#include <ATen/ops/tensor.h>
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/max.h>
 
@@ -14,6 +15,9 @@
 #include <vector>
 
 namespace gpuhpc {
+
+// Tensors this small only wait for each other on two threads, for seconds when the cores are shared.
+inline const bool one_thread = (at::set_num_threads(1), true);
 
 inline std::filesystem::path fixture_path(const std::string& name) { return std::filesystem::path(GPUHPC_FIXTURES) / name; }
 
