@@ -1,0 +1,152 @@
+#include "gpuhpc/eval/metrics.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "document_sums.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/parallel.hpp"
+#include "gpuhpc/eval/bootstrap.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using detail::DocumentSums;
+
+// The four means over classes. Classes with neither gold nor prediction count as 0, as in scikit-learn.
+constexpr std::size_t macro_figures = 4;
+const std::array<const char*, macro_figures> macro_names = {"macro_f1", "macro_precision", "macro_recall", "macro_f1_gold_classes"};
+
+std::vector<PairCounts> count_classes(const LabelledDocuments& documents, std::int64_t class_count,
+                                      const std::vector<std::uint16_t>* weights) {
+  std::vector<PairCounts> classes(static_cast<std::size_t>(class_count));
+  for (std::size_t d = 0; d < documents.ids.size(); ++d) {
+    const std::int64_t weight = weights ? (*weights)[d] : 1;
+    if (weight == 0) continue;
+    const auto& gold = documents.gold[d];
+    for (const std::int32_t c : gold) classes[c].gold += weight;
+    for (const std::int32_t c : documents.predicted[d]) {
+      classes[c].predicted += weight;
+      if (std::binary_search(gold.begin(), gold.end(), c)) classes[c].correct += weight;
+    }
+  }
+  return classes;
+}
+
+// `whole` are the counts over all documents. A rare class may be absent from a resample; its undefined measure is left out
+// there and the mean taken over the others, or the interval would sit below the figure itself.
+std::array<double, macro_figures> macro_means(const std::vector<PairCounts>& classes, const std::vector<PairCounts>& whole) {
+  double f1 = 0, precision = 0, recall = 0, gold_f1 = 0;
+  std::int64_t present = 0, in_gold = 0, whole_present = 0, whole_in_gold = 0;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    const PairCounts& counts = classes[c];
+    whole_present += whole[c].gold + whole[c].predicted > 0;
+    whole_in_gold += whole[c].gold > 0;
+    if (counts.gold + counts.predicted == 0) continue;
+    ++present;
+    f1 += counts.f1();
+    precision += counts.precision();
+    recall += counts.recall();
+    if (counts.gold == 0) continue;
+    ++in_gold;
+    gold_f1 += counts.f1();
+  }
+  const double scale = present ? static_cast<double>(whole_present) / static_cast<double>(present) / static_cast<double>(classes.size()) : 0;
+  return {f1 * scale, precision * scale, recall * scale, in_gold ? gold_f1 / static_cast<double>(in_gold) : 0};
+}
+
+// Values of all figures (ratios, then macro) in one resample, or over all documents when `weights` is null.
+std::vector<double> all_figures(const DocumentSums& sums, const LabelledDocuments& documents, const std::vector<PairCounts>& whole,
+                                const std::vector<std::uint16_t>* weights) {
+  std::vector<double> totals(sums.columns, 0.0);
+  for (std::size_t d = 0; d < documents.ids.size(); ++d) {
+    const double weight = weights ? (*weights)[d] : 1;
+    if (weight == 0) continue;
+    const double* const row = sums.values.data() + d * sums.columns;
+    for (std::size_t k = 0; k < sums.columns; ++k) totals[k] += weight * row[k];
+  }
+  std::vector<double> figures;
+  for (const detail::Ratio& ratio : sums.ratios) figures.push_back(sums.figure(ratio, totals));
+  const auto classes = weights ? count_classes(documents, static_cast<std::int64_t>(whole.size()), weights) : whole;
+  for (const double value : macro_means(classes, whole)) figures.push_back(value);
+  return figures;
+}
+
+// (figures, samples)
+std::vector<std::vector<double>> resample(const DocumentSums& sums, const LabelledDocuments& documents,
+                                          const std::vector<PairCounts>& whole, const EvalOptions& options, int threads) {
+  const auto samples = static_cast<std::size_t>(options.bootstrap_samples);
+  std::vector<std::vector<double>> values(sums.ratios.size() + macro_figures, std::vector<double>(samples));
+  std::vector<std::vector<std::uint16_t>> counts(static_cast<std::size_t>(std::max(1, threads)));
+  parallel_for(0, options.bootstrap_samples, std::max(1, threads), [&](std::int64_t k, int thread) {
+    draw_counts(static_cast<std::uint64_t>(options.seed), k, documents.size(), counts[thread]);
+    const std::vector<double> figures = all_figures(sums, documents, whole, &counts[thread]);
+    for (std::size_t f = 0; f < figures.size(); ++f) values[f][k] = figures[f];
+  });
+  return values;
+}
+
+}  // namespace
+
+void sort_scores(std::vector<ClassScore>& scores) {
+  std::sort(scores.begin(), scores.end(), [](const ClassScore& a, const ClassScore& b) {
+    return a.score != b.score ? a.score > b.score : a.class_id < b.class_id;
+  });
+}
+
+const Figure* Evaluation::find(const std::string& name) const {
+  const auto found = std::find_if(figures.begin(), figures.end(), [&](const Figure& figure) { return figure.name == name; });
+  return found == figures.end() ? nullptr : &*found;
+}
+
+Levels class_levels(const Taxonomy& taxonomy) {
+  Levels levels;
+  levels.of_class.resize(static_cast<std::size_t>(taxonomy.size()));
+  for (std::int32_t c = 0; c < static_cast<std::int32_t>(taxonomy.size()); ++c) {
+    levels.of_class[c] = static_cast<std::int32_t>(taxonomy.depth(c));
+    levels.count = std::max(levels.count, levels.of_class[c]);
+  }
+  return levels;
+}
+
+Evaluation evaluate(const Taxonomy& taxonomy, const LabelledDocuments& documents, const EvalOptions& options, int threads) {
+  if (documents.ids.empty()) throw input_error("no document has both gold labels and a prediction: there is nothing to measure");
+  Evaluation evaluation;
+  evaluation.documents = documents.size();
+  evaluation.without_gold = documents.without_gold;
+  evaluation.without_prediction = documents.without_prediction;
+  evaluation.bootstrap_samples = options.bootstrap_samples;
+  evaluation.seed = options.seed;
+  evaluation.classes = count_classes(documents, taxonomy.size(), nullptr);
+  const Levels levels = class_levels(taxonomy);
+  evaluation.levels.resize(static_cast<std::size_t>(levels.count));
+  for (std::size_t c = 0; c < evaluation.classes.size(); ++c) {
+    PairCounts& level = evaluation.levels[levels.of_class[c] - 1];
+    level.gold += evaluation.classes[c].gold;
+    level.predicted += evaluation.classes[c].predicted;
+    level.correct += evaluation.classes[c].correct;
+  }
+
+  const DocumentSums sums = detail::sum_documents(taxonomy, documents, levels);
+  const std::vector<double> values = all_figures(sums, documents, evaluation.classes, nullptr);
+  auto samples = resample(sums, documents, evaluation.classes, options, threads);
+  const auto add = [&](std::size_t f, const std::string& name) {
+    Figure figure{name, values[f], std::nullopt, std::nullopt};
+    if (options.bootstrap_samples > 0) {
+      figure.low = quantile(samples[f], 0.025);
+      figure.high = quantile(samples[f], 0.975);
+    }
+    evaluation.figures.push_back(figure);
+  };
+  const std::size_t before_macro = 6;  // the macro figures stand behind the micro ones
+  for (std::size_t f = 0; f < sums.ratios.size(); ++f) {
+    if (f == before_macro)
+      for (std::size_t m = 0; m < macro_figures; ++m) add(sums.ratios.size() + m, macro_names[m]);
+    add(f, sums.ratios[f].name);
+  }
+  if (!sums.ranking)
+    for (const std::string& name : detail::ranking_names()) evaluation.figures.push_back({name, {}, {}, {}});
+  return evaluation;
+}
+
+}  // namespace gpuhpc

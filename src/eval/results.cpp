@@ -1,0 +1,168 @@
+#include "gpuhpc/eval/results.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/random.hpp"
+#include "gpuhpc/io/json.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using Ordered = nlohmann::ordered_json;
+
+constexpr std::uint64_t example_stream = ~std::uint64_t{0};  // apart from the streams of the resamples, 0, 1, 2, ...
+
+Ordered number_or_null(const std::optional<double>& value) { return value ? Ordered(*value) : Ordered(nullptr); }
+
+Ordered counts_json(const PairCounts& counts) {
+  return {{"gold", counts.gold},           {"predicted", counts.predicted}, {"correct", counts.correct},
+          {"precision", counts.precision()}, {"recall", counts.recall()},     {"f1", counts.f1()}};
+}
+
+PairCounts read_counts(const Json& value) {
+  return {value.at("gold").get<std::int64_t>(), value.at("predicted").get<std::int64_t>(), value.at("correct").get<std::int64_t>()};
+}
+
+std::optional<double> read_optional(const Json& value) { return value.is_null() ? std::nullopt : std::optional(value.get<double>()); }
+
+Ordered histogram_json(const ScoreHistogram& histogram) { return {{"correct", histogram.correct}, {"wrong", histogram.wrong}}; }
+
+ScoreHistogram read_histogram(const Json& value) {
+  ScoreHistogram histogram;
+  histogram.correct = value.at("correct").get<decltype(histogram.correct)>();
+  histogram.wrong = value.at("wrong").get<decltype(histogram.wrong)>();
+  return histogram;
+}
+
+Ordered figures_json(const std::vector<Figure>& figures) {
+  Ordered list = Ordered::array();
+  for (const Figure& figure : figures)
+    list.push_back({{"name", figure.name}, {"value", number_or_null(figure.value)}, {"low", number_or_null(figure.low)}, {"high", number_or_null(figure.high)}});
+  return list;
+}
+
+Evaluation read_figures(const Json& json) {
+  Evaluation evaluation;
+  evaluation.documents = json.at("documents").get<std::int64_t>();
+  evaluation.without_gold = json.at("documents_without_gold").get<std::int64_t>();
+  evaluation.without_prediction = json.at("documents_without_prediction").get<std::int64_t>();
+  evaluation.bootstrap_samples = json.at("bootstrap_samples").get<std::int64_t>();
+  evaluation.seed = json.at("bootstrap_seed").get<std::int64_t>();
+  for (const Json& figure : json.at("figures"))
+    evaluation.figures.push_back({figure.at("name").get<std::string>(), read_optional(figure.at("value")), read_optional(figure.at("low")),
+                                  read_optional(figure.at("high"))});
+  for (const Json& counts : json.at("classes")) evaluation.classes.push_back(read_counts(counts));
+  for (const Json& counts : json.at("levels")) evaluation.levels.push_back(read_counts(counts));
+  return evaluation;
+}
+
+EvaluationDetails read_details(const Json& json) {
+  EvaluationDetails details;
+  details.evaluation = read_figures(json);
+  for (const Json& value : json.at("confusion")) {
+    SiblingConfusion group;
+    group.parent = value.at("parent").get<std::int32_t>();
+    group.classes = value.at("classes").get<std::vector<std::int32_t>>();
+    group.counts = value.at("counts").get<std::vector<double>>();
+    group.confused = value.at("confused").get<double>();
+    if (group.counts.size() != group.classes.size() * (group.classes.size() + 1)) throw std::out_of_range("confusion counts");
+    details.confusion.push_back(std::move(group));
+  }
+  details.histograms.with_gold = true;
+  details.histograms.best = read_histogram(json.at("best_score_histogram"));
+  details.histograms.predicted = read_histogram(json.at("predicted_score_histogram"));
+  for (const Json& value : json.at("examples"))
+    details.examples.push_back({value.at("id").get<std::string>(), value.at("predicted").get<std::vector<std::int32_t>>(),
+                                value.at("gold").get<std::vector<std::int32_t>>()});
+  return details;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> draw_examples(std::int64_t documents, std::int64_t count, std::uint64_t seed) {
+  // Floyd's sampling: `count` draws however many documents there are.
+  RandomStream random(seed, example_stream);
+  std::vector<std::int64_t> chosen;
+  for (std::int64_t j = std::max<std::int64_t>(0, documents - count); j < documents; ++j) {
+    const auto draw = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(j + 1)));
+    chosen.push_back(std::find(chosen.begin(), chosen.end(), draw) == chosen.end() ? draw : j);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+EvaluationDetails evaluate_in_detail(const Taxonomy& taxonomy, const LabelledDocuments& documents, const EvalOptions& options, int threads) {
+  constexpr std::size_t groups_shown = 6;
+  EvaluationDetails details;
+  details.evaluation = evaluate(taxonomy, documents, options, threads);
+  details.confusion = sibling_confusion(taxonomy, documents, groups_shown);
+  details.histograms = score_histograms(documents.scores, documents.predicted, documents.gold);
+  for (const std::int64_t d : draw_examples(documents.size(), options.examples, static_cast<std::uint64_t>(options.seed)))
+    details.examples.push_back({documents.ids[d], documents.predicted[d], documents.gold[d]});
+  return details;
+}
+
+void write_metrics(const std::filesystem::path& path, const Evaluation& evaluation) {
+  Ordered json;
+  for (const Figure& figure : evaluation.figures) {
+    json[figure.name] = number_or_null(figure.value);
+    json[figure.name + "_low"] = number_or_null(figure.low);
+    json[figure.name + "_high"] = number_or_null(figure.high);
+  }
+  PairCounts all;
+  for (const PairCounts& level : evaluation.levels) {
+    all.gold += level.gold;
+    all.predicted += level.predicted;
+    all.correct += level.correct;
+  }
+  json["documents"] = evaluation.documents;
+  json["documents_without_gold"] = evaluation.without_gold;
+  json["documents_without_prediction"] = evaluation.without_prediction;
+  json["gold_labels"] = all.gold;
+  json["predicted_labels"] = all.predicted;
+  json["correct_labels"] = all.correct;
+  json["bootstrap_samples"] = evaluation.bootstrap_samples;
+  json["bootstrap_seed"] = evaluation.seed;
+  write_json(path, json);
+}
+
+void write_evaluation(const std::filesystem::path& path, const EvaluationDetails& details, const Taxonomy& taxonomy) {
+  const Evaluation& evaluation = details.evaluation;
+  Ordered json;
+  json["documents"] = evaluation.documents;
+  json["documents_without_gold"] = evaluation.without_gold;
+  json["documents_without_prediction"] = evaluation.without_prediction;
+  json["bootstrap_samples"] = evaluation.bootstrap_samples;
+  json["bootstrap_seed"] = evaluation.seed;
+  json["figures"] = figures_json(evaluation.figures);
+  json["levels"] = Ordered::array();
+  for (const PairCounts& counts : evaluation.levels) json["levels"].push_back(counts_json(counts));
+  json["classes"] = Ordered::array();
+  for (std::size_t c = 0; c < evaluation.classes.size(); ++c) {
+    Ordered row = {{"class", taxonomy.name(static_cast<std::int32_t>(c))}};
+    row.update(counts_json(evaluation.classes[c]));
+    json["classes"].push_back(std::move(row));
+  }
+  json["confusion"] = Ordered::array();
+  for (const SiblingConfusion& group : details.confusion)
+    json["confusion"].push_back({{"parent", group.parent}, {"confused", group.confused}, {"classes", group.classes}, {"counts", group.counts}});
+  json["best_score_histogram"] = histogram_json(details.histograms.best);
+  json["predicted_score_histogram"] = histogram_json(details.histograms.predicted);
+  json["examples"] = Ordered::array();
+  for (const ExampleLabels& example : details.examples)
+    json["examples"].push_back({{"id", example.id}, {"predicted", example.predicted}, {"gold", example.gold}});
+  write_json(path, json);
+}
+
+EvaluationDetails read_evaluation(const std::filesystem::path& path) {
+  const Json json = read_json(path);
+  try {
+    return read_details(json);
+  } catch (const std::exception&) {
+    throw input_error("{}: not an evaluation that this program wrote; run `gpuhpc evaluate` again", path.string());
+  }
+}
+
+}  // namespace gpuhpc
