@@ -1,0 +1,155 @@
+"""Token ids and speed of our WordPiece against Hugging Face tokenizers, same texts, same run, one thread each.
+
+  cmake --preset release -DGPUHPC_BENCH=ON && cmake --build --preset release --target wordpiece_bench
+  python bench/peers/wordpiece.py --model .deps/models/all-MiniLM-L6-v2 --tool build/release/wordpiece_bench \
+      --lines /usr/share/dictd/gcide.dict.dz /var/lib/apt/lists/*Translation* ...
+
+--lines: text files, plain or .gz, .dz, .lz4, .xz, .bz2. Good real ones on Debian: the package dict-gcide (a dictionary, English with
+accents), dict-foldoc, and apt's Translation files (`apt-get update -o Acquire::Languages=en,de,fr,ru,ja,zh_CN,ko`).
+With fewer lines than --count, lines are repeated with changed words. Answers are compared first: with one differing line
+no speed is printed and the exit status is 1.
+"""
+import argparse
+import bz2
+import gzip
+import json
+import lzma
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["RAYON_NUM_THREADS"] = "1"
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import numpy as np  # noqa: E402
+import tokenizers  # noqa: E402
+from hostile_lines import hostile_lines  # noqa: E402
+
+
+def read_lines(path):
+    if path.endswith((".gz", ".dz")):
+        data = gzip.open(path).read()
+    elif path.endswith(".lz4"):
+        data = subprocess.run(["lz4", "-dc", path], check=True, stdout=subprocess.PIPE).stdout
+    elif path.endswith(".xz"):
+        data = lzma.open(path).read()
+    elif path.endswith(".bz2"):
+        data = bz2.open(path).read()
+    else:
+        data = open(path, "rb").read()
+    return [line for line in data.split(b"\n") if line.strip()]
+
+
+def real_lines(paths, count, seed):
+    """Lines of all files, evenly thinned to `count`, or repeated with words swapped between lines."""
+    lines = list(dict.fromkeys(line for path in paths for line in read_lines(path)))
+    if not lines:
+        sys.exit("no lines: give --lines files with text")
+    rng = random.Random(seed)
+    if len(lines) >= count:
+        return rng.sample(lines, count), len(lines)
+    originals = len(lines)
+    while len(lines) < count:
+        words, other = rng.choice(lines[:originals]).split(b" "), rng.choice(lines[:originals]).split(b" ")
+        for _ in range(1 + len(words) // 4):
+            words[rng.randrange(len(words))] = rng.choice(other)
+        lines.append(b" ".join(words))
+    return lines, originals
+
+
+def write_records(path, texts):
+    with open(path, "wb") as out:
+        for text in texts:
+            out.write(len(text).to_bytes(4, "little"))
+            out.write(text)
+
+
+def our_ids(tool, model, texts, passes, folder):
+    records, ids = os.path.join(folder, "records"), os.path.join(folder, "ids")
+    write_records(records, texts)
+    report = subprocess.run([tool, model, records, ids, str(passes)], check=True, stdout=subprocess.PIPE).stdout
+    return np.fromfile(ids, dtype=np.int32), json.loads(report)
+
+
+def differing(peer, texts, ids):
+    different, at, shown = 0, 0, 0
+    for first in range(0, len(texts), 10000):
+        batch = [text.decode("utf-8", "replace") for text in texts[first:first + 10000]]
+        for text, encoding in zip(batch, peer.encode_batch_fast(batch, add_special_tokens=False)):
+            ours = ids[at + 1:at + 1 + ids[at]].tolist()
+            at += 1 + int(ids[at])
+            if ours != encoding.ids:
+                different += 1
+                if shown < 5:
+                    shown += 1
+                    print(f"  differs: {text!r}\n    ours {ours}\n    peer {encoding.ids}")
+    if at != len(ids):
+        sys.exit("the tool wrote more ids than lines")
+    return different
+
+
+def peer_speed(peer, texts, megabytes):
+    """MB/s of encode_batch_fast and of encode_batch on the first `megabytes` of the texts; best of 3."""
+    batch, size = [], 0
+    for text in texts:
+        batch.append(text.decode("utf-8", "replace"))
+        size += len(text)
+        if size > megabytes * 1e6:
+            break
+    speeds = []
+    for encode in (peer.encode_batch_fast, peer.encode_batch):
+        best = 0.0
+        for _ in range(3):
+            start = time.perf_counter()
+            for first in range(0, len(batch), 1000):
+                encode(batch[first:first + 1000], add_special_tokens=False)
+            best = max(best, size / 1e6 / (time.perf_counter() - start))
+        speeds.append(best)
+    return speeds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, nargs="+", help="folders with tokenizer.json")
+    parser.add_argument("--tool", required=True, help="the built wordpiece_bench")
+    parser.add_argument("--lines", required=True, nargs="+", help="real text files")
+    parser.add_argument("--count", type=int, default=1_000_000)
+    parser.add_argument("--hostile", type=int, default=100_000)
+    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--speed-lines", nargs="*", default=[], help="measure speed on these files instead of on the real lines")
+    arguments = parser.parse_args()
+    real, originals = real_lines(arguments.lines, arguments.count, arguments.seed)
+    words = sorted({word.decode("utf-8", "replace") for line in real[:20000] for word in line.split()})
+    hostile = hostile_lines(arguments.hostile, words, arguments.seed)
+    fast = [line for path in arguments.speed_lines for line in read_lines(path)] or real
+    print(f"{len(real)} real lines ({originals} distinct ones read, {sum(map(len, real)) / 1e6:.1f} MB), {len(hostile)} hostile; "
+          f"tokenizers {tokenizers.__version__}")
+    failed = False
+    for model in arguments.model:
+        peer = tokenizers.Tokenizer.from_file(os.path.join(model, "tokenizer.json"))
+        peer.no_truncation()
+        peer.no_padding()
+        with tempfile.TemporaryDirectory() as folder:
+            different = []
+            for texts in (real, hostile):
+                ids, _ = our_ids(arguments.tool, model, texts, 1, folder)
+                different.append(differing(peer, texts, ids))
+            print(f"{model}: differing lines: {different[0]} of {len(real)} real, {different[1]} of {len(hostile)} hostile")
+            if any(different):
+                failed = True
+                continue
+            _, report = our_ids(arguments.tool, model, fast, arguments.passes, folder)
+        theirs, theirs_full = peer_speed(peer, fast, 20)
+        print(f"  ours {report['median_mb_s']:.1f} MB/s a core (median of {arguments.passes}; best {report['best_mb_s']:.1f}; without own buffers "
+              f"{report['encode_median_mb_s']:.1f}), {report['bytes'] / report['tokens']:.2f} bytes a token")
+        print(f"  tokenizers one thread: encode_batch_fast {theirs:.2f}, encode_batch {theirs_full:.2f} MB/s; ratio {report['median_mb_s'] / theirs:.1f}x "
+              f"and {report['median_mb_s'] / theirs_full:.1f}x")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+#pragma once
+// Character properties as Hugging Face tokenizers 0.23 sees them. Its Rust crates carry three Unicode versions: categories 8.0,
+// normalisation 9.0, letter case 17.0; ICU knows newer characters, so what is younger than a crate counts as unassigned here.
+// bench/peers/wordpiece_unicode.py compares every code point.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace gpuhpc {
+
+constexpr char32_t replacement_character = 0xFFFD;
+
+bool is_removed_by_cleaning(char32_t c);  // NUL, U+FFFD, control, format, private use
+bool is_white_space(char32_t c);
+bool is_punctuation(char32_t c);
+bool is_ideograph(char32_t c);  // what BERT calls a Chinese character
+bool is_nonspacing_mark(char32_t c);
+int combining_class(char32_t c);
+
+// Full canonical decomposition; returns how many code points were written (1: `c` itself), at most 4.
+int decompose(char32_t c, char32_t (&out)[4]);
+// Lower case without context; 1 or 2 code points.
+int lower_case(char32_t c, char32_t (&out)[2]);
+
+// One code point at text[position], which moves on. Ill-formed bytes give U+FFFD once per maximal subpart (Unicode 3.9, table 3-8).
+char32_t next_code_point(std::string_view text, std::size_t& position);
+// Writes 1 to 4 bytes.
+int put_code_point(char32_t c, char* out);
+
+}  // namespace gpuhpc
