@@ -1,0 +1,60 @@
+#include "gpuhpc/report/terminal.hpp"
+
+#include <gtest/gtest.h>
+
+#include "example.hpp"
+
+namespace gpuhpc {
+namespace {
+
+TEST(Terminal, TablesAlignByCharacters) {
+  EXPECT_EQ(format_table({"name", "n"}, {{"gr\xC3\xBC\xC3\x9F", "1"}, {"longer", "200"}}),
+            "name      n\n"
+            "------  ---\n"
+            "gr\xC3\xBC\xC3\x9F      1\n"
+            "longer  200\n");
+}
+
+TEST(Terminal, MetricsShowIntervalsAndWhatIsMissing) {
+  const Evaluation evaluation = *test::example_model("").evaluation;
+  EXPECT_EQ(format_metrics(evaluation),
+            "measure     value    95% interval\n"
+            "----------  -----  --------------\n"
+            "Example-F1  0.500  0.400 .. 0.600\n"
+            "P@1         1.000  1.000 .. 1.000\n");
+  const std::string all = format_metrics(evaluation, true);
+  EXPECT_NE(all.find("F1 at level 1  0.250               -\n"), std::string::npos) << all;
+  EXPECT_NE(all.find("MRR, raw           -               -\n"), std::string::npos) << all;
+}
+
+TEST(Terminal, LevelsAndStages) {
+  const ReportModel model = test::example_model("");
+  EXPECT_EQ(format_levels(*model.evaluation),
+            "level  gold  predicted  right      P      R     F1\n"
+            "-----  ----  ---------  -----  -----  -----  -----\n"
+            "1         2          3      1  0.333  0.500  0.400\n"
+            "2         5          3      1  0.333  0.200  0.250\n"
+            "3         0          1      0  0.000  0.000  0.000\n");
+  EXPECT_NE(format_stages(model.stages).find("reused"), std::string::npos);
+}
+
+TEST(Terminal, CountsHaveSeparators) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(1000), "1,000");
+  EXPECT_EQ(format_count(1234567), "1,234,567");
+  EXPECT_EQ(format_count(-123), "-123");
+  EXPECT_EQ(format_count(-1234), "-1,234");
+}
+
+TEST(Terminal, EveryFigureHasATitle) {
+  EXPECT_EQ(figure_title("precision_at_1"), "P@1");
+  EXPECT_EQ(figure_title("level_12_f1"), "F1 at level 12");
+  EXPECT_EQ(figure_title("something_new"), "something new");
+  EXPECT_FALSE(figure_about("mrr_filtered").empty());
+  EXPECT_TRUE(figure_is_headline("example_f1"));
+  EXPECT_FALSE(figure_is_headline("micro_recall"));
+}
+
+}  // namespace
+}  // namespace gpuhpc
