@@ -1,0 +1,64 @@
+#pragma once
+// The same encoder for inference on processors: weights packed once, whole documents pushed through layer by layer while their
+// activations stay in one core's second-level cache. A document's result does not depend on its neighbours in a batch, nor on
+// threads: only on the precision and the instruction set.
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/kernels/isa.hpp"
+#include "gpuhpc/nn/encoder_config.hpp"
+
+namespace gpuhpc {
+
+class Encoder;
+class CpuForward;
+
+enum class CpuPrecision { fp32, bf16 };  // of weights and activations; sums, residual stream and layer norms are fp32
+
+// bf16 where the processor multiplies bf16, else fp32.
+CpuPrecision best_cpu_precision(kernels::Isa isa);
+
+// Documents packed one behind the other: document b is token_ids[offsets[b] .. offsets[b+1]), special tokens included,
+// 1 to max_tokens() long. segment_ids: as many as token_ids, or empty (all 0).
+struct PackedDocuments {
+  std::span<const std::int32_t> token_ids;
+  std::span<const std::int32_t> offsets;  // (B+1); offsets[0] need not be 0
+  std::span<const std::int32_t> segment_ids = {};
+  std::int64_t size() const { return std::ssize(offsets) - 1; }
+};
+
+// Buffers of one thread, and the seconds it spent in each part when `timed`.
+class CpuWorkspace {
+ public:
+  virtual ~CpuWorkspace() = default;
+  bool timed = false;
+  struct Times {
+    double linear = 0, attention = 0, other = 0;
+  } times;
+};
+
+class CpuEncoder {
+ public:
+  // Copies the weights of `encoder`, which must be on the CPU. bf16 on a level without it runs on the plain reference kernels.
+  CpuEncoder(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa = kernels::best_isa());
+  ~CpuEncoder();
+  CpuEncoder(CpuEncoder&&) noexcept;
+  CpuEncoder& operator=(CpuEncoder&&) noexcept;
+
+  std::unique_ptr<CpuWorkspace> make_workspace() const;
+  // Document vectors to `output` (B, hidden size). Many threads may call at once, each with a workspace of its own.
+  void embed(CpuWorkspace& workspace, const PackedDocuments& documents, const EmbeddingConfig& embedding, MutableMatrixView output) const;
+  // Token vectors (T, hidden size) after the first `layers` layers (0: after the embeddings).
+  void hidden(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t layers, MutableMatrixView output) const;
+
+  const EncoderConfig& config() const;
+  CpuPrecision precision() const;
+  kernels::Isa isa() const;
+
+ private:
+  std::unique_ptr<CpuForward> forward_;
+};
+
+}  // namespace gpuhpc

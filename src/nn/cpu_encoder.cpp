@@ -1,0 +1,101 @@
+#include "gpuhpc/nn/cpu_encoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu_forward.hpp"
+#include "gpuhpc/base/error.hpp"
+
+namespace gpuhpc {
+namespace {
+
+std::int64_t length(const PackedDocuments& documents, std::int64_t document) {
+  const auto b = static_cast<std::size_t>(document);
+  return documents.offsets[b + 1] - documents.offsets[b];
+}
+
+void check(const PackedDocuments& documents, const EncoderConfig& config, std::int64_t columns) {
+  if (documents.offsets.empty() || documents.offsets.back() > std::ssize(documents.token_ids)) throw internal_error("packed offsets do not fit the ids");
+  if (!documents.segment_ids.empty() && documents.segment_ids.size() != documents.token_ids.size())
+    throw internal_error("packed segment ids do not fit the ids");
+  if (columns != config.hidden_size) throw internal_error("output has {} columns, the encoder {}", columns, config.hidden_size);
+  for (std::int64_t b = 0; b < documents.size(); ++b)
+    if (length(documents, b) < 1 || length(documents, b) > config.max_tokens())
+      throw internal_error("document of {} tokens; the encoder takes 1 to {}", length(documents, b), config.max_tokens());
+}
+
+// Whole documents in micro-batches of about `budget` tokens, a longer document alone: use(first document, last document).
+template <typename Use>
+void each_micro_batch(const PackedDocuments& documents, std::int64_t budget, Use use) {
+  for (std::int64_t first = 0, last = 0; first < documents.size(); first = last) {
+    std::int64_t tokens = 0;
+    while (last < documents.size() && (last == first || tokens + length(documents, last) <= budget)) tokens += length(documents, last++);
+    use(first, last);
+  }
+}
+
+void pool(const CpuForward& forward, Pooling pooling, CpuForward::Rows rows, std::int64_t first, std::int64_t count, std::span<float> vector) {
+  const std::int64_t width = std::ssize(vector);
+  switch (pooling) {
+    case Pooling::cls: std::copy_n(rows.row(first), width, vector.begin()); return;
+    case Pooling::pooler: forward.pooler(rows.row(first), vector.data()); return;
+    case Pooling::max:
+      std::copy_n(rows.row(first), width, vector.begin());
+      for (std::int64_t t = 1; t < count; ++t)
+        for (std::int64_t i = 0; i < width; ++i) vector.data()[i] = std::max(vector.data()[i], rows.row(first + t)[i]);
+      return;
+    case Pooling::mean:
+      std::fill(vector.begin(), vector.end(), 0.0F);
+      for (std::int64_t t = 0; t < count; ++t)
+        for (std::int64_t i = 0; i < width; ++i) vector.data()[i] += rows.row(first + t)[i];
+      for (float& value : vector) value /= static_cast<float>(count);
+      return;
+  }
+}
+
+void normalise(std::span<float> vector) {
+  double squares = 0;
+  for (const float value : vector) squares += static_cast<double>(value) * value;
+  const float factor = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
+  for (float& value : vector) value *= factor;
+}
+
+}  // namespace
+
+CpuPrecision best_cpu_precision(kernels::Isa isa) { return isa >= kernels::Isa::avx512_bf16 ? CpuPrecision::bf16 : CpuPrecision::fp32; }
+
+CpuEncoder::CpuEncoder(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
+    : forward_(make_cpu_forward(encoder, precision, isa)) {}
+CpuEncoder::~CpuEncoder() = default;
+CpuEncoder::CpuEncoder(CpuEncoder&&) noexcept = default;
+CpuEncoder& CpuEncoder::operator=(CpuEncoder&&) noexcept = default;
+
+std::unique_ptr<CpuWorkspace> CpuEncoder::make_workspace() const { return forward_->make_workspace(); }
+const EncoderConfig& CpuEncoder::config() const { return forward_->config(); }
+CpuPrecision CpuEncoder::precision() const { return forward_->precision(); }
+kernels::Isa CpuEncoder::isa() const { return forward_->isa(); }
+
+void CpuEncoder::embed(CpuWorkspace& workspace, const PackedDocuments& documents, const EmbeddingConfig& embedding,
+                       MutableMatrixView output) const {
+  check(documents, config(), output.columns);
+  each_micro_batch(documents, forward_->rows_at_once(), [&](std::int64_t first, std::int64_t last) {
+    const CpuForward::Rows rows = forward_->run(workspace, documents, first, last, config().layers);
+    for (std::int64_t b = first, row = 0; b < last; row += length(documents, b), ++b) {
+      pool(*forward_, embedding.pooling, rows, row, length(documents, b), output.row(b));
+      if (embedding.normalise) normalise(output.row(b));
+    }
+  });
+}
+
+void CpuEncoder::hidden(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t layers, MutableMatrixView output) const {
+  check(documents, config(), output.columns);
+  if (layers < 0 || layers > config().layers) throw internal_error("hidden states after {} of {} layers", layers, config().layers);
+  each_micro_batch(documents, forward_->rows_at_once(), [&](std::int64_t first, std::int64_t last) {
+    const CpuForward::Rows rows = forward_->run(workspace, documents, first, last, layers);
+    const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)], end = documents.offsets[static_cast<std::size_t>(last)];
+    for (std::int64_t t = begin; t < end; ++t)
+      std::copy_n(rows.row(t - begin), output.columns, output.row(t - documents.offsets.front()).begin());
+  });
+}
+
+}  // namespace gpuhpc

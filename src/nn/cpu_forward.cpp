@@ -1,0 +1,255 @@
+#include "cpu_forward.hpp"
+
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/kernels/encoder_kernels.hpp"
+#include "gpuhpc/nn/encoder.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using kernels::AlignedBuffer;
+using kernels::BFloat16;
+using kernels::kPanel;
+using kernels::PackedMatrix;
+using kernels::round_up;
+
+MatrixView weights(const Encoder& encoder, const std::string& name) {
+  const at::Tensor& tensor = encoder.parameter(name);
+  if (!tensor.is_cpu() || !tensor.is_contiguous()) throw internal_error("{}: the CPU encoder needs contiguous CPU weights", name);
+  return {tensor.const_data_ptr<float>(), tensor.size(0), tensor.dim() > 1 ? tensor.size(1) : 1};
+}
+
+std::vector<float> copied(MatrixView view) { return {view.data, view.data + view.rows * view.columns}; }
+
+// A vector, with zeros behind it up to a multiple of 32.
+std::vector<float> padded(const Encoder& encoder, const std::string& name) {
+  std::vector<float> all = copied(weights(encoder, name));
+  all.resize(static_cast<std::size_t>(round_up(std::ssize(all), kPanel)));
+  return all;
+}
+
+template <typename T>
+struct Layer {
+  PackedMatrix<T> qkv, attention_output, up, down;  // qkv: query, key, value side by side, each padded
+  std::vector<float> qkv_bias, attention_output_bias, up_bias, down_bias;
+  std::vector<float> attention_gamma, attention_beta, output_gamma, output_beta;
+};
+
+template <typename T>
+Layer<T> read_layer(const Encoder& encoder, std::int64_t index) {
+  const std::string base = fmt::format("encoder.layer.{}.", index);
+  const std::int64_t hidden = encoder.config().hidden_size, width = round_up(hidden, kPanel);
+  Layer<T> layer;
+  Matrix joined(3 * width, hidden);
+  std::int64_t row = 0;
+  for (const char* const part : {"query", "key", "value"}) {
+    const std::string name = base + "attention.self." + part;
+    std::copy_n(weights(encoder, name + ".weight").data, hidden * hidden, joined.row(row).data());
+    const std::vector<float> bias = padded(encoder, name + ".bias");
+    layer.qkv_bias.insert(layer.qkv_bias.end(), bias.begin(), bias.end());
+    row += width;
+  }
+  layer.qkv = kernels::pack<T>(joined.view());
+  layer.attention_output = kernels::pack<T>(weights(encoder, base + "attention.output.dense.weight"));
+  layer.attention_output_bias = padded(encoder, base + "attention.output.dense.bias");
+  layer.attention_gamma = padded(encoder, base + "attention.output.LayerNorm.weight");
+  layer.attention_beta = padded(encoder, base + "attention.output.LayerNorm.bias");
+  layer.up = kernels::pack<T>(weights(encoder, base + "intermediate.dense.weight"));
+  layer.up_bias = padded(encoder, base + "intermediate.dense.bias");
+  layer.down = kernels::pack<T>(weights(encoder, base + "output.dense.weight"));
+  layer.down_bias = padded(encoder, base + "output.dense.bias");
+  layer.output_gamma = padded(encoder, base + "output.LayerNorm.weight");
+  layer.output_beta = padded(encoder, base + "output.LayerNorm.bias");
+  return layer;
+}
+
+kernels::Activation kernel_activation(Activation activation) {
+  switch (activation) {
+    case Activation::gelu: return kernels::Activation::gelu;
+    case Activation::gelu_tanh: return kernels::Activation::gelu_tanh;
+    case Activation::relu: return kernels::Activation::relu;
+  }
+  throw internal_error("activation {} is unknown", static_cast<int>(activation));
+}
+
+// Adds the time since the last mark to one part of the workspace, when it asks for times.
+class Stopwatch {
+ public:
+  explicit Stopwatch(CpuWorkspace& workspace) : workspace_(workspace), last_(now()) {}
+  void mark(double CpuWorkspace::Times::*part) {
+    if (!workspace_.timed) return;
+    const auto time = now();
+    workspace_.times.*part += std::chrono::duration<double>(time - last_).count();
+    last_ = time;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point now() const { return workspace_.timed ? Clock::now() : Clock::time_point(); }
+  CpuWorkspace& workspace_;
+  Clock::time_point last_;
+};
+
+// Rows are tokens of a micro-batch, rounded up to 32.
+template <typename T>
+struct Buffers final : CpuWorkspace {
+  AlignedBuffer<float> residual;  // (rows, H): residual stream, the place where products accumulate
+  AlignedBuffer<T> input;         // (rows, H): the same, normalised and rounded
+  AlignedBuffer<T> qkv;           // (rows, 3H)
+  AlignedBuffer<T> context;       // (rows, H): attention's result
+  AlignedBuffer<T> wide;          // (rows of a block, slice of F)
+  AlignedBuffer<std::byte> scratch;
+};
+
+constexpr std::int64_t kWeightSlice = 640 * 1024;  // bytes of weights kept in the second-level cache while rows pass by
+constexpr std::int64_t kRowBlock = 96;             // rows that go up and down through a slice of the feed-forward layer
+
+template <typename T>
+class TypedForward final : public CpuForward {
+ public:
+  TypedForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
+      : CpuForward(encoder, precision, isa), kernels_(kernels::encoder_kernels<T>(isa)), width_(round_up(config().hidden_size, kPanel)),
+        activation_(kernel_activation(config().activation)) {
+    word_ = copied(weights(encoder, "embeddings.word_embeddings.weight"));
+    position_ = copied(weights(encoder, "embeddings.position_embeddings.weight"));
+    if (config().token_types > 0) segment_ = copied(weights(encoder, "embeddings.token_type_embeddings.weight"));
+    gamma_ = padded(encoder, "embeddings.LayerNorm.weight");
+    beta_ = padded(encoder, "embeddings.LayerNorm.bias");
+    for (std::int64_t i = 0; i < config().layers; ++i) layers_.push_back(read_layer<T>(encoder, i));
+    const std::int64_t panel_bytes = width_ * kPanel * static_cast<std::int64_t>(sizeof(T));
+    slice_panels_ = std::max<std::int64_t>(1, kWeightSlice / 2 / panel_bytes);
+  }
+
+  std::unique_ptr<CpuWorkspace> make_workspace() const override { return std::make_unique<Buffers<T>>(); }
+  std::int64_t rows_at_once() const override { return 384; }
+
+  Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t layers) const override {
+    auto& buffers = dynamic_cast<Buffers<T>&>(workspace);
+    const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
+    const std::int64_t rows = documents.offsets[static_cast<std::size_t>(last)] - begin;
+    resize(buffers, round_up(rows, 32));
+    const kernels::KernelScope<T> scope(kernels_);
+    Stopwatch watch(workspace);
+    for (std::int64_t b = first; b < last; ++b) add_embeddings(documents, b, buffers.residual.data() + (documents.offsets[static_cast<std::size_t>(b)] - begin) * width_);
+    std::fill_n(buffers.residual.data() + rows * width_, (round_up(rows, 32) - rows) * width_, 0.0F);
+    normalise(buffers, rows, gamma_, beta_, layers > 0 ? layers_[0].attention_output_bias.data() : nullptr);
+    watch.mark(&CpuWorkspace::Times::other);
+    for (std::int64_t i = 0; i < layers; ++i) run_layer(buffers, documents, first, last, rows, i, i + 1 == layers, watch);
+    return {buffers.residual.data(), width_};
+  }
+
+ private:
+  void resize(Buffers<T>& buffers, std::int64_t rows) const {
+    buffers.residual.resize(rows * width_);
+    buffers.input.resize(rows * width_);
+    buffers.qkv.resize(rows * 3 * width_);
+    buffers.context.resize(rows * width_);
+    buffers.wide.resize(round_up(kRowBlock, 32) * slice_panels_ * kPanel);
+    buffers.scratch.resize(kernels::attention_scratch_bytes(std::min(rows, config().max_tokens()), config().head_size()));
+  }
+
+  // Word + position + segment vectors of one document.
+  void add_embeddings(const PackedDocuments& documents, std::int64_t document, float* rows) const {
+    const std::int64_t begin = documents.offsets[static_cast<std::size_t>(document)], end = documents.offsets[static_cast<std::size_t>(document) + 1];
+    const std::int64_t hidden = config().hidden_size;
+    for (std::int64_t t = begin; t < end; ++t, rows += width_) {
+      const std::int64_t id = documents.token_ids[static_cast<std::size_t>(t)];
+      const std::int64_t segment = documents.segment_ids.empty() ? 0 : documents.segment_ids[static_cast<std::size_t>(t)];
+      if (id < 0 || id >= config().vocabulary_size) throw internal_error("token id {} of a vocabulary of {}", id, config().vocabulary_size);
+      const float* word = word_.data() + id * hidden;
+      const float* position = position_.data() + (t - begin + config().position_offset) * hidden;
+      for (std::int64_t i = 0; i < hidden; ++i) rows[i] = word[i] + position[i];
+      if (segment_.empty()) continue;
+      if (segment < 0 || segment >= config().token_types) throw internal_error("segment id {} of {}", segment, config().token_types);
+      for (std::int64_t i = 0; i < hidden; ++i) rows[i] += segment_[static_cast<std::size_t>(segment * hidden + i)];
+    }
+  }
+
+  void normalise(Buffers<T>& buffers, std::int64_t rows, const std::vector<float>& gamma, const std::vector<float>& beta, const float* next_bias) const {
+    kernels_.layer_norm({buffers.residual.data(), width_, round_up(rows, 32), config().hidden_size, gamma.data(), beta.data(),
+                         static_cast<float>(config().layer_norm_epsilon), next_bias, buffers.input.data(), width_});
+  }
+
+  void run_layer(Buffers<T>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t rows,
+                 std::int64_t index, bool final, Stopwatch& watch) const {
+    const Layer<T>& layer = layers_[static_cast<std::size_t>(index)];
+    const std::int64_t panels = layer.qkv.panels();
+    for (std::int64_t p = 0; p < panels; p += slice_panels_)
+      kernels_.linear({buffers.input.data(), width_, rows, &layer.qkv, p, std::min(slice_panels_, panels - p), layer.qkv_bias.data(),
+                       kernels::Activation::none, buffers.qkv.data() + p * kPanel, 3 * width_});
+    watch.mark(&CpuWorkspace::Times::linear);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(config().head_size()));
+    const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
+    for (std::int64_t b = first; b < last; ++b) {
+      const std::int64_t row = documents.offsets[static_cast<std::size_t>(b)] - begin;
+      const std::int64_t tokens = documents.offsets[static_cast<std::size_t>(b) + 1] - begin - row;
+      kernels_.attention({buffers.qkv.data() + row * 3 * width_, 3 * width_, width_, 2 * width_, tokens, config().heads, config().head_size(),
+                          scale, buffers.context.data() + row * width_, width_, buffers.scratch.data()});
+    }
+    watch.mark(&CpuWorkspace::Times::attention);
+    kernels_.accumulate({buffers.context.data(), width_, rows, &layer.attention_output, 0, width_, buffers.residual.data(), width_});
+    watch.mark(&CpuWorkspace::Times::linear);
+    normalise(buffers, rows, layer.attention_gamma, layer.attention_beta, layer.down_bias.data());
+    watch.mark(&CpuWorkspace::Times::other);
+    feed_forward(buffers, rows, layer);
+    watch.mark(&CpuWorkspace::Times::linear);
+    const float* next_bias = final ? nullptr : layers_[static_cast<std::size_t>(index) + 1].attention_output_bias.data();
+    normalise(buffers, rows, layer.output_gamma, layer.output_beta, next_bias);
+    watch.mark(&CpuWorkspace::Times::other);
+  }
+
+  // Slice by slice of the wide dimension, so that its weights stay in cache over all rows and its activations are never stored whole.
+  void feed_forward(Buffers<T>& buffers, std::int64_t rows, const Layer<T>& layer) const {
+    for (std::int64_t p = 0; p < layer.up.panels(); p += slice_panels_) {
+      const std::int64_t panels = std::min(slice_panels_, layer.up.panels() - p), stride = slice_panels_ * kPanel;
+      for (std::int64_t row = 0; row < rows; row += kRowBlock) {
+        const std::int64_t count = std::min(kRowBlock, rows - row);
+        kernels_.linear({buffers.input.data() + row * width_, width_, count, &layer.up, p, panels, layer.up_bias.data(), activation_,
+                         buffers.wide.data(), stride});
+        kernels_.accumulate({buffers.wide.data(), stride, count, &layer.down, p * kPanel, panels * kPanel, buffers.residual.data() + row * width_,
+                             width_});
+      }
+    }
+  }
+
+  kernels::EncoderKernels<T> kernels_;
+  std::int64_t width_;  // H rounded up to 32
+  kernels::Activation activation_;
+  std::int64_t slice_panels_ = 1;
+  std::vector<float> word_, position_, segment_, gamma_, beta_;
+  std::vector<Layer<T>> layers_;
+};
+
+}  // namespace
+
+CpuForward::CpuForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
+    : config_(encoder.config()), precision_(precision), isa_(isa) {
+  if (!encoder.has_pooler()) return;
+  pooler_weight_ = copied(weights(encoder, "pooler.dense.weight"));
+  pooler_bias_ = copied(weights(encoder, "pooler.dense.bias"));
+}
+
+void CpuForward::pooler(const float* first_token, float* output) const {
+  if (pooler_bias_.empty()) throw input_error("the model pools with the pooler head, but its weights have none; use pooling mean or cls");
+  const std::int64_t hidden = config_.hidden_size;
+  for (std::int64_t i = 0; i < hidden; ++i) {
+    double sum = pooler_bias_[static_cast<std::size_t>(i)];
+    for (std::int64_t k = 0; k < hidden; ++k) sum += static_cast<double>(pooler_weight_[static_cast<std::size_t>(i * hidden + k)]) * first_token[k];
+    output[i] = static_cast<float>(std::tanh(sum));
+  }
+}
+
+std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa) {
+  if (precision == CpuPrecision::bf16) return std::make_unique<TypedForward<BFloat16>>(encoder, precision, isa);
+  return std::make_unique<TypedForward<float>>(encoder, precision, isa);
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,41 @@
+#pragma once
+// The layers of CpuEncoder in either precision; private to room nn.
+#include <memory>
+#include <vector>
+
+#include "gpuhpc/nn/cpu_encoder.hpp"
+
+namespace gpuhpc {
+
+class CpuForward {
+ public:
+  CpuForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa);
+  virtual ~CpuForward() = default;
+
+  // fp32 token vectors (rows, stride), valid until the workspace is used again.
+  struct Rows {
+    const float* data = nullptr;
+    std::int64_t stride = 0;
+    const float* row(std::int64_t i) const { return data + i * stride; }
+  };
+  virtual std::unique_ptr<CpuWorkspace> make_workspace() const = 0;
+  // The first `layers` layers on documents [first, last).
+  virtual Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t layers) const = 0;
+  virtual std::int64_t rows_at_once() const = 0;  // tokens whose activations fit the cache beside a slice of weights
+
+  const EncoderConfig& config() const { return config_; }
+  CpuPrecision precision() const { return precision_; }
+  kernels::Isa isa() const { return isa_; }
+  // tanh(dense(first token)); throws when the encoder has no pooler.
+  void pooler(const float* first_token, float* output) const;
+
+ private:
+  EncoderConfig config_;
+  CpuPrecision precision_;
+  kernels::Isa isa_;
+  std::vector<float> pooler_weight_, pooler_bias_;  // (H,H), (H)
+};
+
+std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa);
+
+}  // namespace gpuhpc

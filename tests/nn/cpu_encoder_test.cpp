@@ -1,0 +1,185 @@
+// The packed CPU encoder against the LibTorch encoder on real weights, and against itself in other company.
+#include "gpuhpc/nn/cpu_encoder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/nn/folder.hpp"
+
+namespace gpuhpc {
+namespace {
+
+struct Documents {
+  std::vector<std::int32_t> ids, offsets{0};
+  void add(std::mt19937& random, std::int64_t tokens) {
+    ids.push_back(101);
+    for (std::int64_t i = 0; i < tokens - 2; ++i) ids.push_back(static_cast<std::int32_t>(1000 + random() % 20000));
+    if (tokens > 1) ids.push_back(102);
+    offsets.push_back(static_cast<std::int32_t>(ids.size()));
+  }
+  PackedDocuments view() const { return {ids, offsets}; }
+  std::int64_t size() const { return std::ssize(offsets) - 1; }
+};
+
+Documents ragged(std::initializer_list<std::int64_t> lengths) {
+  std::mt19937 random(7);
+  Documents all;
+  for (const std::int64_t length : lengths) all.add(random, length);
+  return all;
+}
+
+const LoadedEncoder& model() {
+  static const LoadedEncoder loaded = load_encoder(std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2");
+  return loaded;
+}
+
+Matrix embed(const CpuEncoder& encoder, const Documents& documents, const EmbeddingConfig& embedding) {
+  Matrix result(documents.size(), encoder.config().hidden_size);
+  const auto workspace = encoder.make_workspace();
+  encoder.embed(*workspace, documents.view(), embedding, result.view());
+  return result;
+}
+
+double cosine(std::span<const float> a, std::span<const float> b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
+  return ab / std::sqrt(aa * bb);
+}
+
+Matrix reference(const Encoder& encoder, const Documents& documents, const EmbeddingConfig& embedding) {
+  const at::NoGradGuard guard;
+  const at::Tensor rows = encoder.embed(pack_tokens(documents.ids, documents.offsets, at::kCPU), embedding).contiguous();
+  Matrix result(rows.size(0), rows.size(1));
+  std::copy_n(rows.const_data_ptr<float>(), rows.numel(), result.values.begin());
+  return result;
+}
+
+const Documents& sample() {
+  static const Documents documents = ragged({1, 2, 3, 16, 17, 33, 64, 100, 128, 200, 90, 31, 256});
+  return documents;
+}
+
+class EveryLevel : public testing::TestWithParam<kernels::Isa> {};
+
+TEST_P(EveryLevel, Fp32EqualsLibTorch) {
+  const CpuEncoder encoder(model().encoder, CpuPrecision::fp32, GetParam());
+  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max}) {
+    const EmbeddingConfig embedding{pooling, true, 256};
+    const Matrix expected = reference(model().encoder, sample(), embedding), got = embed(encoder, sample(), embedding);
+    for (std::size_t i = 0; i < got.values.size(); ++i) ASSERT_NEAR(got.values[i], expected.values[i], 5e-6) << i;
+  }
+}
+
+TEST_P(EveryLevel, Bf16IsCloseToLibTorchFp32) {
+  const CpuEncoder encoder(model().encoder, CpuPrecision::bf16, GetParam());
+  const EmbeddingConfig embedding{Pooling::mean, true, 256};
+  const Documents documents = GetParam() < kernels::Isa::avx512_bf16 ? ragged({2, 17, 40}) : sample();  // the plain twin is slow
+  const Matrix expected = reference(model().encoder, documents, embedding), got = embed(encoder, documents, embedding);
+  for (std::int64_t b = 0; b < got.rows; ++b) EXPECT_GT(cosine(got.row(b), expected.row(b)), 0.9995) << b;
+}
+
+// Alone, in a batch, in a batch of other order: the same bits.
+TEST_P(EveryLevel, NeighboursDoNotMatter) {
+  for (const CpuPrecision precision : {CpuPrecision::fp32, CpuPrecision::bf16}) {
+    const CpuEncoder encoder(model().encoder, precision, GetParam());
+    const EmbeddingConfig embedding{Pooling::mean, true, 256};
+    const Documents all = ragged({5, 40, 17, 100, 2, 61});
+    const Matrix together = embed(encoder, all, embedding);
+    Documents reversed;
+    for (std::int64_t b = all.size() - 1; b >= 0; --b) {
+      const auto begin = all.ids.begin() + all.offsets[static_cast<std::size_t>(b)], end = all.ids.begin() + all.offsets[static_cast<std::size_t>(b) + 1];
+      Documents alone{{begin, end}, {0, static_cast<std::int32_t>(end - begin)}};
+      reversed.ids.insert(reversed.ids.end(), begin, end);
+      reversed.offsets.push_back(static_cast<std::int32_t>(reversed.ids.size()));
+      const Matrix one = embed(encoder, alone, embedding);
+      for (std::size_t i = 0; i < one.values.size(); ++i) ASSERT_EQ(one.values[i], together.row(b)[i]) << b;
+    }
+    const Matrix backwards = embed(encoder, reversed, embedding);
+    for (std::int64_t b = 0; b < all.size(); ++b)
+      for (std::int64_t i = 0; i < backwards.columns; ++i)
+        ASSERT_EQ(backwards.row(all.size() - 1 - b)[static_cast<std::size_t>(i)], together.row(b)[static_cast<std::size_t>(i)]);
+  }
+}
+
+TEST_P(EveryLevel, HiddenStatesAfterSomeLayers) {
+  Encoder lower = load_encoder(model().model.folder).encoder;
+  const CpuEncoder encoder(lower, CpuPrecision::fp32, GetParam());
+  const Documents documents = ragged({17, 3, 50});
+  const auto workspace = encoder.make_workspace();
+  for (const std::int64_t layers : {0, 4, 6}) {
+    lower.train_top_layers(6 - layers);
+    const at::NoGradGuard guard;
+    const at::Tensor expected = lower.forward_frozen(pack_tokens(documents.ids, documents.offsets, at::kCPU)).contiguous();
+    Matrix got(std::ssize(documents.ids), 384);
+    encoder.hidden(*workspace, documents.view(), layers, got.view());
+    for (std::size_t i = 0; i < got.values.size(); ++i) ASSERT_NEAR(got.values[i], expected.const_data_ptr<float>()[i], 2e-4) << layers << " " << i;
+  }
+}
+
+// Shapes that fill no register and no panel, with segments and without.
+TEST_P(EveryLevel, OddShapes) {
+  EncoderConfig config;
+  config.vocabulary_size = 50;
+  config.hidden_size = 60;
+  config.layers = 2;
+  config.heads = 3;
+  config.intermediate_size = 100;
+  config.position_rows = 40;
+  config.position_offset = 2;
+  config.activation = Activation::gelu_tanh;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 0.3F);
+  for (const std::int64_t types : {0, 2}) {
+    config.token_types = types;
+    const Encoder plain(config, at::kCPU, true);
+    for (const NamedParameter& parameter : plain.parameters())
+      for (std::int64_t i = 0; i < parameter.value.numel(); ++i) parameter.value.data_ptr<float>()[i] = normal(random);
+    Documents documents;
+    std::vector<std::int32_t> segments;
+    for (const std::int64_t length : {1, 38, 5, 20}) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        documents.ids.push_back(static_cast<std::int32_t>(random() % 50));
+        if (types > 0) segments.push_back(static_cast<std::int32_t>(random() % 2));
+      }
+      documents.offsets.push_back(static_cast<std::int32_t>(documents.ids.size()));
+    }
+    const at::NoGradGuard guard;
+    const EmbeddingConfig embedding{Pooling::pooler, false, 38};
+    const at::Tensor expected = plain.embed(pack_tokens(documents.ids, documents.offsets, at::kCPU, segments), embedding).contiguous();
+    for (const CpuPrecision precision : {CpuPrecision::fp32, CpuPrecision::bf16}) {
+      const CpuEncoder encoder(plain, precision, GetParam());
+      Matrix got(4, 60);
+      const auto workspace = encoder.make_workspace();
+      encoder.embed(*workspace, {documents.ids, documents.offsets, segments}, embedding, got.view());
+      for (std::size_t i = 0; i < got.values.size(); ++i)
+        ASSERT_NEAR(got.values[i], expected.const_data_ptr<float>()[i], precision == CpuPrecision::fp32 ? 2e-4 : 0.2) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, EveryLevel, testing::ValuesIn(kernels::supported_isas()), [](const auto& level) {
+  std::string name(to_string(level.param));
+  for (char& c : name)
+    if (c == '-') c = '_';
+  return name;
+});
+
+TEST(CpuEncoder, RefusesWhatDoesNotFit) {
+  const CpuEncoder encoder(model().encoder, CpuPrecision::fp32);
+  const EmbeddingConfig embedding{Pooling::mean, true, 256};
+  EXPECT_THROW(embed(encoder, ragged({513}), embedding), Error);
+  Documents outside = ragged({3});
+  outside.ids[1] = 30522;
+  EXPECT_THROW(embed(encoder, outside, embedding), Error);
+}
+
+}  // namespace
+}  // namespace gpuhpc
