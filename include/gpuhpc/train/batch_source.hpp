@@ -19,9 +19,9 @@ class BatchSource {
 
 // Documents of several datasets, numbered one dataset behind the other (real, then generated), cut to `max_length` tokens with
 // the two specials. The datasets must outlive the source.
-class TokenSource final : public BatchSource {
+class DocumentSource final : public BatchSource {
  public:
-  TokenSource(std::vector<const TokenDataset*> datasets, std::int64_t max_length, std::int32_t cls, std::int32_t sep);
+  DocumentSource(std::vector<const TokenDataset*> datasets, std::int64_t max_length, std::int32_t cls, std::int32_t sep);
   // Only these documents are items (those with a label, for example); numbers stay those of the datasets.
   void select(std::vector<std::int64_t> documents) { selected_ = std::move(documents); }
   std::int64_t documents() const { return first_.back(); }
