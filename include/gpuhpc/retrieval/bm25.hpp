@@ -3,7 +3,7 @@
 // distinctiveness. Formula of rank_bm25's BM25Okapi (Robertson's idf, floored):
 //   idf(t) = ln((N - n_t + .5) / (n_t + .5)), negative values replaced by epsilon * mean idf over terms,
 //   score(t, g) = idf(t) * tf(t, g) (k1 + 1) / (tf(t, g) + k1 (1 - b + b * length(g) / mean length)),
-// N = groups, n_t = groups with t. BM25Plus-like `idf = rank` variants are not offered.
+// N = groups, n_t = groups with t.
 #include <cstdint>
 #include <span>
 #include <vector>
