@@ -1,0 +1,129 @@
+#include "gpuhpc/infer/encode.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/nn/folder.hpp"
+
+namespace gpuhpc {
+namespace {
+
+std::string model_folder() { return std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2"; }
+const LoadedEncoder& model() {
+  static const LoadedEncoder loaded = load_encoder(model_folder());
+  return loaded;
+}
+const Tokenizer& tokenizer() {
+  static const auto loaded = load_tokenizer(model_folder());
+  return *loaded;
+}
+
+std::vector<std::vector<std::int32_t>> documents(std::initializer_list<std::int64_t> lengths) {
+  std::mt19937 random(11);
+  std::vector<std::vector<std::int32_t>> all;
+  for (const std::int64_t length : lengths) {
+    auto& ids = all.emplace_back();
+    for (std::int64_t i = 0; i < length; ++i) ids.push_back(static_cast<std::int32_t>(1000 + random() % 20000));
+  }
+  return all;
+}
+
+double dot(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * b[i];
+  return sum;
+}
+
+TEST(CutBatches, NeighboursUpToTheBudget) {
+  const std::vector<std::int64_t> lengths{50, 50, 10, 300, 5, 5, 90};
+  const auto batches = cut_batches(lengths, 100, 384);
+  ASSERT_EQ(batches.size(), 4U);
+  EXPECT_EQ(batches[0].last, 2);
+  EXPECT_EQ(batches[1].first, 2);
+  EXPECT_EQ(batches[1].last, 3);
+  EXPECT_EQ(batches[2].last, 4);  // the long one alone
+  EXPECT_EQ(batches[3].last, 7);
+  EXPECT_GT(batches[2].work, 300);
+  EXPECT_TRUE(cut_batches({}, 100, 384).empty());
+}
+
+TEST(ShareOfRank, EveryBatchOnceAndBalanced) {
+  std::mt19937 random(1);
+  for (const std::int64_t count : {0, 1, 3, 40, 1000}) {
+    std::vector<EncodeBatch> batches;
+    double total = 0, largest = 0;
+    for (std::int64_t b = 0; b < count; ++b) {
+      batches.push_back({b, b + 1, 1.0 + static_cast<double>(random() % 100)});
+      total += batches.back().work;
+      largest = std::max(largest, batches.back().work);
+    }
+    for (const int size : {1, 2, 3, 7}) {
+      std::int64_t next = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const Range share = share_of_rank(batches, rank, size);
+        if (share.size() > 0) {
+          EXPECT_EQ(share.first, next);
+          next = share.last;
+        }
+        double work = 0;
+        for (std::int64_t b = share.first; b < share.last; ++b) work += batches[static_cast<std::size_t>(b)].work;
+        EXPECT_LE(work, total / size + largest);
+      }
+      EXPECT_EQ(next, count);
+    }
+  }
+}
+
+TEST(DocumentEncoder, ThreadsAndBatchSizesDoNotMatter) {
+  const auto all = documents({5, 100, 0, 31, 254, 7, 7, 64, 80, 12, 3});
+  InferOptions options;
+  const Matrix expected = DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).encode(token_source(all));
+  EXPECT_NEAR(dot(expected.row(2), expected.row(2)), 1, 1e-5);  // an empty document still has a vector
+  for (const std::int64_t budget : {1, 128, 100000}) {
+    options.token_budget = budget;
+    const DocumentEncoder encoder(model(), tokenizer(), options, {false, 0, 3});
+    EXPECT_EQ(encoder.encode(token_source(all)).values, expected.values) << budget;
+    const Matrix part = encoder.encode(token_source(all), {3, 6});
+    EXPECT_TRUE(std::equal(part.values.begin(), part.values.end(), expected.row(3).data()));
+  }
+}
+
+TEST(DocumentEncoder, LongDocumentsAreCutOrAveraged) {
+  auto all = documents({70});
+  all.push_back({all[0].begin(), all[0].begin() + 30});
+  all.push_back({all[0].begin() + 30, all[0].begin() + 60});
+  all.push_back({all[0].begin() + 60, all[0].end()});
+  InferOptions options;
+  options.precision = "fp32";
+  options.max_length = 32;
+  const Matrix cut = DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).encode(token_source(all));
+  EXPECT_TRUE(std::equal(cut.row(0).begin(), cut.row(0).end(), cut.row(1).begin()));
+  options.long_documents = "mean";
+  const Matrix mean = DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).encode(token_source(all));
+  EXPECT_NEAR(dot(mean.row(0), mean.row(0)), 1, 1e-5);
+  // The mean of the windows is nearer to each of them than they are to each other, and short documents are as before.
+  EXPECT_GT(dot(mean.row(0), mean.row(2)), dot(mean.row(1), mean.row(2)));
+  EXPECT_TRUE(std::equal(mean.row(1).begin(), mean.row(1).end(), cut.row(1).begin()));
+}
+
+TEST(DocumentEncoder, SaysWhatIsWrongWithItsOptions) {
+  InferOptions options;
+  options.max_length = 1000;
+  EXPECT_THROW(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}), Error);
+  options.max_length = 2;
+  EXPECT_THROW(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}), Error);
+}
+
+TEST(DocumentEncoder, Bf16FallsBackWhereTheLevelHasNone) {
+  InferOptions options;
+  options.precision = "bf16";
+  options.kernels = "generic";
+  const DocumentEncoder encoder(model(), tokenizer(), options, {false, 0, 2});
+  EXPECT_EQ(encoder.describe(), "fp32 on generic (which does not multiply bf16), 2 threads");
+}
+
+}  // namespace
+}  // namespace gpuhpc
