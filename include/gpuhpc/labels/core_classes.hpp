@@ -24,8 +24,8 @@ struct CoreClassOptions {
 std::vector<ClassId> select_core_classes(std::span<const Candidate> candidates, std::span<const float> confidences,
                                          std::span<const float> medians, const CoreClassOptions& options);
 
-// TELEClass without an LLM's choice: the candidate with the best path score at the deepest level reached below it.
-// The end of the best path: follows the highest scored candidate child from the best root on. Empty without candidates.
+// TELEClass without an LLM to choose among the candidates:
+// the end of the best path, following the highest scored candidate child from the best root on. Empty without candidates.
 std::vector<ClassId> best_path_core(const Taxonomy& taxonomy, std::span<const Candidate> candidates);
 
 // What the bilinear head learns from: cores and their ancestors are positive; descendants of positives say nothing.

@@ -2,6 +2,7 @@
 // The class taxonomy: an immutable directed acyclic graph of named classes with any number of roots, checked when made.
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,11 +22,12 @@ struct TaxonomyEdge {
 class Taxonomy {
  public:
   static constexpr std::int64_t max_depth = 64;             // levels
-  static constexpr std::int64_t max_paths = std::int64_t{1} << 20;  // root-to-leaf paths
+  static constexpr std::int64_t max_paths = std::int64_t{1} << 17;   // root-to-leaf paths
   static constexpr std::int64_t max_ancestry = std::int64_t{1} << 25;  // (class, ancestor) pairs
 
   Taxonomy() = default;  // no classes
-  // Throws input_error: an empty or repeated name, an unknown id, a self edge, a repeated edge, a cycle, too many paths.
+  // Throws input_error: an empty or repeated name, an unknown id, a self edge, a cycle, too many paths. An edge that is
+  // listed twice counts once.
   Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges);
 
   // labels: `id<TAB>name`, ids 0..n-1 in any order; hierarchy: `parent<TAB>child`. An empty hierarchy path: a flat list.
@@ -59,7 +61,7 @@ class Taxonomy {
   const std::vector<ClassPath>& paths() const { return paths_; }
   ClassId path_leaf(std::int64_t k) const { return paths_[static_cast<std::size_t>(k)].back(); }
   // Indices into paths() of those that go through c, ascending.
-  std::span<const std::int32_t> paths_through(ClassId c) const { return {paths_through_.of(c)}; }
+  std::span<const std::int32_t> paths_through(ClassId c) const { return paths_through_.of(c); }
   // Root .. c, by the lowest parent id at every step.
   ClassPath first_path(ClassId c) const;
   // Classes and all their ancestors, ascending, each once.
@@ -69,13 +71,23 @@ class Taxonomy {
   struct Lists {  // one list of ids a class
     std::vector<std::int64_t> offsets{0};
     std::vector<std::int32_t> values;
-    std::span<const std::int32_t> of(ClassId c) const;
+    std::span<const std::int32_t> of(ClassId c) const {
+      const auto i = static_cast<std::size_t>(c);
+      return {values.data() + offsets[i], values.data() + offsets[i + 1]};
+    }
   };
+  using Where = std::function<std::string(std::size_t)>;  // where an edge stands, for messages
+  Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges, const Where& edge_where);
+  class Parser;
   static std::size_t index(ClassId c) { return static_cast<std::size_t>(c); }
   static Lists lists_of(std::vector<std::vector<std::int32_t>> rows);
-  std::vector<ClassId> topological_order() const;
+  void take_names();
+  void take_edges(const std::vector<TaxonomyEdge>& edges, const Where& where);
+  std::vector<ClassId> topological_order(const std::vector<TaxonomyEdge>& edges, const Where& where) const;
+  void find_depths(const std::vector<ClassId>& order);
   void find_closure(const std::vector<ClassId>& order);
-  void find_paths(const std::vector<ClassId>& order);
+  void check_path_count(const std::vector<ClassId>& order) const;
+  void find_paths();
 
   std::vector<std::string> names_, titles_;
   std::unordered_map<std::string, ClassId> by_name_;

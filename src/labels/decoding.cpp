@@ -1,0 +1,137 @@
+#include "gpuhpc/labels/decoding.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "gpuhpc/base/error.hpp"
+
+namespace gpuhpc {
+
+void declare(config::Section& section, DecodeOptions& options) {
+  section.option("mode", options.mode, "how class probabilities become labels").one_of({"expected-f1", "chain", "threshold", "top-k"});
+  section.option("expected-leaves", options.expected_leaves, "expected-f1: leaves a document is expected to have (1: single path, 3: faceted data)").range(.1, 100);
+  section.option("minimum", options.minimum, "expected-f1 and chain: classes at least").range(1, 1000);
+  section.option("maximum", options.maximum, "expected-f1: classes at most").range(1, 1000);
+  section.option("threshold", options.threshold, "threshold: the probability that a class needs; the best class is taken when none has it").range(0, 1);
+  section.option("k", options.k, "top-k: classes taken").range(1, 1000);
+}
+
+Decoder::Decoder(const Taxonomy& taxonomy, const DecodeOptions& options) : taxonomy_(taxonomy), options_(options) {
+  if (options.minimum > options.maximum)
+    throw configuration_error("decode.minimum {} is above decode.maximum {}; lower one or raise the other", options.minimum, options.maximum);
+}
+
+std::vector<float> Decoder::probabilities(std::span<const float> marginals) const {
+  std::vector<float> p(marginals.size());
+  for (std::size_t c = 0; c < p.size(); ++c) {
+    const double m = std::clamp(static_cast<double>(marginals[c]), 0., 1.);
+    p[c] = options_.expected_leaves == 1 ? static_cast<float>(m) : static_cast<float>(1 - std::pow(1 - m, options_.expected_leaves));
+  }
+  return p;
+}
+
+std::vector<ClassId> Decoder::ranked(std::span<const float> scores) const {
+  std::vector<ClassId> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](ClassId a, ClassId b) {
+    const float x = scores[static_cast<std::size_t>(a)], y = scores[static_cast<std::size_t>(b)];
+    if (x != y) return x > y;
+    const auto da = taxonomy_.depth(a), db = taxonomy_.depth(b);
+    return da != db ? da < db : a < b;
+  });
+  return order;
+}
+
+std::vector<ClassId> Decoder::decode(std::span<const float> marginals, std::span<const float> posterior) const {
+  if (options_.mode == "expected-f1") return expected_f1(marginals, posterior);
+  if (options_.mode == "chain") return chain(marginals);
+  std::vector<ClassId> order = ranked(marginals);
+  std::size_t taken = std::min<std::size_t>(order.size(), 1);
+  if (options_.mode == "top-k") {
+    taken = std::min(order.size(), static_cast<std::size_t>(options_.k));
+  } else {
+    while (taken < order.size() && marginals[static_cast<std::size_t>(order[taken])] >= options_.threshold) ++taken;
+  }
+  order.resize(taken);
+  return order;
+}
+
+// The k best classes maximise the expected F1 when true sets are near their expected size: E F1 ~ 2 E|T and P| / (|P| + E|T|).
+std::vector<ClassId> Decoder::expected_f1(std::span<const float> marginals, std::span<const float> posterior) const {
+  const std::vector<float> p = probabilities(marginals);
+  std::vector<ClassId> order = ranked(p);
+  double expected = 0;
+  for (const float value : p) expected += value;
+  const auto least = std::min(order.size(), static_cast<std::size_t>(options_.minimum));
+  const auto most = std::min(order.size(), static_cast<std::size_t>(options_.maximum));
+  double hits = 0, best = -1;
+  std::size_t taken = least;
+  for (std::size_t k = 1; k <= most; ++k) {
+    hits += p[static_cast<std::size_t>(order[k - 1])];
+    const double value = 2 * hits / (static_cast<double>(k) + expected);
+    if (k >= least && value > best) {
+      best = value;
+      taken = k;
+    }
+  }
+  order.resize(taken);
+  add_best_paths(p, posterior, order);
+  return order;
+}
+
+void Decoder::add_best_paths(std::span<const float> scores, std::span<const float> posterior, std::vector<ClassId>& accepted) const {
+  std::vector<bool> in(scores.size());
+  for (const ClassId c : accepted) in[static_cast<std::size_t>(c)] = true;
+  const auto& paths = taxonomy_.paths();
+  std::vector<ClassId> added;
+  for (const ClassId c : accepted) {
+    double best = -1;
+    std::int32_t best_path = -1;
+    for (const std::int32_t k : taxonomy_.paths_through(c)) {
+      double value = 0;
+      if (!posterior.empty()) value = posterior[static_cast<std::size_t>(k)];
+      else
+        for (const ClassId step : paths[static_cast<std::size_t>(k)]) value += scores[static_cast<std::size_t>(step)];
+      if (value > best) {
+        best = value;
+        best_path = k;
+      }
+    }
+    for (const ClassId step : paths[static_cast<std::size_t>(best_path)]) {
+      if (step == c) break;
+      if (!in[static_cast<std::size_t>(step)]) {
+        in[static_cast<std::size_t>(step)] = true;
+        added.push_back(step);
+      }
+    }
+  }
+  if (added.empty()) return;
+  std::vector<ClassId> closed;
+  for (const ClassId c : ranked(scores))
+    if (in[static_cast<std::size_t>(c)]) closed.push_back(c);
+  accepted = std::move(closed);
+}
+
+// The prefix of one path with the best expected F1: it stops where the next class is more likely wrong than worth it.
+std::vector<ClassId> Decoder::chain(std::span<const float> marginals) const {
+  double expected = 0;
+  for (const float value : marginals) expected += value;
+  const auto& paths = taxonomy_.paths();
+  double best = -1;
+  ClassPath taken;
+  for (const ClassPath& path : paths) {
+    const auto least = std::min(path.size(), static_cast<std::size_t>(options_.minimum));
+    double hits = 0;
+    for (std::size_t k = 1; k <= path.size(); ++k) {
+      hits += marginals[static_cast<std::size_t>(path[k - 1])];
+      const double value = 2 * hits / (static_cast<double>(k) + expected);
+      if (k < least || value <= best) continue;
+      best = value;
+      taken.assign(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(k));
+    }
+  }
+  return taken;
+}
+
+}  // namespace gpuhpc
