@@ -38,6 +38,7 @@ class Taxonomy {
                         const std::string& hierarchy_name);
 
   std::int64_t size() const { return static_cast<std::int64_t>(names_.size()); }
+  const std::vector<std::string>& names() const { return names_; }
   const std::string& name(ClassId c) const { return names_[index(c)]; }    // as in the file
   const std::string& title(ClassId c) const { return titles_[index(c)]; }  // lower case, `_` and `::` to space
   std::optional<ClassId> find(std::string_view name) const;
