@@ -9,6 +9,11 @@ namespace gpuhpc {
 
 std::uint64_t xxh3(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
+Hash128 xxh3_128(std::string_view bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
 std::string hex64(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 struct Fingerprint::State {

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "gpuhpc/base/random.hpp"
-#include "gpuhpc/config/options.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 
 namespace gpuhpc {
@@ -32,8 +30,6 @@ struct BatchOptions {
 std::vector<Batch> make_batches(std::span<const std::int32_t> lengths, const BatchOptions& options);
 // Batches of one rank: dealt by load, largest first to the least loaded rank (ties: lowest rank); pure function of the batches.
 std::vector<std::int64_t> batches_of_rank(std::span<const Batch> batches, int rank, int size);
-// Seeded batches for training: items shuffled, cut into `items_per_batch`; the last one may be shorter.
-std::vector<Batch> make_shuffled_batches(std::int64_t items, std::int64_t items_per_batch, RandomStream random);
 
 // [cls] tokens [sep] of several items, one behind the other.
 struct PackedIds {

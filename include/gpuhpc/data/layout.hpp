@@ -1,5 +1,5 @@
 #pragma once
-// The input folder: TELEClass or course spellings of methods.md, each file plain or .gz.
+// The input folder: TELEClass or course spellings, each file plain or .gz (the plain one when both are there).
 #include <filesystem>
 #include <string>
 

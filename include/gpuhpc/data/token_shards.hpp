@@ -1,5 +1,5 @@
 #pragma once
-// Tokenised documents in HDF5 shards: cut by document count alone, each file written by one rank, one manifest last.
+// Tokenised documents in HDF5 shards: cut by the documents alone, each file written by one rank, one manifest last.
 // Shard datasets: tokens int32 (T), offsets int64 (documents+1), ids (documents, fixed-width strings).
 #include <cstdint>
 #include <filesystem>
@@ -17,10 +17,11 @@ namespace gpuhpc {
 
 class Tokenizer;  // text/tokenizer.hpp
 
-struct ShardOptions {
+struct ShardOptions {  // a shard ends at whichever comes first
   std::int64_t shard_documents = 65536;
+  std::int64_t shard_megabytes = 256;  // of text: what a rank holds in memory is about four times this
 };
-void declare(config::Section& section, ShardOptions& options);  // prepare.shard-documents
+void declare(config::Section& section, ShardOptions& options);  // shard-documents, shard-megabytes
 
 struct ShardSummary {
   std::int64_t documents = 0, tokens = 0, shards = 0, longest = 0;  // tokens of the longest document, without specials
@@ -47,6 +48,7 @@ class TokenDataset {
   std::string_view id(std::int64_t document) const;
   std::int64_t token_count() const { return token_count_; }
   const std::string& tokenizer_fingerprint() const { return tokenizer_fingerprint_; }
+  std::int64_t vocabulary_size() const { return vocabulary_size_; }  // every token is below it
   const std::string& fingerprint() const { return fingerprint_; }  // of the manifest: content of everything
   // input_error unless the shards were made by this tokenizer.
   void check_tokenizer(const Tokenizer& tokenizer) const;
@@ -57,7 +59,7 @@ class TokenDataset {
   std::filesystem::path folder_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<std::int64_t> first_{0};  // first document of each shard, and the end
-  std::int64_t shard_documents_ = 1, token_count_ = 0;
+  std::int64_t shard_documents_ = 1, token_count_ = 0, vocabulary_size_ = 0;
   std::string tokenizer_fingerprint_, fingerprint_;
 };
 

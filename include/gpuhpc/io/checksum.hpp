@@ -11,6 +11,11 @@
 namespace gpuhpc {
 
 std::uint64_t xxh3(std::span<const std::byte> bytes);
+struct Hash128 {
+  std::uint64_t low = 0, high = 0;
+  bool operator==(const Hash128&) const = default;
+};
+Hash128 xxh3_128(std::string_view bytes);
 std::string hex64(std::uint64_t value);  // 16 lower-case digits
 
 // 128-bit fingerprint of a stream of pieces. Each piece counts with its length, so ("ab","c") differs from ("a","bc").
