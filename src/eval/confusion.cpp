@@ -5,7 +5,9 @@
 namespace gpuhpc {
 namespace {
 
-bool contains(const std::vector<std::int32_t>& classes, std::int32_t c) { return std::binary_search(classes.begin(), classes.end(), c); }
+bool contains(const std::vector<std::int32_t>& classes, std::int32_t c) {
+  return std::binary_search(classes.begin(), classes.end(), c);
+}
 
 void add_document(SiblingConfusion& group, const std::vector<std::int32_t>& gold, const std::vector<std::int32_t>& predicted) {
   const std::size_t k = group.classes.size();

@@ -9,8 +9,28 @@ using ClassSet = std::vector<std::int32_t>;
 
 // Fixed columns; two a level follow (correct, gold + predicted).
 enum Column : std::size_t {
-  one, example_f1, example_precision, example_recall, correct, gold, predicted, gold_and_predicted, exact, wrong, all_pairs,
-  h_correct, h_gold, h_predicted, h_gold_and_predicted, at_1, at_3, at_3_plain, reciprocal_filtered, reciprocal_raw, top_5, fixed_columns
+  one,
+  example_f1,
+  example_precision,
+  example_recall,
+  correct,
+  gold,
+  predicted,
+  gold_and_predicted,
+  exact,
+  wrong,
+  all_pairs,
+  h_correct,
+  h_gold,
+  h_predicted,
+  h_gold_and_predicted,
+  at_1,
+  at_3,
+  at_3_plain,
+  reciprocal_filtered,
+  reciprocal_raw,
+  top_5,
+  fixed_columns
 };
 
 std::int64_t common(const ClassSet& a, const ClassSet& b) {
@@ -75,8 +95,8 @@ void add_best(double* row, const ClassSet& t, const std::vector<ClassScore>& sco
 // Ranks of the gold classes. `scores` is sorted; a gold class that has no score ranks behind everything that could beat it.
 void add_ranks(double* row, const ClassSet& t, const std::vector<ClassScore>& scores, std::int64_t class_count) {
   double filtered = 0, raw = 0;
-  std::size_t seen = 0;           // gold classes found among the scored ones
-  std::int64_t outside = 0;       // classes outside T up to and including this score
+  std::size_t seen = 0;      // gold classes found among the scored ones
+  std::int64_t outside = 0;  // classes outside T up to and including this score
   for (std::size_t first = 0; first < scores.size();) {
     std::size_t last = first;
     std::int64_t inside = 0;

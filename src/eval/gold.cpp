@@ -67,8 +67,9 @@ LabelledDocuments pair_with_gold(const GoldLabels& gold, const Predictions& pred
   }
   documents.without_gold = static_cast<std::int64_t>(predictions.ids.size()) - common;
   if (common == 0)
-    throw input_error("{}: none of its {} documents is among the {} predicted ones; check that both files speak of the same documents",
-                      gold.path.string(), gold.ids.size(), predictions.ids.size());
+    throw input_error(
+        "{}: none of its {} documents is among the {} predicted ones; check that both files speak of the same documents",
+        gold.path.string(), gold.ids.size(), predictions.ids.size());
   return documents;
 }
 

@@ -9,7 +9,8 @@ void ScoreHistogram::add(float score, bool right) {
   ++(right ? correct : wrong)[std::min(bin, bins - 1)];
 }
 
-ScoreHistograms score_histograms(std::span<const std::vector<ClassScore>> scores, std::span<const std::vector<std::int32_t>> predicted,
+ScoreHistograms score_histograms(std::span<const std::vector<ClassScore>> scores,
+                                 std::span<const std::vector<std::int32_t>> predicted,
                                  std::span<const std::vector<std::int32_t>> gold) {
   ScoreHistograms histograms;
   histograms.with_gold = !gold.empty();

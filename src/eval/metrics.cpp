@@ -51,7 +51,8 @@ std::array<double, macro_figures> macro_means(const std::vector<PairCounts>& cla
     ++in_gold;
     gold_f1 += counts.f1();
   }
-  const double scale = present ? static_cast<double>(whole_present) / static_cast<double>(present) / static_cast<double>(classes.size()) : 0;
+  const double scale =
+      present ? static_cast<double>(whole_present) / static_cast<double>(present) / static_cast<double>(classes.size()) : 0;
   return {f1 * scale, precision * scale, recall * scale, in_gold ? gold_f1 / static_cast<double>(in_gold) : 0};
 }
 

@@ -3,12 +3,16 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, EvalOptions& options) {
-  section.option("predictions", options.predictions,
-                 "labels to measure: submission.csv, or predictions.jsonl whose scores the ranking measures need").existing_path();
+  section
+      .option("predictions", options.predictions,
+              "labels to measure: submission.csv, or predictions.jsonl whose scores the ranking measures need")
+      .existing_path();
   section.option("gold", options.gold, "gold labels, `id<TAB>1,2,3` a line, .gz or not").existing_path();
-  section.option("bootstrap-samples", options.bootstrap_samples, "resamples behind the 95% intervals; 0: no intervals").range(0, 1000000);
+  section.option("bootstrap-samples", options.bootstrap_samples, "resamples behind the 95% intervals; 0: no intervals")
+      .range(0, 1000000);
   section.option("seed", options.seed, "of the resamples").range(0, 9e15);
-  section.option("examples", options.examples, "documents shown in the report with their predicted and gold classes").range(0, 1000);
+  section.option("examples", options.examples, "documents shown in the report with their predicted and gold classes")
+      .range(0, 1000);
 }
 
 void declare(config::Section& section, SubmissionOptions& options) {

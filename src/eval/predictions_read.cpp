@@ -44,7 +44,8 @@ bool next_record(LineReader& lines, std::vector<std::string>& fields, std::strin
   }
 }
 
-std::size_t find_column(const std::vector<std::string>& header, std::initializer_list<std::string_view> names, const std::string& where) {
+std::size_t find_column(const std::vector<std::string>& header, std::initializer_list<std::string_view> names,
+                        const std::string& where) {
   for (const std::string_view name : names)
     for (std::size_t column = 0; column < header.size(); ++column)
       if (trimmed(header[column]) == name) return column;
@@ -61,15 +62,16 @@ Predictions read_csv(const std::filesystem::path& path, const ClassWords& words)
   LineReader lines(path);
   std::vector<std::string> header, fields;
   std::string where;
-  if (!next_record(lines, header, where)) throw input_error("{}: the file is empty; it must begin with a line like `pid,labels`", path.string());
+  if (!next_record(lines, header, where))
+    throw input_error("{}: the file is empty; it must begin with a line like `pid,labels`", path.string());
   const std::size_t id_column = find_column(header, {"pid", "id"}, where);
   const std::size_t label_column = find_column(header, {"labels", "label"}, where);
   Predictions predictions;
   std::unordered_set<std::string> seen;
   while (next_record(lines, fields, where)) {
     if (fields.size() != header.size())
-      throw input_error("{}: {} columns where the header has {}; put the labels of a document in quotes: \"1,2,3\"", where, fields.size(),
-                        header.size());
+      throw input_error("{}: {} columns where the header has {}; put the labels of a document in quotes: \"1,2,3\"", where,
+                        fields.size(), header.size());
     add_document(predictions, seen, std::string(trimmed(fields[id_column])), where);
     predictions.labels.push_back(detail::parse_label_list(fields[label_column], words, where, false));
   }
@@ -94,14 +96,16 @@ std::vector<ClassScore> parse_scores(const Json& object, const ClassWords& words
   for (const ClassScore& s : scores) classes.push_back(s.class_id);
   std::sort(classes.begin(), classes.end());
   const auto twice = std::adjacent_find(classes.begin(), classes.end());
-  if (twice != classes.end()) throw input_error("{}: class `{}` has two scores, by id and by name; keep one", where, words.word(*twice));
+  if (twice != classes.end())
+    throw input_error("{}: class `{}` has two scores, by id and by name; keep one", where, words.word(*twice));
   sort_scores(scores);
   return scores;
 }
 
 Json parse_line(const std::string& line, const std::string& where) {
   Json value = Json::parse(line, nullptr, false);
-  if (!value.is_object()) throw input_error("{}: not a JSON object; write {{\"id\": ..., \"labels\": [...], \"scores\": {{...}}}}", where);
+  if (!value.is_object())
+    throw input_error("{}: not a JSON object; write {{\"id\": ..., \"labels\": [...], \"scores\": {{...}}}}", where);
   return value;
 }
 

@@ -25,7 +25,8 @@ std::string json_string(const std::string& text) { return nlohmann::json(text).d
 
 std::string submission_header(const SubmissionOptions& options) {
   const std::size_t comma = options.header.find(',');
-  if (comma == 0 || comma == std::string::npos || comma + 1 == options.header.size() || options.header.find(',', comma + 1) != std::string::npos)
+  if (comma == 0 || comma == std::string::npos || comma + 1 == options.header.size() ||
+      options.header.find(',', comma + 1) != std::string::npos)
     throw usage_error("submission-header is `{}`; give two column names with a comma between, such as pid,labels", options.header);
   return options.header;
 }
@@ -52,7 +53,8 @@ std::string prediction_line(const std::string& id, std::span<const std::int32_t>
 void write_submission(const std::filesystem::path& path, const Predictions& predictions, const SubmissionOptions& options) {
   AtomicFile file(path);
   file.write(submission_header(options) + '\n');
-  for (std::size_t d = 0; d < predictions.ids.size(); ++d) file.write(submission_line(predictions.ids[d], predictions.labels[d]) + '\n');
+  for (std::size_t d = 0; d < predictions.ids.size(); ++d)
+    file.write(submission_line(predictions.ids[d], predictions.labels[d]) + '\n');
   file.commit();
 }
 
@@ -60,7 +62,8 @@ void write_predictions(const std::filesystem::path& path, const Predictions& pre
   const ClassWords words(taxonomy);
   AtomicFile file(path);
   for (std::size_t d = 0; d < predictions.ids.size(); ++d) {
-    const auto scores = predictions.scores.empty() ? std::span<const ClassScore>{} : std::span<const ClassScore>(predictions.scores[d]);
+    const auto scores =
+        predictions.scores.empty() ? std::span<const ClassScore>{} : std::span<const ClassScore>(predictions.scores[d]);
     file.write(prediction_line(predictions.ids[d], predictions.labels[d], scores, words) + '\n');
   }
   file.commit();

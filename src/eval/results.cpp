@@ -17,15 +17,18 @@ constexpr std::uint64_t example_stream = ~std::uint64_t{0};  // apart from the s
 Ordered number_or_null(const std::optional<double>& value) { return value ? Ordered(*value) : Ordered(nullptr); }
 
 Ordered counts_json(const PairCounts& counts) {
-  return {{"gold", counts.gold},           {"predicted", counts.predicted}, {"correct", counts.correct},
-          {"precision", counts.precision()}, {"recall", counts.recall()},     {"f1", counts.f1()}};
+  return {{"gold", counts.gold},       {"predicted", counts.predicted},
+          {"correct", counts.correct}, {"precision", counts.precision()},
+          {"recall", counts.recall()}, {"f1", counts.f1()}};
 }
 
 PairCounts read_counts(const Json& value) {
   return {value.at("gold").get<std::int64_t>(), value.at("predicted").get<std::int64_t>(), value.at("correct").get<std::int64_t>()};
 }
 
-std::optional<double> read_optional(const Json& value) { return value.is_null() ? std::nullopt : std::optional(value.get<double>()); }
+std::optional<double> read_optional(const Json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
 
 Ordered histogram_json(const ScoreHistogram& histogram) { return {{"correct", histogram.correct}, {"wrong", histogram.wrong}}; }
 
@@ -39,7 +42,10 @@ ScoreHistogram read_histogram(const Json& value) {
 Ordered figures_json(const std::vector<Figure>& figures) {
   Ordered list = Ordered::array();
   for (const Figure& figure : figures)
-    list.push_back({{"name", figure.name}, {"value", number_or_null(figure.value)}, {"low", number_or_null(figure.low)}, {"high", number_or_null(figure.high)}});
+    list.push_back({{"name", figure.name},
+                    {"value", number_or_null(figure.value)},
+                    {"low", number_or_null(figure.low)},
+                    {"high", number_or_null(figure.high)}});
   return list;
 }
 
@@ -51,8 +57,8 @@ Evaluation read_figures(const Json& json) {
   evaluation.bootstrap_samples = json.at("bootstrap_samples").get<std::int64_t>();
   evaluation.seed = json.at("bootstrap_seed").get<std::int64_t>();
   for (const Json& figure : json.at("figures"))
-    evaluation.figures.push_back({figure.at("name").get<std::string>(), read_optional(figure.at("value")), read_optional(figure.at("low")),
-                                  read_optional(figure.at("high"))});
+    evaluation.figures.push_back({figure.at("name").get<std::string>(), read_optional(figure.at("value")),
+                                  read_optional(figure.at("low")), read_optional(figure.at("high"))});
   for (const Json& counts : json.at("classes")) evaluation.classes.push_back(read_counts(counts));
   for (const Json& counts : json.at("levels")) evaluation.levels.push_back(read_counts(counts));
   return evaluation;
@@ -93,7 +99,8 @@ std::vector<std::int64_t> draw_examples(std::int64_t documents, std::int64_t cou
   return chosen;
 }
 
-EvaluationDetails evaluate_in_detail(const Taxonomy& taxonomy, const LabelledDocuments& documents, const EvalOptions& options, int threads) {
+EvaluationDetails evaluate_in_detail(const Taxonomy& taxonomy, const LabelledDocuments& documents, const EvalOptions& options,
+                                     int threads) {
   constexpr std::size_t groups_shown = 6;
   EvaluationDetails details;
   details.evaluation = evaluate(taxonomy, documents, options, threads);
@@ -147,7 +154,8 @@ void write_evaluation(const std::filesystem::path& path, const EvaluationDetails
   }
   json["confusion"] = Ordered::array();
   for (const SiblingConfusion& group : details.confusion)
-    json["confusion"].push_back({{"parent", group.parent}, {"confused", group.confused}, {"classes", group.classes}, {"counts", group.counts}});
+    json["confusion"].push_back(
+        {{"parent", group.parent}, {"confused", group.confused}, {"classes", group.classes}, {"counts", group.counts}});
   json["best_score_histogram"] = histogram_json(details.histograms.best);
   json["predicted_score_histogram"] = histogram_json(details.histograms.predicted);
   json["examples"] = Ordered::array();

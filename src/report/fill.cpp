@@ -5,7 +5,9 @@
 namespace gpuhpc {
 namespace {
 
-bool contains(const std::vector<std::int32_t>& classes, std::int32_t c) { return std::find(classes.begin(), classes.end(), c) != classes.end(); }
+bool contains(const std::vector<std::int32_t>& classes, std::int32_t c) {
+  return std::find(classes.begin(), classes.end(), c) != classes.end();
+}
 
 // The classes of `set` that none of its other classes lies below: the ends of its paths.
 std::vector<std::int32_t> deepest(const Taxonomy& taxonomy, const std::vector<std::int32_t>& set) {
@@ -18,7 +20,8 @@ std::vector<std::int32_t> deepest(const Taxonomy& taxonomy, const std::vector<st
 }
 
 // From a root down to `end`, through parents that are in `set` where there are such.
-std::vector<ReportStep> path_to(const Taxonomy& taxonomy, std::int32_t end, const std::vector<std::int32_t>& set, const ExampleLabels& labels) {
+std::vector<ReportStep> path_to(const Taxonomy& taxonomy, std::int32_t end, const std::vector<std::int32_t>& set,
+                                const ExampleLabels& labels) {
   std::vector<ReportStep> path;
   for (std::int32_t c = end;;) {
     path.push_back({std::string(taxonomy.title(c)), contains(labels.predicted, c), contains(labels.gold, c)});
@@ -51,10 +54,12 @@ void fill_evaluation(ReportModel& model, const EvaluationDetails& details) {
   model.evaluation = details.evaluation;
   model.confusion = details.confusion;
   model.histograms = details.histograms;
-  for (std::size_t c = 0; c < model.classes.size() && c < details.evaluation.classes.size(); ++c) model.classes[c].gold = details.evaluation.classes[c].gold;
+  for (std::size_t c = 0; c < model.classes.size() && c < details.evaluation.classes.size(); ++c)
+    model.classes[c].gold = details.evaluation.classes[c].gold;
 }
 
-void fill_example(ReportModel& model, const Taxonomy& taxonomy, const ExampleLabels& labels, const std::string& text, std::span<const ClassScore> scores) {
+void fill_example(ReportModel& model, const Taxonomy& taxonomy, const ExampleLabels& labels, const std::string& text,
+                  std::span<const ClassScore> scores) {
   ReportExample example{labels.id, text, {}, {}, {}};
   for (const std::int32_t end : deepest(taxonomy, labels.predicted)) {
     example.predicted.push_back(path_to(taxonomy, end, labels.predicted, labels));

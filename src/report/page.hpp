@@ -13,10 +13,10 @@ std::string_view script();
 // <section id=..><h2>..</h2><p class=lead>..</p> body </section>, or "" when the body is empty.
 std::string section(std::string_view id, std::string_view title, std::string_view lead, const std::string& body);
 
-std::string summary(const ReportModel& model);        // headline tiles and warnings
+std::string summary(const ReportModel& model);  // headline tiles and warnings
 std::string facts(const ReportModel& model);
 std::string stages(const ReportModel& model);
-std::string figures(const ReportModel& model);        // dot and whisker
+std::string figures(const ReportModel& model);  // dot and whisker
 std::string comparison(const ReportModel& model);
 std::string taxonomy(const ReportModel& model);
 std::string histograms(const ReportModel& model);

@@ -20,11 +20,14 @@ std::int64_t total(const ScoreHistogram& histogram) {
 
 std::string histogram_figure(const ScoreHistogram& histogram, bool with_gold, const std::string& title) {
   if (total(histogram) == 0) return "";
-  const std::string legend = with_gold ? "<div class=\"legend\"><span><i class=\"k-right\"></i>right</span><span><i class=\"k-wrong\"></i>wrong</span></div>" : "";
+  const std::string legend =
+      with_gold
+          ? "<div class=\"legend\"><span><i class=\"k-right\"></i>right</span><span><i class=\"k-wrong\"></i>wrong</span></div>"
+          : "";
   return fmt::format("<figure><figcaption>{}</figcaption>{}{}</figure>", title, legend, histogram_svg(histogram, with_gold, title));
 }
 
-constexpr std::size_t classes_shown = 12;
+constexpr std::size_t classes_shown = 10;
 
 // The most confused classes of a group, in the order of the group.
 std::vector<std::size_t> most_confused(const SiblingConfusion& group) {
@@ -44,13 +47,18 @@ std::vector<std::size_t> most_confused(const SiblingConfusion& group) {
   return order;
 }
 
-std::string heat_cell(double count, double row_sum, bool diagonal, const std::string& tip) {
+enum class Cell { found, sibling, outside };
+
+std::string heat_cell(double count, double row_sum, Cell cell, const std::string& tip) {
   const double share = row_sum > 0 ? count / row_sum : 0;
-  const char* const name = diagonal ? "diag" : count == 0 ? "zero" : "";
+  const bool outside = cell == Cell::outside;
+  const std::string name = fmt::format("{}{}", cell == Cell::found ? "diag" : outside ? "out" : "", count == 0 ? " zero" : "");
   // A square root keeps small shares visible.
   const double strength = std::sqrt(share);
-  const std::string style = count == 0 ? "" : fmt::format(" style=\"background:rgb(var(--heat)/{:.2f}){}\"", strength, strength > 0.6 ? ";color:var(--heat-ink)" : "");
-  const std::string text = count == 0 ? "\xC2\xB7" : fmt::format("{:.0f}", 100 * share);
+  const std::string style = count == 0 ? ""
+                                       : fmt::format(" style=\"background:rgb(var(--{})/{:.2f}){}\"", outside ? "heat-out" : "heat",
+                                                     strength, strength > 0.6 ? ";color:var(--heat-ink)" : "");
+  const std::string text = count == 0 ? "\xC2\xB7" : share < 0.005 ? "" : fmt::format("{:.0f}", 100 * share);
   return fmt::format("<td class=\"{}\"{} title=\"{}\">{}</td>", name, style, tip, text);
 }
 
@@ -71,16 +79,21 @@ std::string confusion_table(const ReportModel& model, const SiblingConfusion& gr
     std::string cells;
     for (const std::size_t j : shown) {
       rest -= row[j];
-      cells += heat_cell(row[j], sum, i == j, fmt::format("{:.4g} of {:.0f} documents of {} predicted as {}", row[j], sum, title(i), title(j)));
+      cells += heat_cell(row[j], sum, i == j ? Cell::found : Cell::sibling,
+                         fmt::format("{:.4g} of {:.0f} documents of {} predicted as {}", row[j], sum, title(i), title(j)));
     }
-    if (cut) cells += heat_cell(rest < 1e-9 ? 0 : rest, sum, false, fmt::format("{:.4g} of {:.0f} documents", std::max(0.0, rest), sum));
-    cells += heat_cell(row[k], sum, false, fmt::format("{:.4g} of {:.0f} documents", row[k], sum));
+    if (cut)
+      cells += heat_cell(rest < 1e-9 ? 0 : rest, sum, Cell::outside,
+                         fmt::format("{:.4g} of {:.0f} documents", std::max(0.0, rest), sum));
+    cells += heat_cell(row[k], sum, Cell::outside, fmt::format("{:.4g} of {:.0f} documents", row[k], sum));
     body += fmt::format("<tr><th scope=\"row\" title=\"{0}: {2:.0f} documents\">{0}</th>{1}</tr>", title(i), cells, sum);
   }
   const std::string name = group.parent < 0 ? "roots" : "in " + escape_html(model.classes[group.parent].title);
-  return fmt::format("<figure><figcaption>{} <small class=\"also\">{} taken for a sibling</small></figcaption><div class=\"wide\"><table class=\"heat\"><thead><tr>{}</tr></thead>"
-                     "<tbody>{}</tbody></table></div></figure>",
-                     name, format_count(std::llround(group.confused)), head, body);
+  return fmt::format(
+      "<figure><figcaption>{} <small class=\"also\">{} taken for a sibling</small></figcaption><div class=\"wide\"><table "
+      "class=\"heat\"><thead><tr>{}</tr></thead>"
+      "<tbody>{}</tbody></table></div></figure>",
+      name, format_count(std::llround(group.confused)), head, body);
 }
 
 }  // namespace
@@ -90,7 +103,8 @@ std::string histograms(const ReportModel& model) {
   const bool gold = model.histograms->with_gold;
   const std::string body = histogram_figure(model.histograms->best, gold, "Best class of each document") +
                            histogram_figure(model.histograms->predicted, gold, "All predicted classes");
-  return section("scores", "Scores", gold ? "How sure the predictions are, and how often they are right at that." : "How sure the predictions are.",
+  return section("scores", "Scores",
+                 gold ? "How sure the predictions are, and how often they are right at that." : "How sure the predictions are.",
                  body.empty() ? "" : "<div class=\"charts\">" + body + "</div>");
 }
 
@@ -98,7 +112,8 @@ std::string confusion(const ReportModel& model) {
   std::string body;
   for (const SiblingConfusion& group : model.confusion) body += confusion_table(model, group);
   return section("confusion", "Confusion between siblings",
-                 "Where documents of a gold class (row) went, in percent of the row: found (diagonal), taken for a sibling, or given none of them. The worst groups first.",
+                 "Where documents of a gold class (row) went, in percent of the row: found (diagonal), taken for a sibling, or "
+                 "given none of them. The worst groups first.",
                  body.empty() ? "" : "<div class=\"groups\">" + body + "</div>");
 }
 
@@ -110,7 +125,8 @@ std::string curves(const ReportModel& model) {
     std::string legend;
     for (std::size_t s = 0; s < curve.series.size() && curve.series.size() > 1; ++s)
       legend += fmt::format("<span><i class=\"k-{}\"></i>{}</span>", s % 4, escape_html(curve.series[s].name));
-    body += fmt::format("<figure><figcaption>{}</figcaption>{}{}</figure>", escape_html(curve.title), legend.empty() ? "" : "<div class=\"legend\">" + legend + "</div>", svg);
+    body += fmt::format("<figure><figcaption>{}</figcaption>{}{}</figure>", escape_html(curve.title),
+                        legend.empty() ? "" : "<div class=\"legend\">" + legend + "</div>", svg);
   }
   return section("training", "Training", "", body.empty() ? "" : "<div class=\"charts\">" + body + "</div>");
 }

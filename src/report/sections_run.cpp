@@ -22,7 +22,8 @@ std::string gold_tiles(const ReportModel& model) {
   std::string tiles;
   for (const Figure& figure : model.evaluation->figures) {
     if (!figure_is_headline(figure.name) || !figure.value) continue;
-    tiles += tile(figure_title(figure.name), three(*figure.value), figure.low ? three(*figure.low) + " to " + three(*figure.high) : "");
+    tiles +=
+        tile(figure_title(figure.name), three(*figure.value), figure.low ? three(*figure.low) + " to " + three(*figure.high) : "");
   }
   return tiles;
 }
@@ -34,9 +35,12 @@ std::string plain_tiles(const ReportModel& model) {
     used += c.predicted > 0;
   }
   std::string tiles = tile("documents", format_count(model.documents), "labelled");
-  if (!model.classes.empty()) tiles += tile("classes used", format_count(used), fmt::format("of {}", format_count(static_cast<std::int64_t>(model.classes.size()))));
+  if (!model.classes.empty())
+    tiles += tile("classes used", format_count(used),
+                  fmt::format("of {}", format_count(static_cast<std::int64_t>(model.classes.size()))));
   if (model.documents > 0 && !model.classes.empty())
-    tiles += tile("labels a document", fmt::format("{:.2f}", static_cast<double>(labels) / static_cast<double>(model.documents)), "mean");
+    tiles += tile("labels a document", fmt::format("{:.2f}", static_cast<double>(labels) / static_cast<double>(model.documents)),
+                  "mean");
   return tiles;
 }
 
@@ -53,15 +57,18 @@ std::string figure_row(const Figure& figure) {
   std::string track = axis_marks(), value = "not available";
   if (figure.value) {
     if (figure.low)
-      track += fmt::format("<span class=\"whisker\" style=\"left:{:.2f}%;width:{:.2f}%\"></span>", percent(*figure.low), percent(*figure.high) - percent(*figure.low));
+      track += fmt::format("<span class=\"whisker\" style=\"left:{:.2f}%;width:{:.2f}%\"></span>", percent(*figure.low),
+                           percent(*figure.high) - percent(*figure.low));
     track += fmt::format("<span class=\"point\" style=\"left:{:.2f}%\"></span>", percent(*figure.value));
     value = three(*figure.value);
     if (figure.low) value += fmt::format(" <small>{} to {}</small>", three(*figure.low), three(*figure.high));
   } else {
     value = "<small>needs scores</small>";
   }
-  return fmt::format("<div class=\"frow\"><div class=\"name\">{}<small>{}</small></div><div class=\"track\">{}</div><div class=\"val\">{}</div></div>",
-                     escape_html(figure_title(figure.name)), escape_html(figure_about(figure.name)), track, value);
+  return fmt::format(
+      "<div class=\"frow\"><div class=\"name\">{}<small>{}</small></div><div class=\"track\">{}</div><div "
+      "class=\"val\">{}</div></div>",
+      escape_html(figure_title(figure.name)), escape_html(figure_about(figure.name)), track, value);
 }
 
 std::string group_of(const std::string& name) {
@@ -81,16 +88,19 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
 
 std::string summary(const ReportModel& model) {
   std::string html = fmt::format("<dl class=\"tiles\">{}</dl>", model.evaluation ? gold_tiles(model) : plain_tiles(model));
-  for (const std::string& warning : model.warnings) html += fmt::format("<p class=\"warn\" role=\"note\">{}</p>", escape_html(warning));
+  for (const std::string& warning : model.warnings)
+    html += fmt::format("<p class=\"warn\" role=\"note\">{}</p>", escape_html(warning));
   return html;
 }
 
 std::string facts(const ReportModel& model) {
   std::string body;
-  for (const auto& [name, value] : model.facts) body += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(name), escape_html(value));
+  for (const auto& [name, value] : model.facts)
+    body += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(name), escape_html(value));
   if (!body.empty()) body = "<dl class=\"facts\">" + body + "</dl>";
   if (!model.config.empty())
-    body += fmt::format("<details class=\"config\"><summary>All options as resolved (config.ini)</summary><pre>{}</pre></details>", escape_html(model.config));
+    body += fmt::format("<details class=\"config\"><summary>All options as resolved (config.ini)</summary><pre>{}</pre></details>",
+                        escape_html(model.config));
   return section("run", "What ran", "", body);
 }
 
@@ -105,19 +115,25 @@ std::string stages(const ReportModel& model) {
   }
   std::string rows;
   for (const ReportStage& stage : model.stages)
-    rows += fmt::format("<div class=\"trow\"><div>{}</div><div class=\"bar\"><b{} style=\"width:{:.1f}%\"></b></div><div class=\"val\">{}{}</div></div>",
-                        escape_html(stage.name), stage.skipped ? " class=\"reused\"" : "", longest > 0 ? 100 * stage.seconds / longest : 0,
-                        stage.seconds < 60 ? fmt::format("{:.1f} s", stage.seconds) : format_duration(stage.seconds), stage.skipped ? " (reused)" : "");
-  const std::string lead = fmt::format("{} in all, stage by stage.{}", format_duration(total),
-                                       reused ? " A reused stage was finished in an earlier run; its bar is the time it took then." : "");
+    rows += fmt::format(
+        "<div class=\"trow\"><div>{}</div><div class=\"bar\"><b{} style=\"width:{:.1f}%\"></b></div><div "
+        "class=\"val\">{}{}</div></div>",
+        escape_html(stage.name), stage.skipped ? " class=\"reused\"" : "", longest > 0 ? 100 * stage.seconds / longest : 0,
+        stage.seconds < 60 ? fmt::format("{:.1f} s", stage.seconds) : format_duration(stage.seconds),
+        stage.skipped ? " (reused)" : "");
+  const std::string lead =
+      fmt::format("{} in all, stage by stage.{}", format_duration(total),
+                  reused ? " A reused stage was finished in an earlier run; its bar is the time it took then." : "");
   return section("time", "Time", lead, "<div class=\"rows\">" + rows + "</div>");
 }
 
 std::string figures(const ReportModel& model) {
   if (!model.evaluation) return "";
   const Evaluation& evaluation = *model.evaluation;
-  std::string rows = "<div class=\"frow\"><div></div><div class=\"scale\"><span style=\"left:0%\">0</span><span style=\"left:25%\">.25</span>"
-                     "<span style=\"left:50%\">.5</span><span style=\"left:75%\">.75</span><span style=\"left:100%\">1</span></div><div></div></div>";
+  std::string rows =
+      "<div class=\"frow\"><div></div><div class=\"scale\"><span style=\"left:0%\">0</span><span style=\"left:25%\">.25</span>"
+      "<span style=\"left:50%\">.5</span><span style=\"left:75%\">.75</span><span "
+      "style=\"left:100%\">1</span></div><div></div></div>";
   // Level figures stand beside the hierarchical ones, the groups in the order in which they first occur.
   std::vector<std::string> groups;
   for (const Figure& figure : evaluation.figures)
@@ -129,7 +145,8 @@ std::string figures(const ReportModel& model) {
   }
   std::string lead = fmt::format("Against the gold labels of {} documents.", format_count(evaluation.documents));
   if (evaluation.bootstrap_samples > 0)
-    lead += fmt::format(" The dot is the value, the band around it the 95% interval from {} bootstrap resamples of the documents.", format_count(evaluation.bootstrap_samples));
+    lead += fmt::format(" The dot is the value, the band around it the 95% interval from {} bootstrap resamples of the documents.",
+                        format_count(evaluation.bootstrap_samples));
   return section("metrics", "Metrics", lead, rows);
 }
 
@@ -138,16 +155,23 @@ std::string comparison(const ReportModel& model) {
   std::string head = "<th>measure</th>", body;
   for (const ReportRun& run : model.runs) head += fmt::format("<th class=\"n\">{}</th>", escape_html(run.name));
   for (const Figure& first : model.runs.front().figures) {
-    if (!first.value) continue;
-    std::string cells;
+    std::vector<std::optional<double>> values;
+    std::optional<double> best;
+    const bool small_is_good = first.name == "hamming_loss";
     for (const ReportRun& run : model.runs) {
-      const auto found = std::find_if(run.figures.begin(), run.figures.end(), [&](const Figure& figure) { return figure.name == first.name; });
-      const bool known = found != run.figures.end() && found->value;
-      cells += fmt::format("<td class=\"n\">{}</td>", known ? three(*found->value) : "");
+      const auto found =
+          std::find_if(run.figures.begin(), run.figures.end(), [&](const Figure& figure) { return figure.name == first.name; });
+      values.push_back(found == run.figures.end() ? std::nullopt : found->value);
+      if (values.back() && (!best || (small_is_good ? *values.back() < *best : *values.back() > *best))) best = values.back();
     }
-    body += fmt::format("<tr><td>{}</td>{}</tr>", escape_html(figure_title(first.name)), cells);
+    std::string cells;
+    for (const auto& value : values)
+      cells += fmt::format("<td class=\"n{}\">{}</td>", value && value == best ? " best" : "", value ? three(*value) : "");
+    if (best) body += fmt::format("<tr><td>{}</td>{}</tr>", escape_html(figure_title(first.name)), cells);
   }
-  return section("runs", "Runs side by side", "", fmt::format("<div class=\"wide\"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>", head, body));
+  return section("runs", "Runs side by side", "The best of each row in bold.",
+                 fmt::format("<div class=\"wide\"><table class=\"snug\"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
+                             head, body));
 }
 
 }  // namespace gpuhpc::page

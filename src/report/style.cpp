@@ -4,23 +4,31 @@ namespace gpuhpc::page {
 
 std::string_view style() {
   return R"css(
-:root{--bg:#fbfbfa;--card:#fff;--ink:#1d2329;--soft:#5c6670;--line:#e3e6e8;--accent:#2463a8;--accent-soft:#d9e6f4;--right:#2463a8;--wrong:#d9822b;
---miss:#9aa3ab;--track:#eef0f2;--s1:#d9822b;--s2:#3b8f6b;--s3:#8a5fb0;--heat:36 99 168;--heat-ink:#fff}
-@media(prefers-color-scheme:dark){:root{--bg:#14181c;--card:#1b2127;--ink:#e4e8eb;--soft:#98a3ad;--line:#2d353c;--accent:#6cabea;--accent-soft:#22364a;
---right:#5a9bdc;--wrong:#e39a4e;--miss:#66717b;--track:#262d34;--s1:#e39a4e;--s2:#5fbd94;--s3:#b591dc;--heat:90 155 220;--heat-ink:#0d1216}}
+:root{--bg:#fbfbfa;--card:#fff;--ink:#1d2329;--soft:#5c6670;--line:#e3e6e8;--accent:#2463a8;--accent-soft:#d9e6f4;
+--right:#2463a8;--wrong:#d9822b;
+--miss:#9aa3ab;--track:#eef0f2;--s1:#d9822b;--s2:#3b8f6b;--s3:#8a5fb0;--heat:36 99 168;--heat-out:110 120 130;
+--heat-ink:#fff}
+@media(prefers-color-scheme:dark){:root{--bg:#14181c;--card:#1b2127;--ink:#e4e8eb;--soft:#98a3ad;--line:#2d353c;
+--accent:#6cabea;--accent-soft:#22364a;
+--right:#5a9bdc;--wrong:#e39a4e;--miss:#66717b;--track:#262d34;--s1:#e39a4e;--s2:#5fbd94;--s3:#b591dc;
+--heat:90 155 220;--heat-out:140 152 164;--heat-ink:#0d1216}}
 *{box-sizing:border-box}
 html{scroll-behavior:smooth;scroll-padding-top:3.2rem;-webkit-text-size-adjust:100%}
-body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue","DejaVu Sans",sans-serif;overflow-wrap:anywhere}
+body{margin:0;background:var(--bg);color:var(--ink);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue","DejaVu Sans",sans-serif;
+overflow-wrap:anywhere}
 header,main,nav{max-width:1180px;margin:0 auto;padding:0 1.25rem}
 header{padding-top:2rem;padding-bottom:.5rem}
 .brand{margin:0;color:var(--soft);font-size:.8rem;letter-spacing:.08em;text-transform:uppercase}
 h1{font-size:clamp(1.35rem,1rem + 1.6vw,2rem);line-height:1.2;margin:.2rem 0 1rem;font-weight:650}
 h2{font-size:1.2rem;margin:0 0 .2rem;font-weight:650}
 h3{font-size:.95rem;margin:0 0 .4rem;font-weight:600}
-section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:1.2rem 1.4rem 1.4rem;margin:0 0 1.25rem}
+section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:1.2rem 1.4rem 1.4rem;
+margin:0 0 1.25rem}
 .lead{color:var(--soft);margin:0 0 1rem;max-width:75ch}
 .num,td.n,th.n{font-variant-numeric:tabular-nums}
-nav{position:sticky;top:0;z-index:2;background:var(--bg);display:flex;gap:1.1rem;overflow-x:auto;padding-top:.6rem;padding-bottom:.6rem;margin-bottom:.6rem;scrollbar-width:none}
+nav{position:sticky;top:0;z-index:2;background:var(--bg);display:flex;gap:1.1rem;overflow-x:auto;padding-top:.6rem;
+padding-bottom:.6rem;margin-bottom:.6rem;scrollbar-width:none}
 nav a{color:var(--soft);text-decoration:none;white-space:nowrap;font-size:.9rem}
 nav a:hover,nav a:focus{color:var(--accent)}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.4rem,1fr));gap:.8rem;margin:0}
@@ -30,15 +38,18 @@ nav a:hover,nav a:focus{color:var(--accent)}
 .tile dd small{display:block;font-size:.78rem;font-weight:400;color:var(--soft)}
 .warn{border-left:3px solid var(--wrong);padding:.35rem .8rem;margin:.8rem 0 0;background:var(--card)}
 .rows{display:grid;gap:.15rem}
-.frow{display:grid;grid-template-columns:13rem minmax(8rem,1fr) 11.5rem;gap:.2rem 1rem;align-items:center;padding:.16rem 0}
+.frow{display:grid;grid-template-columns:minmax(0,25rem) minmax(12rem,1fr) 10.5rem;gap:.2rem 1.2rem;align-items:center;
+padding:.14rem 0}
 .frow .name small{display:block;color:var(--soft);font-size:.78rem;line-height:1.3}
 .frow .val{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .frow .val small{color:var(--soft)}
 .group{margin:1rem 0 .1rem;color:var(--soft);font-size:.78rem;letter-spacing:.06em;text-transform:uppercase}
 .track{position:relative;height:1.25rem;background:linear-gradient(var(--line),var(--line)) 0 50%/100% 1px no-repeat}
 .track i{position:absolute;top:15%;bottom:15%;width:1px;background:var(--line)}
-.track .whisker{position:absolute;top:50%;height:5px;margin-top:-2.5px;border-radius:3px;background:var(--accent);opacity:.35;min-width:2px}
-.track .point{position:absolute;top:50%;width:10px;height:10px;margin:-5px 0 0 -5px;border-radius:50%;background:var(--accent)}
+.track .whisker{position:absolute;top:50%;height:11px;margin-top:-5.5px;border-radius:2px;background:var(--accent);
+opacity:.3;min-width:3px}
+.track .point{position:absolute;top:50%;width:7px;height:7px;margin:-3.5px 0 0 -3.5px;border-radius:50%;
+background:var(--accent)}
 .scale{position:relative;height:1.1rem;color:var(--soft);font-size:.75rem}
 .scale span{position:absolute;transform:translateX(-50%)}
 .scale span:first-child{transform:none}.scale span:last-child{transform:translateX(-100%)}
@@ -56,11 +67,14 @@ figcaption{font-weight:600;font-size:.95rem;margin-bottom:.2rem}
 .chart .plain,.chart .right{fill:var(--right)}.chart .wrong{fill:var(--wrong)}
 .chart .line{fill:none;stroke-width:2;stroke-linejoin:round}
 .series0{stroke:var(--accent)}.series1{stroke:var(--s1)}.series2{stroke:var(--s2)}.series3{stroke:var(--s3)}
-.dot{stroke:none}.dot.series0{fill:var(--accent)}.dot.series1{fill:var(--s1)}.dot.series2{fill:var(--s2)}.dot.series3{fill:var(--s3)}
+.dot{stroke:none}.dot.series0{fill:var(--accent)}.dot.series1{fill:var(--s1)}.dot.series2{fill:var(--s2)}
+.dot.series3{fill:var(--s3)}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--soft);font-size:.85rem;margin:.1rem 0 .3rem}
 .legend i{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;margin-right:.35rem;vertical-align:-1px}
-.k-right,.k-0{background:var(--right)}.k-wrong,.k-1{background:var(--wrong)}.k-2{background:var(--s2)}.k-3{background:var(--s3)}
+.k-right,.k-0{background:var(--right)}.k-wrong,.k-1{background:var(--wrong)}.k-2{background:var(--s2)}
+.k-3{background:var(--s3)}
 .wide{overflow-x:auto;max-width:100%}
+.snug{width:auto}.snug td+td,.snug th+th{padding-left:1.6rem}.snug td.best{font-weight:650}
 .tall{max-height:30rem;overflow:auto;border:1px solid var(--line);border-radius:6px}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{padding:.3rem .6rem;text-align:left;border-bottom:1px solid var(--line);overflow-wrap:normal}
@@ -70,14 +84,19 @@ td.n,th.n{text-align:right}
 th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid var(--accent)}
 th[aria-sort=ascending] button::after{content:" \2191"}th[aria-sort=descending] button::after{content:" \2193"}
 tbody tr:last-child td{border-bottom:0}
-.filter{font:inherit;color:inherit;background:var(--bg);border:1px solid var(--line);border-radius:6px;padding:.3rem .6rem;margin:0 0 .6rem;width:min(100%,18rem)}
+.filter{font:inherit;color:inherit;background:var(--bg);border:1px solid var(--line);border-radius:6px;
+padding:.3rem .6rem;margin:0 0 .6rem;width:min(100%,18rem)}
 .heat{width:auto;margin:.2rem 0 0}
 .heat th,.heat td{border:0;padding:.25rem .4rem;white-space:nowrap}
 .heat thead th{height:7.4rem;vertical-align:bottom;padding:0}
-.heat thead th span{display:block;writing-mode:vertical-rl;transform:rotate(180deg);margin:0 auto;max-height:7.2rem;overflow:hidden;text-overflow:ellipsis;font-weight:400;line-height:1.1}
-.heat tbody th{font-weight:400;text-align:right;max-width:11rem;overflow:hidden;text-overflow:ellipsis;color:var(--ink)}
-.heat td{width:2.4rem;min-width:2.4rem;text-align:center;font-variant-numeric:tabular-nums;font-size:.8rem;border:1px solid var(--card)}
+.heat thead th span{font-size:.85rem;display:block;writing-mode:vertical-rl;transform:rotate(180deg);margin:0 auto;
+max-height:7.2rem;overflow:hidden;text-overflow:ellipsis;font-weight:400;line-height:1.1}
+.heat tbody th{font-weight:400;text-align:right;max-width:8.7rem;overflow:hidden;text-overflow:ellipsis;
+color:var(--ink)}
+.heat td{width:1.95rem;min-width:1.95rem;padding:.3rem 0;text-align:center;font-variant-numeric:tabular-nums;
+font-size:.78rem;border:1px solid var(--card)}
 .heat td.diag{outline:1.5px solid var(--soft);outline-offset:-2px}
+.heat td:not(.out)+td.out{border-left:4px solid var(--card)}
 .heat td.zero{color:var(--miss)}
 .groups{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.6rem 2rem}
 .groups>*{min-width:0}
@@ -93,7 +112,6 @@ details[open]>summary .mark::before{transform:rotate(90deg)}
 .leaf .mark::before{content:"\00B7"}
 .node .counts{text-align:right;font-variant-numeric:tabular-nums;font-size:.85rem;white-space:nowrap}
 .node .counts small{color:var(--soft)}
-.node .also{color:var(--soft);font-size:.8rem}
 .pair{position:relative;height:.7rem}
 .pair b,.pair u{position:absolute;left:0;border-radius:2px}
 .pair b{top:0;height:100%;background:var(--accent);min-width:1px}
@@ -110,25 +128,33 @@ details[open]>summary .mark::before{transform:rotate(90deg)}
 .doc .path em{font-style:normal;color:var(--soft)}
 .doc .path .bad{text-decoration:underline wavy var(--wrong) 1px;text-underline-offset:3px}
 .doc .sc{flex:none;color:var(--soft);font-variant-numeric:tabular-nums;font-size:.82rem}
+.more summary{cursor:pointer;color:var(--accent);font-size:.85rem;width:max-content}.doc .more{margin:-.45rem 0 .6rem}
+.doc .more p{margin:.2rem 0 0}
 bdi{unicode-bidi:isolate}
+.also{color:var(--soft);font-weight:400;font-size:.85em}
 dl.facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.25rem 1.4rem;margin:0}
 dl.facts dt{color:var(--soft)}dl.facts dd{margin:0}
 details.config{margin-top:1rem}details.config summary{cursor:pointer;color:var(--accent)}
-pre{background:var(--bg);border:1px solid var(--line);border-radius:6px;padding:.8rem 1rem;overflow:auto;max-height:28rem;font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
+pre{background:var(--bg);border:1px solid var(--line);border-radius:6px;padding:.8rem 1rem;overflow:auto;
+max-height:28rem;font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 @media(max-width:700px){
 header,main,nav{padding-left:.8rem;padding-right:.8rem}section{padding:1rem .9rem 1.1rem}
-.tiles{grid-template-columns:repeat(2,minmax(0,1fr));gap:.6rem}
+.tiles{grid-template-columns:repeat(2,minmax(0,1fr));gap:.6rem}.tile:last-child:nth-child(odd){grid-column:1/-1}
+.frow .name small{display:none}
 .frow{grid-template-columns:minmax(0,1fr) auto;padding:.3rem 0}.frow .track,.frow .scale{grid-column:1/-1;grid-row:2}
 .trow{grid-template-columns:minmax(0,1fr) auto;gap:.1rem 1rem;padding:.3rem 0}.trow .bar{grid-column:1/-1;grid-row:2}
 .node{grid-template-columns:.8rem minmax(0,1fr) 3rem 6.4rem}.tree details details,.tree details .leaf{margin-left:.6rem}
 dl.facts{grid-template-columns:minmax(0,1fr)}dl.facts dd{margin-bottom:.5rem}
 th,td{padding:.3rem .4rem}}
-@media print{nav,.filter{display:none}body{background:#fff}section{break-inside:avoid-page}.tall{max-height:none}}
+@media print{nav,.filter{display:none}body{background:#fff}section{break-inside:avoid-page}.snug{width:auto}
+.snug td+td,.snug th+th{padding-left:1.6rem}.snug td.best{font-weight:650}
+.tall{max-height:none}}
 )css";
 }
 
 std::string_view script() {
-  // A click on a column head sorts by it: numbers by value, best first; texts by the alphabet. The filter keeps rows that hold its words.
+  // A click on a column head sorts by it: numbers by value, best first; texts by the alphabet. The filter keeps rows that hold its
+  // words.
   return R"js(
 document.querySelectorAll("table.sortable").forEach(table=>{const body=table.tBodies[0];
 table.querySelectorAll("th button").forEach(button=>button.addEventListener("click",()=>{

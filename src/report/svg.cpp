@@ -13,17 +13,20 @@ namespace {
 
 // The drawing area in user units; text is 12 units high.
 struct Frame {
-  double width = 460, height = 230, left = 46, right = 12, top = 14, bottom = 34;
+  double width = 460, height = 230, left = 50, right = 12, top = 14, bottom = 34;
   double x(double fraction) const { return left + fraction * (width - left - right); }
   double y(double fraction) const { return height - bottom - fraction * (height - top - bottom); }
 };
 
 std::string open_svg(const Frame& frame, const std::string& label) {
-  return fmt::format("<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", frame.width, frame.height, escape_html(label));
+  return fmt::format("<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", frame.width, frame.height,
+                     escape_html(label));
 }
 
 // "1.5k", "0.25": short enough for an axis whose steps are `step` apart.
 std::string axis_number(double value, double step) {
+  if (std::abs(value) < step * 1e-6) return "0";
+  if (step < 1e-4) return fmt::format("{:.2g}", value);
   if (step >= 1000) return fmt::format("{:g}k", value / 1000);
   const int digits = step > 0 ? std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 9) : 0;
   return fmt::format("{:.{}f}", value, digits);
@@ -35,19 +38,23 @@ std::string y_axis(const Frame& frame, double low, double high) {
   std::string svg;
   for (double value = std::ceil(low / step - 1e-9) * step; value <= high + step * 1e-6; value += step) {
     const double y = frame.y((value - low) / (high - low));
-    svg += fmt::format("<line class=\"grid\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>", frame.x(0), frame.x(1), y, y);
-    svg += fmt::format("<text class=\"tick\" text-anchor=\"end\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", frame.left - 6, y + 4, axis_number(std::abs(value) < step * 1e-6 ? 0 : value, step));
+    svg +=
+        fmt::format("<line class=\"grid\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>", frame.x(0), frame.x(1), y, y);
+    svg += fmt::format("<text class=\"tick\" text-anchor=\"end\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", frame.left - 6, y + 4,
+                       axis_number(value, step));
   }
   return svg;
 }
 
 std::string x_axis(const Frame& frame, double low, double high, int most, const std::string& label) {
   const double step = axis_step(low, high, most);
-  std::string svg = fmt::format("<line class=\"axis\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>", frame.x(0), frame.x(1), frame.y(0), frame.y(0));
+  std::string svg = fmt::format("<line class=\"axis\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>", frame.x(0),
+                                frame.x(1), frame.y(0), frame.y(0));
   for (double value = std::ceil(low / step - 1e-9) * step; value <= high + step * 1e-6; value += step)
-    svg += fmt::format("<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", frame.x((value - low) / (high - low)), frame.height - 19,
-                       axis_number(value, step));
-  return svg + fmt::format("<text class=\"tick label\" text-anchor=\"end\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", frame.x(1), frame.height - 4, escape_html(label));
+    svg += fmt::format("<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>",
+                       frame.x((value - low) / (high - low)), frame.height - 19, axis_number(value, step));
+  return svg + fmt::format("<text class=\"tick label\" text-anchor=\"end\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", frame.x(1),
+                           frame.height - 4, escape_html(label));
 }
 
 struct Bounds {
@@ -90,8 +97,11 @@ std::string line_of(const ReportSeries& series, const Bounds& bounds, const Fram
     points += fmt::format("{:.1f},{:.1f} ", x, y);
   }
   if (points.empty()) return "";
-  return fmt::format("<polyline class=\"line series{}\" points=\"{}\"/><circle class=\"dot series{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>", number, points, number, x, y) +
-         fmt::format("<text class=\"value\" x=\"{:.1f}\" y=\"{:.1f}\">{:.4g}</text>", x + 7, y + 4, last);
+  return fmt::format(
+             "<polyline class=\"line series{}\" points=\"{}\"/><circle class=\"dot series{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" "
+             "r=\"3.5\"/>",
+             number, points, number, x, y) +
+         fmt::format("<text class=\"value\" x=\"{:.1f}\" y=\"{:.1f}\">{:.3g}</text>", x + 7, y + 4, last);
 }
 
 }  // namespace
@@ -116,13 +126,15 @@ std::string histogram_svg(const ScoreHistogram& histogram, bool with_gold, const
     const auto right = static_cast<double>(histogram.correct[b]), both = right + static_cast<double>(histogram.wrong[b]);
     const double x = frame.x(0) + static_cast<double>(b) * bar + 1;
     const double edge = 1.0 / static_cast<double>(ScoreHistogram::bins);
-    const std::string tip = with_gold ? fmt::format("{} right, {} wrong", histogram.correct[b], histogram.wrong[b]) : fmt::format("{}", both);
+    const std::string tip =
+        with_gold ? fmt::format("{} right, {} wrong", histogram.correct[b], histogram.wrong[b]) : fmt::format("{}", both);
     const auto rect = [&](const char* name, double from, double to) {
       if (to <= from) return std::string();
-      return fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\"/>", name, x, frame.y(to / top), bar - 2,
-                         frame.y(from / top) - frame.y(to / top));
+      return fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\"/>", name, x,
+                         frame.y(to / top), bar - 2, frame.y(from / top) - frame.y(to / top));
     };
-    svg += fmt::format("<g><title>{:.2f} to {:.2f}: {}</title>", static_cast<double>(b) * edge, static_cast<double>(b + 1) * edge, tip);
+    svg += fmt::format("<g><title>{:.2f} to {:.2f}: {}</title>", static_cast<double>(b) * edge, static_cast<double>(b + 1) * edge,
+                       tip);
     svg += rect(with_gold ? "right" : "plain", 0, right) + rect("wrong", right, both) + "</g>";
   }
   return svg + x_axis(frame, 0, 1, 5, "score") + "</svg>";
@@ -130,7 +142,7 @@ std::string histogram_svg(const ScoreHistogram& histogram, bool with_gold, const
 
 std::string curve_svg(const ReportCurve& curve) {
   Frame frame;
-  frame.right = 58;  // room for the last values
+  frame.right = 62;  // room for the last values
   const std::optional<Bounds> bounds = bounds_of(curve);
   if (!bounds) return "";
   std::string svg = open_svg(frame, curve.title) + y_axis(frame, bounds->y_low, bounds->y_high);

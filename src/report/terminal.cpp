@@ -40,7 +40,8 @@ constexpr std::array<FigureText, 21> figure_texts = {{
 }};
 
 const FigureText* find_text(const std::string& name) {
-  const auto found = std::find_if(figure_texts.begin(), figure_texts.end(), [&](const FigureText& text) { return name == text.name; });
+  const auto found =
+      std::find_if(figure_texts.begin(), figure_texts.end(), [&](const FigureText& text) { return name == text.name; });
   return found == figure_texts.end() ? nullptr : &*found;
 }
 
@@ -97,13 +98,14 @@ std::string format_levels(const Evaluation& evaluation) {
 
 std::string format_stages(const std::vector<ReportStage>& stages) {
   std::vector<std::vector<std::string>> rows;
-  for (const ReportStage& stage : stages) rows.push_back({stage.name, format_duration(stage.seconds), stage.skipped ? "reused" : "done"});
+  for (const ReportStage& stage : stages)
+    rows.push_back({stage.name, format_duration(stage.seconds), stage.skipped ? "reused" : "done"});
   return format_table({"stage", "time", ""}, rows);
 }
 
 std::string format_count(std::int64_t count) {
   std::string digits = std::to_string(count);
-  for (std::size_t i = digits.size(); i > 3 + (count < 0 ? 1u : 0u); ) {
+  for (std::size_t i = digits.size(); i > 3 + (count < 0 ? 1u : 0u);) {
     i -= 3;
     digits.insert(i, ",");
   }

@@ -25,7 +25,9 @@ TEST(Confusion, RowsSumToTheGoldDocuments) {
   const Taxonomy taxonomy = test::small_taxonomy(folder);
   // Children of tools are 2, 3, 4. Found; taken for 3; taken for 3 and 4; given none; found beside a wrong one; both found.
   const auto groups = sibling_confusion(
-      taxonomy, documents_of({{0, 2}, {0, 2}, {0, 2}, {0, 2}, {0, 4}, {0, 2, 3}}, {{0, 2}, {0, 3}, {0, 3, 4}, {0}, {0, 3, 4}, {0, 2, 3}}), 10);
+      taxonomy,
+      documents_of({{0, 2}, {0, 2}, {0, 2}, {0, 2}, {0, 4}, {0, 2, 3}}, {{0, 2}, {0, 3}, {0, 3, 4}, {0}, {0, 3, 4}, {0, 2, 3}}),
+      10);
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].parent, 0);
   EXPECT_EQ(groups[0].classes, (std::vector<std::int32_t>{2, 3, 4}));
@@ -72,15 +74,17 @@ class Results : public testing::Test {
  protected:
   Folder folder;
   Taxonomy taxonomy = test::fixture_taxonomy();
-  EvaluationDetails details = evaluate_in_detail(
-      taxonomy, pair_with_gold(read_gold(test::fixture("doc2labels.txt"), taxonomy), read_predictions(test::fixture("predictions.jsonl"), taxonomy)),
-      {.bootstrap_samples = 20});
+  EvaluationDetails details = evaluate_in_detail(taxonomy,
+                                                 pair_with_gold(read_gold(test::fixture("doc2labels.txt"), taxonomy),
+                                                                read_predictions(test::fixture("predictions.jsonl"), taxonomy)),
+                                                 {.bootstrap_samples = 20});
 };
 
 TEST_F(Results, MetricsAreOneFlatObject) {
   write_metrics(folder.file("metrics.json"), details.evaluation);
   const auto json = nlohmann::json::parse(test::read_all(folder.file("metrics.json")));
-  for (const char* const name : {"example_f1", "micro_f1", "macro_f1", "precision_at_1", "precision_at_3", "mrr_filtered", "mrr_raw", "hierarchical_f1", "top5_accuracy"})
+  for (const char* const name : {"example_f1", "micro_f1", "macro_f1", "precision_at_1", "precision_at_3", "mrr_filtered",
+                                 "mrr_raw", "hierarchical_f1", "top5_accuracy"})
     for (const char* const end : {"", "_low", "_high"}) EXPECT_TRUE(json.at(std::string(name) + end).is_number()) << name << end;
   for (const auto& [key, value] : json.items()) EXPECT_TRUE(value.is_number()) << key;
   EXPECT_EQ(json.at("documents"), 230);

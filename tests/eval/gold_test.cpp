@@ -59,7 +59,8 @@ TEST_F(Gold, AMissingFileIsAnIoError) {
 TEST_F(Gold, UnknownDocumentsAreNamed) {
   const GoldLabels gold = read("a\t0\nz\t1\n");
   const std::vector<std::string> documents = {"a", "b"};
-  expect_has(message_of(ExitCode::bad_data, [&] { require_known_documents(gold, documents); }), "doc2labels.txt:2: unknown document `z`");
+  expect_has(message_of(ExitCode::bad_data, [&] { require_known_documents(gold, documents); }),
+             "doc2labels.txt:2: unknown document `z`");
   const std::vector<std::string> more = {"z", "a"};
   EXPECT_NO_THROW(require_known_documents(gold, more));
 }

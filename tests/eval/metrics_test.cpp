@@ -16,12 +16,14 @@ using test::Folder;
 const EvalOptions without_intervals{.bootstrap_samples = 0};
 
 LabelledDocuments fixture_documents(const Taxonomy& taxonomy, const char* predictions) {
-  return pair_with_gold(read_gold(test::fixture("doc2labels.txt"), taxonomy), read_predictions(test::fixture(predictions), taxonomy));
+  return pair_with_gold(read_gold(test::fixture("doc2labels.txt"), taxonomy),
+                        read_predictions(test::fixture(predictions), taxonomy));
 }
 
 nlohmann::json expected() { return nlohmann::json::parse(test::read_all(test::fixture("expected.json"))); }
 
-LabelledDocuments one_document(std::vector<std::int32_t> gold, std::vector<std::int32_t> predicted, std::vector<ClassScore> scores) {
+LabelledDocuments one_document(std::vector<std::int32_t> gold, std::vector<std::int32_t> predicted,
+                               std::vector<ClassScore> scores) {
   LabelledDocuments documents;
   documents.ids = {"d"};
   documents.gold = {std::move(gold)};

@@ -25,7 +25,8 @@ class PredictionFiles : public testing::Test {
 };
 
 TEST_F(PredictionFiles, CsvColumnsInAnyOrderIdsOrNames) {
-  const Predictions predictions = csv("\xEF\xBB\xBFnote,labels,id\r\nx,\"3,0\",d1\r\n\"a,\"\"b\"\"\nc\",\"tools, editors,tools\",\"d,2\"\r\n,,d3\r\n");
+  const Predictions predictions =
+      csv("\xEF\xBB\xBFnote,labels,id\r\nx,\"3,0\",d1\r\n\"a,\"\"b\"\"\nc\",\"tools, editors,tools\",\"d,2\"\r\n,,d3\r\n");
   EXPECT_EQ(predictions.ids, (std::vector<std::string>{"d1", "d,2", "d3"}));
   EXPECT_EQ(predictions.labels, (Labels{{3, 0}, {0, 3}, {}}));
   EXPECT_TRUE(predictions.scores.empty());
@@ -36,7 +37,8 @@ TEST_F(PredictionFiles, CsvErrorsNameFileAndLine) {
   expect_has(csv_error("pid,classes\n"), "submission.csv:1: no column `labels`");
   expect_has(csv_error("document,labels\n"), "submission.csv:1: no column `pid`");
   expect_has(csv_error("pid,labels\n"), "submission.csv: no predicted document");
-  expect_has(csv_error("pid,labels\na,1,2\n"), "submission.csv:2: 3 columns where the header has 2; put the labels of a document in quotes");
+  expect_has(csv_error("pid,labels\na,1,2\n"),
+             "submission.csv:2: 3 columns where the header has 2; put the labels of a document in quotes");
   expect_has(csv_error("pid,labels\na,\"1,9\"\n"), "submission.csv:2: unknown class `9`");
   expect_has(csv_error("pid,labels\na,1\na,2\n"), "submission.csv:3: document `a` is predicted twice");
   expect_has(csv_error("pid,labels\na,\"1\n"), "submission.csv:2: a quote opens and never closes");
@@ -44,9 +46,9 @@ TEST_F(PredictionFiles, CsvErrorsNameFileAndLine) {
 }
 
 TEST_F(PredictionFiles, JsonLinesWithScores) {
-  const Predictions predictions =
-      jsonl("{\"id\": \"d1\", \"labels\": [\"tools\", 3], \"scores\": {\"tools\": 0.25, \"3\": 0.5, \"games\": 0.25}}\n"
-            "{\"scores\": {}, \"labels\": [], \"id\": 17}\n");
+  const Predictions predictions = jsonl(
+      "{\"id\": \"d1\", \"labels\": [\"tools\", 3], \"scores\": {\"tools\": 0.25, \"3\": 0.5, \"games\": 0.25}}\n"
+      "{\"scores\": {}, \"labels\": [], \"id\": 17}\n");
   EXPECT_EQ(predictions.ids, (std::vector<std::string>{"d1", "17"}));
   EXPECT_EQ(predictions.labels, (Labels{{0, 3}, {}}));
   ASSERT_EQ(predictions.scores.size(), 2u);
@@ -61,9 +63,11 @@ TEST_F(PredictionFiles, JsonLinesErrorsNameFileAndLine) {
   expect_has(jsonl_error("{\"id\": \"a\"}\n"), "predictions.jsonl:1: no \"labels\"");
   expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [true]}\n"), "predictions.jsonl:1: a label must be text or a whole number");
   expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [\"cats\"]}\n"), "predictions.jsonl:1: unknown class `cats`");
-  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": \"x\"}}\n"), "the score of `tools` is not a number");
+  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": \"x\"}}\n"),
+             "the score of `tools` is not a number");
   expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": 1e99}}\n"), "the score of `tools` is not finite");
-  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": 1, \"0\": 1}}\n"), "class `tools` has two scores");
+  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": 1, \"0\": 1}}\n"),
+             "class `tools` has two scores");
   expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {}}\n{\"id\": \"b\", \"labels\": []}\n"),
              "predictions.jsonl:2: has no \"scores\" where the first line has them");
   expect_has(jsonl_error("\n"), "no predicted document");
@@ -77,7 +81,8 @@ TEST_F(PredictionFiles, WhatIsWrittenReadsBackTheSame) {
   for (auto& scores : predictions.scores) sort_scores(scores);
   write_submission(folder.file("s.csv"), predictions, {});
   write_predictions(folder.file("p.jsonl"), predictions, taxonomy);
-  const Predictions from_csv = read_predictions(folder.file("s.csv"), taxonomy), from_jsonl = read_predictions(folder.file("p.jsonl"), taxonomy);
+  const Predictions from_csv = read_predictions(folder.file("s.csv"), taxonomy),
+                    from_jsonl = read_predictions(folder.file("p.jsonl"), taxonomy);
   EXPECT_EQ(from_csv.ids, predictions.ids);
   EXPECT_EQ(from_csv.labels, predictions.labels);
   EXPECT_EQ(from_jsonl.ids, predictions.ids);
@@ -104,7 +109,8 @@ TEST_F(PredictionFiles, SubmissionIsWhatTheCompetitionExpects) {
 
 TEST(ClassWords, NamesThatWouldNotReadBackAreWrittenAsIds) {
   const Folder folder;
-  const Taxonomy taxonomy = Taxonomy::load(folder.write("labels.txt", "0\tall\n1\t42\n2\ta,b\n3\tclear\n"), folder.write("label_hierarchy.txt", "0\t1\n0\t2\n0\t3\n"));
+  const Taxonomy taxonomy = Taxonomy::load(folder.write("labels.txt", "0\tall\n1\t42\n2\ta,b\n3\tclear\n"),
+                                           folder.write("label_hierarchy.txt", "0\t1\n0\t2\n0\t3\n"));
   const ClassWords words(taxonomy);
   EXPECT_EQ(words.word(1), "1");
   EXPECT_EQ(words.word(2), "2");

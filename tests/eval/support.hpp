@@ -43,8 +43,9 @@ inline std::string read_all(const std::filesystem::path& path) {
 
 // Two roots, `tools` (0) and `games` (1); 2, 3, 4 below tools, 5 below games, 6 below both 3 and 5.
 inline Taxonomy small_taxonomy(const Folder& folder) {
-  return Taxonomy::load(folder.write("labels.txt", "0\ttools\n1\tgames\n2\tbackup\n3\teditors\n4\tmonitoring\n5\tpuzzles\n6\tlevel_editors\n"),
-                        folder.write("label_hierarchy.txt", "0\t2\n0\t3\n0\t4\n1\t5\n3\t6\n5\t6\n"));
+  return Taxonomy::load(
+      folder.write("labels.txt", "0\ttools\n1\tgames\n2\tbackup\n3\teditors\n4\tmonitoring\n5\tpuzzles\n6\tlevel_editors\n"),
+      folder.write("label_hierarchy.txt", "0\t2\n0\t3\n0\t4\n1\t5\n3\t6\n5\t6\n"));
 }
 
 // The message of the Error that `work` throws; fails when it throws none or has another code.
@@ -60,6 +61,8 @@ std::string message_of(ExitCode code, const Work& work) {
   return "";
 }
 
-inline void expect_has(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << "`" << part << "` is not in: " << text; }
+inline void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "`" << part << "` is not in: " << text;
+}
 
 }  // namespace gpuhpc::test

@@ -11,7 +11,8 @@ namespace {
 std::vector<double> numbers_after(const std::string& text, const std::string& pattern) {
   std::vector<double> numbers;
   const std::regex expression(pattern);
-  for (std::sregex_iterator match(text.begin(), text.end(), expression), end; match != end; ++match) numbers.push_back(std::stod((*match)[1]));
+  for (std::sregex_iterator match(text.begin(), text.end(), expression), end; match != end; ++match)
+    numbers.push_back(std::stod((*match)[1]));
   return numbers;
 }
 
@@ -28,7 +29,8 @@ TEST(Svg, HistogramBarsAreAsHighAsTheirCounts) {
   histogram.wrong[3] = 10;
   histogram.wrong[19] = 20;
   const std::string svg = histogram_svg(histogram, true, "scores");
-  const auto right = numbers_after(svg, "class=\"right\"[^>]*height=\"([0-9.]+)\""), wrong = numbers_after(svg, "class=\"wrong\"[^>]*height=\"([0-9.]+)\"");
+  const auto right = numbers_after(svg, "class=\"right\"[^>]*height=\"([0-9.]+)\""),
+             wrong = numbers_after(svg, "class=\"wrong\"[^>]*height=\"([0-9.]+)\"");
   ASSERT_EQ(right.size(), 1u);
   ASSERT_EQ(wrong.size(), 2u);
   EXPECT_NEAR(right[0] / wrong[0], 3, 0.01);

@@ -23,7 +23,8 @@ struct ScoreHistograms {
 };
 
 // N documents: `scores` in the order of sort_scores, `predicted` and `gold` ascending; `gold` may be empty as a whole.
-ScoreHistograms score_histograms(std::span<const std::vector<ClassScore>> scores, std::span<const std::vector<std::int32_t>> predicted,
+ScoreHistograms score_histograms(std::span<const std::vector<ClassScore>> scores,
+                                 std::span<const std::vector<std::int32_t>> predicted,
                                  std::span<const std::vector<std::int32_t>> gold);
 
 }  // namespace gpuhpc

@@ -12,15 +12,15 @@
 namespace gpuhpc {
 
 struct ExampleLabels {
-  std::string id;                                // of the document
-  std::vector<std::int32_t> predicted, gold;     // class ids
+  std::string id;                             // of the document
+  std::vector<std::int32_t> predicted, gold;  // class ids
 };
 
 struct EvaluationDetails {
   Evaluation evaluation;
   std::vector<SiblingConfusion> confusion;  // the worst groups first
   ScoreHistograms histograms;
-  std::vector<ExampleLabels> examples;      // drawn at random by the seed, in document order
+  std::vector<ExampleLabels> examples;  // drawn at random by the seed, in document order
 };
 
 // evaluate() and everything beside it.
@@ -30,7 +30,8 @@ EvaluationDetails evaluate_in_detail(const Taxonomy& taxonomy, const LabelledDoc
 // `count` of `documents` positions, ascending, drawn without replacement.
 std::vector<std::int64_t> draw_examples(std::int64_t documents, std::int64_t count, std::uint64_t seed);
 
-// {"example_f1": .5, "example_f1_low": .., "example_f1_high": .., ..., "documents": N, ...}; null where a figure cannot be computed.
+// {"example_f1": .5, "example_f1_low": .., "example_f1_high": .., ..., "documents": N, ...}; null where a figure cannot be
+// computed.
 void write_metrics(const std::filesystem::path& path, const Evaluation& evaluation);
 void write_evaluation(const std::filesystem::path& path, const EvaluationDetails& details, const Taxonomy& taxonomy);
 // Throws input_error when the file is not one that write_evaluation wrote.

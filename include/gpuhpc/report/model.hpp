@@ -20,10 +20,10 @@ struct ReportStage {
 };
 
 struct ReportClass {
-  std::string title;                  // "science fiction"
+  std::string title;  // "science fiction"
   std::vector<std::int32_t> parents, children;
-  std::int64_t predicted = 0;         // documents
-  std::optional<std::int64_t> gold;   // documents; none: no gold known
+  std::int64_t predicted = 0;        // documents
+  std::optional<std::int64_t> gold;  // documents; none: no gold known
 };
 
 struct ReportSeries {
@@ -55,18 +55,18 @@ struct ReportRun {
 };
 
 struct ReportModel {
-  std::string title;                                        // "debtags: 2,161 documents in 236 classes"
-  std::vector<std::pair<std::string, std::string>> facts;   // command, date, ranks, versions, ...
-  std::vector<std::string> warnings;                        // sentences
-  std::string config;                                       // resolved config.ini
+  std::string title;                                       // "debtags: 2,161 documents in 236 classes"
+  std::vector<std::pair<std::string, std::string>> facts;  // command, date, ranks, versions, ...
+  std::vector<std::string> warnings;                       // sentences
+  std::string config;                                      // resolved config.ini
   std::vector<ReportStage> stages;
   bool has_gold = false;
   std::optional<Evaluation> evaluation;
-  std::vector<ReportRun> runs;                              // two or more: a comparison
-  std::vector<ReportClass> classes;                         // (C) the taxonomy
+  std::vector<ReportRun> runs;       // two or more: a comparison
+  std::vector<ReportClass> classes;  // (C) the taxonomy
   std::int64_t documents = 0;
   std::optional<ScoreHistograms> histograms;
-  std::vector<SiblingConfusion> confusion;                  // class ids are positions in `classes`
+  std::vector<SiblingConfusion> confusion;  // class ids are positions in `classes`
   std::vector<ReportCurve> curves;
   std::vector<ReportExample> examples;
 };
