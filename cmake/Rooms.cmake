@@ -6,7 +6,8 @@ add_library(gpuhpc_flags INTERFACE)
 target_include_directories(gpuhpc_flags INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
 target_compile_options(gpuhpc_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Werror>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Werror>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>)  # GCC 12 warns of overlaps that cannot be (PR 105651)
 find_program(MOLD mold)
 if(MOLD)
   target_link_options(gpuhpc_flags INTERFACE -fuse-ld=mold)
