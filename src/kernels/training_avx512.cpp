@@ -1,0 +1,22 @@
+#include <immintrin.h>
+
+#include "target.hpp"
+#include "training_levels.hpp"
+
+GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")
+
+namespace gpuhpc::kernels {
+namespace {
+
+#include "avx512_vector.inl"
+#include "simd_math.inl"
+#include "simd_f32.inl"
+#include "simd_training.inl"
+
+}  // namespace
+
+void set_avx512(TrainingKernels<float>& kernels) { set_simd<float, V16>(kernels); }
+
+}  // namespace gpuhpc::kernels
+
+GPUHPC_TARGET_END

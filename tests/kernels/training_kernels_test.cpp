@@ -1,0 +1,156 @@
+// Every training kernel of every instruction set here against its plain twin, on shapes with and without remainders.
+#include <gpuhpc/base/random.hpp>
+#include <gpuhpc/kernels/packed_matrix.hpp>
+#include <gpuhpc/kernels/training_kernels.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace gpuhpc::kernels {
+namespace {
+
+template <typename T>
+struct Rows {
+  std::int64_t rows, columns;
+  AlignedBuffer<T> values;
+  Rows(std::int64_t r, std::int64_t c) : rows(r), columns(c), values(r * c) {}
+  T* data() { return values.data(); }
+};
+
+template <typename T>
+T from_float(float value) {
+  if constexpr (std::is_same_v<T, float>) return value;
+  else return to_bf16(value);
+}
+
+template <typename T>
+Rows<T> noise(std::int64_t rows, std::int64_t columns, std::uint64_t seed, double scale = 1) {
+  Rows<T> result(rows, columns);
+  RandomStream random(seed, 0);
+  for (std::int64_t i = 0; i < rows * columns; ++i) result.data()[i] = from_float<T>(static_cast<float>((random.uniform() * 4 - 2) * scale));
+  return result;
+}
+
+template <typename T>
+double difference(Rows<T>& a, Rows<T>& b) {
+  double largest = 0, scale = 1;
+  for (std::int64_t i = 0; i < a.rows * a.columns; ++i) {
+    largest = std::max(largest, static_cast<double>(std::abs(to_float(a.data()[i]) - to_float(b.data()[i]))));
+    scale = std::max(scale, static_cast<double>(std::abs(to_float(b.data()[i]))));
+  }
+  return largest / scale;
+}
+
+template <typename T>
+constexpr double tolerance = std::is_same_v<T, float> ? 5e-6 : 9e-3;  // bf16: two steps of 2^-8
+
+template <typename T>
+class TrainingKernelsTest : public ::testing::Test {};
+using Types = ::testing::Types<float, BFloat16>;
+TYPED_TEST_SUITE(TrainingKernelsTest, Types);
+
+template <typename T>
+Rows<T> attention_gradient(Isa isa, std::int64_t tokens, std::int64_t heads, std::int64_t size) {
+  const std::int64_t width = heads * size;
+  Rows<T> qkv = noise<T>(tokens, 3 * width, 1), gradient = noise<T>(tokens, width, 2), result(tokens, 3 * width);
+  AlignedBuffer<std::byte> scratch(attention_gradient_scratch_bytes(tokens, size));
+  const AttentionGradientCall<T> call{qkv.data(), 3 * width, width, 2 * width, tokens, heads, size, 1 / std::sqrt(static_cast<float>(size)),
+                                      gradient.data(), width, result.data(), 3 * width, scratch.data()};
+  const EncoderKernels<T> kernels = encoder_kernels<T>(isa);
+  const KernelScope<T> scope(kernels);
+  training_kernels<T>(isa).attention_gradient(call);
+  return result;
+}
+
+TYPED_TEST(TrainingKernelsTest, AttentionGradient) {
+  for (const Isa isa : supported_isas()) {
+    for (const auto& [tokens, size] : {std::pair{1, 32}, {5, 32}, {16, 8}, {31, 32}, {33, 64}, {96, 32}, {130, 64}, {40, 24}}) {
+      Rows<TypeParam> ours = attention_gradient<TypeParam>(isa, tokens, 2, size);
+      Rows<TypeParam> twin = attention_gradient<TypeParam>(Isa::generic, tokens, 2, size);
+      EXPECT_LE(difference(ours, twin), 2 * tolerance<TypeParam>) << to_string(isa) << " " << tokens << " x " << size;
+    }
+  }
+}
+
+TYPED_TEST(TrainingKernelsTest, AddNormAndItsGradient) {
+  using T = TypeParam;
+  for (const std::int64_t columns : {384, 32, 40, 7}) {
+    constexpr std::int64_t rows = 9;
+    Rows<float> residual = noise<float>(rows, columns, 1), gamma = noise<float>(1, columns, 2), beta = noise<float>(1, columns, 3);
+    Rows<T> change = noise<T>(rows, columns, 4), more = noise<T>(rows, columns, 5);
+    Rows<float> gradient = noise<float>(rows, columns, 6);
+    struct Results {
+      Rows<float> output, normalised, factors, result, sums;
+      Rows<T> rounded, rounded_gradient;
+    };
+    const auto run = [&](Isa isa, bool with_more) {
+      Results r{{rows, columns}, {rows, columns}, {1, rows}, {rows, columns}, {3, columns}, {rows, columns}, {rows, columns}};
+      const TrainingKernels<T> kernels = training_kernels<T>(isa);
+      kernels.add_norm({residual.data(), change.data(), rows, columns, gamma.data(), beta.data(), 1e-12F, r.output.data(), r.rounded.data(),
+                        r.normalised.data(), r.factors.data()});
+      std::copy(gradient.data(), gradient.data() + rows * columns, r.result.data());  // in place
+      kernels.add_norm_gradient({r.result.data(), with_more ? more.data() : nullptr, r.normalised.data(), r.factors.data(), gamma.data(), rows,
+                                 columns, r.result.data(), r.rounded_gradient.data(), r.sums.data(), r.sums.data() + columns,
+                                 r.sums.data() + 2 * columns});
+      return r;
+    };
+    for (const Isa isa : supported_isas()) {
+      for (const bool with_more : {false, true}) {
+        Results ours = run(isa, with_more), twin = run(Isa::generic, with_more);
+        EXPECT_LE(difference(ours.output, twin.output), 5e-6) << to_string(isa) << " " << columns;
+        EXPECT_LE(difference(ours.normalised, twin.normalised), 5e-6);
+        EXPECT_LE(difference(ours.factors, twin.factors), 5e-6);
+        EXPECT_LE(difference(ours.result, twin.result), 5e-6) << to_string(isa) << " " << columns;
+        EXPECT_LE(difference(ours.sums, twin.sums), 2e-5) << to_string(isa) << " " << columns;
+        EXPECT_LE(difference(ours.rounded, twin.rounded), tolerance<T>);
+        EXPECT_LE(difference(ours.rounded_gradient, twin.rounded_gradient), tolerance<T>);
+      }
+    }
+  }
+}
+
+TYPED_TEST(TrainingKernelsTest, ActivationsTheirSlopesAndColumnSums) {
+  using T = TypeParam;
+  constexpr std::int64_t rows = 13, columns = 52;
+  Rows<T> input = noise<T>(rows, columns, 1, 3), gradient = noise<T>(rows, columns, 2);
+  for (const Isa isa : supported_isas()) {
+    for (const Activation activation : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
+      const auto run = [&](Isa level, Rows<T>& output, Rows<T>& result, Rows<float>& sums) {
+        const TrainingKernels<T> kernels = training_kernels<T>(level);
+        kernels.activation({input.data(), rows, columns, activation, output.data()});
+        kernels.activation_gradient({input.data(), gradient.data(), rows, columns, activation, result.data(), sums.data()});
+        kernels.column_sums({input.data(), rows, columns, sums.data() + columns});
+      };
+      Rows<T> output(rows, columns), result(rows, columns), output_twin(rows, columns), result_twin(rows, columns);
+      Rows<float> sums(2, columns), sums_twin(2, columns);
+      run(isa, output, result, sums);
+      run(Isa::generic, output_twin, result_twin, sums_twin);
+      EXPECT_LE(difference(output, output_twin), tolerance<T>) << to_string(isa);
+      EXPECT_LE(difference(result, result_twin), tolerance<T>) << to_string(isa) << " activation " << static_cast<int>(activation);
+      EXPECT_LE(difference(sums, sums_twin), tolerance<T>) << to_string(isa);
+    }
+  }
+}
+
+// The twins themselves: slopes are derivatives of the activations, by differences.
+TEST(TrainingKernels, SlopesAreDerivatives) {
+  const TrainingKernels<float> kernels = training_kernels<float>(Isa::generic);
+  for (const Activation activation : {Activation::gelu, Activation::gelu_tanh}) {
+    for (const float x : {-3.0F, -0.7F, 0.0F, 0.4F, 2.5F}) {
+      const float near[2] = {x - 0.01F, x + 0.01F}, one = 1;
+      float values[2], slope = 0, sum = 0;
+      kernels.activation({near, 1, 2, activation, values});
+      kernels.activation_gradient({&x, &one, 1, 1, activation, &slope, &sum});
+      EXPECT_NEAR((values[1] - values[0]) / 0.02F, slope, 1e-3) << x;
+      EXPECT_EQ(sum, slope);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpuhpc::kernels
