@@ -103,10 +103,10 @@ def peer_speed(peer, texts, megabytes):
     for encode in (peer.encode_batch_fast, peer.encode_batch):
         best = 0.0
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.thread_time()  # computing time of this one thread, as our tool measures
             for first in range(0, len(batch), 1000):
                 encode(batch[first:first + 1000], add_special_tokens=False)
-            best = max(best, size / 1e6 / (time.perf_counter() - start))
+            best = max(best, size / 1e6 / (time.thread_time() - start))
         speeds.append(best)
     return speeds
 

@@ -157,6 +157,7 @@ std::unique_ptr<WordPieceTokenizer> from_json(const Json& file, WordPieceSetting
     settings.max_input_chars_per_word = longest.get<std::int64_t>();
   }
   const Members vocabulary_members = model.object("vocab");
+  if (model.at("vocab").empty()) throw input_error("{}: the vocabulary is empty; take the file of the model again", where);
   std::vector<VocabularyEntry> vocabulary;
   for (const auto& [token, id] : model.at("vocab").items()) vocabulary.push_back({token, checked_id(id, vocabulary_members.where(), token)});
   std::vector<AddedToken> added;
@@ -238,11 +239,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model_folder) {
   if (!fs::exists(vocabulary)) {
     throw io_error("{}: there is neither tokenizer.json nor vocab.txt; give the folder of a model", model_folder.string());
   }
-  for (const char* more : {"added_tokens.json"}) {
-    if (fs::exists(model_folder / more)) {
-      throw input_error("{}: extra tokens beside vocab.txt are not supported; save the tokenizer as tokenizer.json", (model_folder / more).string());
-    }
-  }
+  const fs::path more = model_folder / "added_tokens.json";
+  if (fs::exists(more)) throw input_error("{}: extra tokens beside vocab.txt are not supported; save the tokenizer as tokenizer.json", more.string());
   return parse_vocabulary(read_text_file(vocabulary), settings_from_config(settings, config.string()), vocabulary.string());
 }
 

@@ -77,7 +77,32 @@ struct WordPieceTokenizer::Scratch final : TokenizerScratch {
 // Scratches for callers without one; as many as there were callers at once.
 struct WordPieceTokenizer::Pool {
   std::mutex mutex;
-  std::vector<std::unique_ptr<TokenizerScratch>> idle;
+  std::vector<std::unique_ptr<Scratch>> idle;
+};
+
+class WordPieceTokenizer::Lease {
+ public:
+  Lease(Pool& pool, const Model& model) : pool_(pool) {
+    {
+      const std::lock_guard lock(pool_.mutex);
+      if (!pool_.idle.empty()) {
+        scratch_ = std::move(pool_.idle.back());
+        pool_.idle.pop_back();
+      }
+    }
+    if (!scratch_) scratch_ = std::make_unique<Scratch>(model);
+  }
+  ~Lease() {
+    const std::lock_guard lock(pool_.mutex);
+    pool_.idle.push_back(std::move(scratch_));
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  Scratch& operator*() const { return *scratch_; }
+
+ private:
+  Pool& pool_;
+  std::unique_ptr<Scratch> scratch_;
 };
 
 void WordPieceTokenizer::Model::match(std::string_view word, std::size_t characters, std::vector<std::int32_t>& ids) const {
@@ -253,24 +278,14 @@ void WordPieceTokenizer::encode_with(TokenizerScratch& scratch, std::string_view
 }
 
 void WordPieceTokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) const {
-  std::unique_ptr<TokenizerScratch> scratch;
-  {
-    const std::lock_guard lock(pool_->mutex);
-    if (!pool_->idle.empty()) {
-      scratch = std::move(pool_->idle.back());
-      pool_->idle.pop_back();
-    }
-  }
-  if (!scratch) scratch = make_scratch();
-  encode_with(*scratch, text, ids);
-  const std::lock_guard lock(pool_->mutex);
-  pool_->idle.push_back(std::move(scratch));
+  const Lease lease(*pool_, *model_);
+  model_->encode(*lease, text, ids);
 }
 
 std::vector<std::string> WordPieceTokenizer::words(std::string_view text) const {
-  NormalizerScratch normalizer(model_->settings.normalizer);
+  const Lease lease(*pool_, *model_);
   std::vector<std::string> result;
-  normalizer.split(text, [&](std::string_view word, std::size_t) { result.emplace_back(word); });
+  (*lease).normalizer.split(text, [&](std::string_view word, std::size_t) { result.emplace_back(word); });
   return result;
 }
 

@@ -66,6 +66,7 @@ class WordPieceTokenizer final : public Tokenizer {
   struct Model;
   struct Scratch;
   struct Pool;
+  class Lease;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Pool> pool_;
 };

@@ -1,0 +1,39 @@
+// tokenizer.json as an attacker writes it, then text as an attacker writes it: up to the first NUL byte the input is the file,
+// the rest is encoded. Seeds: tests/text/fixtures/fuzz (data_tools/fixtures/make_tokenizer_seeds.py).
+#include <algorithm>
+#include <cstdlib>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/text/wordpiece.hpp"
+
+namespace {
+
+void check(bool holds) {
+  if (!holds) std::abort();
+}
+
+void encode_all_ways(const gpuhpc::WordPieceTokenizer& tokenizer, std::string_view text) {
+  std::vector<std::int32_t> ids, again, own;
+  tokenizer.encode(text, ids);
+  tokenizer.encode(text, again);  // now from the cache
+  const auto scratch = tokenizer.make_scratch();
+  tokenizer.encode_with(*scratch, text, own);
+  check(ids == again && ids == own);
+  check(std::all_of(ids.begin(), ids.end(), [&](std::int32_t id) { return id >= 0 && id < tokenizer.vocabulary_size(); }));
+  check(tokenizer.fingerprint().size() == 32);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const std::size_t cut = std::min(input.find('\0'), size);
+  try {
+    const auto tokenizer = gpuhpc::parse_tokenizer_json(input.substr(0, cut), "tokenizer.json");
+    encode_all_ways(*tokenizer, input.substr(std::min(cut + 1, size)));
+    encode_all_ways(*tokenizer, input);  // the file as text: full of its own tokens
+  } catch (const gpuhpc::Error& error) {
+    check(error.code() == gpuhpc::ExitCode::bad_data);
+  }
+  return 0;
+}
