@@ -2,6 +2,7 @@
 #include <gpuhpc/base/random.hpp>
 #include <gpuhpc/kernels/packed_matrix.hpp>
 #include <gpuhpc/kernels/training_kernels.hpp>
+#include <gpuhpc/kernels/training_packing.hpp>
 
 #include <gtest/gtest.h>
 
@@ -149,6 +150,39 @@ TEST(TrainingKernels, SlopesAreDerivatives) {
       EXPECT_NEAR((values[1] - values[0]) / 0.02F, slope, 1e-3) << x;
       EXPECT_EQ(sum, slope);
     }
+  }
+}
+
+// Packed operands are where packed_index says, also in the middle of a joined matrix, and zeros where rows end.
+TEST(TrainingPacking, EveryElementIsInItsPlace) {
+  constexpr std::int64_t k_count = 96, columns = 160, first_k = 32, rows = 41;
+  Rows<float> weight = noise<float>(64, 64, 1);
+  Rows<BFloat16> values = noise<BFloat16>(rows, 64, 2);
+  const auto bits_at = [](const PackedMatrix<BFloat16>& m, std::int64_t k, std::int64_t n) { return m.values.data()[packed_index(m, k, n)].bits; };
+  for (const Isa isa : supported_isas()) {
+    const PackingKernels kernels = packing_kernels(isa);
+    PackedMatrix<BFloat16> joined, by_rows, ragged;
+    for (PackedMatrix<BFloat16>* m : {&joined, &by_rows, &ragged}) {
+      m->rows = k_count;
+      m->columns = columns;
+      m->values.resize(k_count * columns);
+    }
+    kernels.weight({weight.data(), 64, 64, joined.values.data(), k_count, first_k, 2});
+    kernels.weight_rows({weight.data(), 64, 64, by_rows.values.data(), k_count, first_k, 2});
+    kernels.rows({values.data(), rows, 64, ragged.values.data(), k_count, first_k, 2});
+    Rows<BFloat16> turned(64, 64);
+    kernels.transpose(values.data(), rows, 64, 64, turned.data(), 64);
+    for (std::int64_t i = 0; i < 64; ++i)
+      for (std::int64_t j = 0; j < 64; ++j) {
+        const std::uint16_t wanted = to_bf16(weight.data()[i * 64 + j]).bits;
+        ASSERT_EQ(bits_at(joined, first_k + j, 64 + i), wanted) << to_string(isa);
+        ASSERT_EQ(bits_at(by_rows, first_k + i, 64 + j), wanted) << to_string(isa);
+        const std::uint16_t value = i < rows ? values.data()[i * 64 + j].bits : std::uint16_t{0};
+        ASSERT_EQ(bits_at(ragged, first_k + i, 64 + j), value) << to_string(isa);
+        ASSERT_EQ(turned.data()[j * 64 + i].bits, value) << to_string(isa);
+      }
+    EXPECT_EQ(bits_at(joined, 0, 64), 0);  // nothing outside the block is touched
+    EXPECT_EQ(bits_at(joined, first_k, 128), 0);
   }
 }
 

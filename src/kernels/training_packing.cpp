@@ -1,0 +1,46 @@
+#include "gpuhpc/kernels/training_packing.hpp"
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/kernels/packed_matrix.hpp"
+#include "training_levels.hpp"
+
+namespace gpuhpc::kernels {
+namespace {
+
+BFloat16 rounded(float value) { return to_bf16(value); }
+BFloat16 rounded(BFloat16 value) { return value; }
+
+template <typename S>
+BFloat16& element(const PackCall<S>& call, std::int64_t k, std::int64_t n) {
+  const std::int64_t row = call.first_k + k, panel = call.first_panel + n / kPanel, column = n % kPanel;
+  return call.packed[(panel * call.packed_rows + row / 32 * 32) * kPanel + column / 16 * 512 + row % 32 / 2 * 32 + column % 16 * 2 + row % 2];
+}
+
+void plain_weight(const PackCall<float>& call) {
+  for (std::int64_t n = 0; n < call.rows; ++n)
+    for (std::int64_t k = 0; k < call.columns; ++k) element(call, k, n) = rounded(call.values[n * call.columns + k]);
+}
+
+template <typename S>
+void plain_rows(const PackCall<S>& call) {
+  for (std::int64_t k = 0; k < round_up(call.rows, 32); ++k)
+    for (std::int64_t n = 0; n < call.columns; ++n)
+      element(call, k, n) = k < call.rows ? rounded(call.values[k * call.columns + n]) : BFloat16{};
+}
+
+void plain_transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, std::int64_t stride, BFloat16* result,
+                     std::int64_t result_stride) {
+  for (std::int64_t c = 0; c < columns; ++c)
+    for (std::int64_t r = 0; r < round_up(rows, 32); ++r) result[c * result_stride + r] = r < rows ? values[r * stride + c] : BFloat16{};
+}
+
+}  // namespace
+
+PackingKernels packing_kernels(Isa isa) {
+  if (!supported(isa)) throw configuration_error("this processor has no {}; its best level is {}", to_string(isa), to_string(best_isa()));
+  PackingKernels kernels{plain_weight, plain_rows<float>, plain_rows<BFloat16>, plain_transpose};
+  if (isa >= Isa::avx512_bf16) set_avx512_bf16(kernels);
+  return kernels;
+}
+
+}  // namespace gpuhpc::kernels
