@@ -94,21 +94,20 @@ void PackedIds::add(std::int64_t item, std::span<const std::int32_t> tokens, std
 WindowedDataset::WindowedDataset(const TokenDataset& dataset, std::int64_t max_length, LongDocuments mode)
     : dataset_(&dataset), content_(max_length - specials) {
   lengths_.reserve(static_cast<std::size_t>(dataset.size()));
-  std::vector<std::int64_t> first{0};
-  first.reserve(static_cast<std::size_t>(dataset.size()) + 1);
+  first_item_.assign(1, 0);
   for (std::int64_t document = 0; document < dataset.size(); ++document) {
     const std::int64_t tokens = dataset.length(document), count = window_count(tokens, max_length, mode);
     for (std::int64_t i = 0; i < count; ++i) {
       lengths_.push_back(static_cast<std::int32_t>(std::min(content_, tokens - i * content_) + specials));
+      documents_.push_back(document);
     }
-    first.push_back(size());
+    first_item_.push_back(size());
   }
-  if (size() != dataset.size()) first_item_ = std::move(first);
+  if (size() == dataset.size()) first_item_ = documents_ = {};
 }
 
 std::int64_t WindowedDataset::document(std::int64_t item) const {
-  if (first_item_.empty()) return item;
-  return std::upper_bound(first_item_.begin(), first_item_.end(), item) - first_item_.begin() - 1;
+  return documents_.empty() ? item : documents_[static_cast<std::size_t>(item)];
 }
 
 std::int64_t WindowedDataset::first_item(std::int64_t document) const {

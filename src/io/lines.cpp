@@ -14,7 +14,7 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t input_bytes = std::size_t{1} << 18;
+constexpr std::size_t input_bytes = std::size_t{1} << 16;
 
 // Length of the well-formed UTF-8 sequence at `at` (RFC 3629: no surrogates, nothing overlong, at most U+10FFFF), 0 when none.
 std::size_t sequence_length(std::string_view text, std::size_t at) {

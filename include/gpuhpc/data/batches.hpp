@@ -59,7 +59,9 @@ class WindowedDataset {
   const TokenDataset* dataset_;
   std::int64_t content_;                    // tokens a window without specials
   std::vector<std::int32_t> lengths_;
-  std::vector<std::int64_t> first_item_;    // (documents+1); empty when every document has one window
+  // Empty when every document has one window:
+  std::vector<std::int64_t> first_item_;    // (documents+1)
+  std::vector<std::int64_t> documents_;     // (items)
 };
 
 }  // namespace gpuhpc
