@@ -91,7 +91,7 @@ padding:.3rem .6rem;margin:0 0 .6rem;width:min(100%,18rem)}
 .heat thead th{height:7.4rem;vertical-align:bottom;padding:0}
 .heat thead th span{font-size:.85rem;display:block;writing-mode:vertical-rl;transform:rotate(180deg);margin:0 auto;
 max-height:7.2rem;overflow:hidden;text-overflow:ellipsis;font-weight:400;line-height:1.1}
-.heat tbody th{font-weight:400;text-align:right;max-width:8.7rem;overflow:hidden;text-overflow:ellipsis;
+.heat tbody th{position:sticky;left:0;background:var(--card);font-weight:400;text-align:right;max-width:8.7rem;overflow:hidden;text-overflow:ellipsis;
 color:var(--ink)}
 .heat td{width:1.95rem;min-width:1.95rem;padding:.3rem 0;text-align:center;font-variant-numeric:tabular-nums;
 font-size:.78rem;border:1px solid var(--card)}
@@ -138,6 +138,7 @@ details.config{margin-top:1rem}details.config summary{cursor:pointer;color:var(-
 pre{background:var(--bg);border:1px solid var(--line);border-radius:6px;padding:.8rem 1rem;overflow:auto;
 max-height:28rem;font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 @media(max-width:700px){
+.heat tbody th{max-width:6.6rem}.heat th,.heat td{font-size:.78rem}
 header,main,nav{padding-left:.8rem;padding-right:.8rem}section{padding:1rem .9rem 1.1rem}
 .tiles{grid-template-columns:repeat(2,minmax(0,1fr));gap:.6rem}.tile:last-child:nth-child(odd){grid-column:1/-1}
 .frow .name small{display:none}

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <set>
 #include <vector>
 
@@ -25,11 +24,13 @@ std::vector<std::string> check_nesting(std::string html) {
     html.erase(first, last - first + name.size() + 3);
   }
   const std::set<std::string> empty = {"meta", "input", "line", "rect", "circle", "polyline", "!doctype"};
-  const std::regex tag("<(/?)([a-zA-Z0-9!]+)((?:[^<>\"]|\"[^\"]*\")*)>");
   std::vector<std::string> open, all;
-  for (std::sregex_iterator match(html.begin(), html.end(), tag), end; match != end; ++match) {
-    const std::string name = (*match)[2];
-    if ((*match)[1] == "/") {
+  for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at)) {
+    const bool closes = html[at + 1] == '/';
+    const std::size_t first = at + (closes ? 2 : 1), last = html.find_first_of(" />", first);
+    const std::string name = html.substr(first, last - first);
+    for (bool quoted = false; at < html.size() && (quoted || html[at] != '>'); ++at) quoted = quoted != (html[at] == '"');
+    if (closes) {
       if (open.empty() || open.back() != name) {
         ADD_FAILURE() << "</" << name << "> closes <" << (open.empty() ? "nothing" : open.back()) << ">";
         return all;
