@@ -2,7 +2,6 @@
 // document, documents dealt to threads, so that nothing is padded and a document's result does not depend on its neighbours.
 #include <gpuhpc/nn/ops.hpp>
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
@@ -19,43 +18,13 @@
 
 #include <cmath>
 
+#include "documents.hpp"
+
 namespace gpuhpc {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-// Documents [result[i], result[i+1]) go to thread i: about equal work (a token costs its document's length).
-std::vector<std::int64_t> deal_documents(const std::vector<std::int64_t>& offsets, std::int64_t threads) {
-  const auto documents = static_cast<std::int64_t>(offsets.size()) - 1;
-  std::vector<double> work(static_cast<std::size_t>(documents) + 1, 0);
-  for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
-    const auto length = static_cast<double>(offsets[b + 1] - offsets[b]);
-    work[b + 1] = work[b] + length * (length + 32);
-  }
-  std::vector<std::int64_t> cuts{0};
-  for (std::int64_t thread = 1; thread <= threads; ++thread) {
-    const double target = work.back() * static_cast<double>(thread) / static_cast<double>(threads);
-    std::int64_t b = cuts.back();
-    while (b < documents && work[static_cast<std::size_t>(b)] < target) ++b;
-    cuts.push_back(thread == threads ? documents : b);
-  }
-  return cuts;
-}
-
-// Runs body(document, first token, tokens) for every document, documents spread over the threads.
-template <typename Body>
-void each_document(const std::vector<std::int64_t>& offsets, const Body& body) {
-  const std::int64_t threads = std::min<std::int64_t>(at::get_num_threads(), static_cast<std::int64_t>(offsets.size()) - 1);
-  const auto cuts = deal_documents(offsets, threads);
-  at::parallel_for(0, threads, 1, [&](std::int64_t first, std::int64_t last) {
-    const at::AutoDispatchBelowADInplaceOrView guard;
-    for (std::int64_t b = cuts[static_cast<std::size_t>(first)]; b < cuts[static_cast<std::size_t>(last)]; ++b) {
-      const std::int64_t start = offsets[static_cast<std::size_t>(b)];
-      body(b, start, offsets[static_cast<std::size_t>(b) + 1] - start);
-    }
-  });
-}
 
 // Part `which` (query, key, value) of qkv (T,3H), one document's rows, as (1,A,L,D).
 at::Tensor heads_of(const at::Tensor& qkv, std::int64_t which, std::int64_t start, std::int64_t length, std::int64_t heads) {
@@ -67,16 +36,36 @@ at::Tensor rows_of(const at::Tensor& packed, std::int64_t start, std::int64_t le
   return packed.as_strided({1, heads, length, head}, {width * length, head, width, 1}, packed.storage_offset() + start * width);
 }
 
+void forward_document(const at::Tensor& qkv, const std::vector<std::int64_t>& offsets, std::int64_t b, std::int64_t heads, const at::Tensor& out,
+                      at::Tensor& logsumexp) {
+  const std::int64_t start = offsets[static_cast<std::size_t>(b)], length = offsets[static_cast<std::size_t>(b) + 1] - start;
+  auto [part, sums] = at::_scaled_dot_product_flash_attention_for_cpu(heads_of(qkv, 0, start, length, heads), heads_of(qkv, 1, start, length, heads),
+                                                                      heads_of(qkv, 2, start, length, heads));
+  rows_of(out, start, length, heads).copy_(part);
+  logsumexp = sums;
+}
+
+// saved: qkv, output, then the log-sum-exp of each document.
+void backward_document(const variable_list& saved, const at::Tensor& gradient, const std::vector<std::int64_t>& offsets, std::int64_t b,
+                       std::int64_t heads, const at::Tensor& result) {
+  const at::Tensor &qkv = saved[0], &out = saved[1];
+  const std::int64_t start = offsets[static_cast<std::size_t>(b)], length = offsets[static_cast<std::size_t>(b) + 1] - start;
+  const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      rows_of(gradient, start, length, heads), heads_of(qkv, 0, start, length, heads), heads_of(qkv, 1, start, length, heads),
+      heads_of(qkv, 2, start, length, heads), rows_of(out, start, length, heads), saved[static_cast<std::size_t>(b) + 2], 0.0, false);
+  heads_of(result, 0, start, length, heads).copy_(query);
+  heads_of(result, 1, start, length, heads).copy_(key);
+  heads_of(result, 2, start, length, heads).copy_(value);
+}
+
 struct CpuAttention : torch::autograd::Function<CpuAttention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv_in, std::vector<std::int64_t> offsets, std::int64_t heads) {
     const at::Tensor qkv = qkv_in.contiguous();
-    at::Tensor out = at::empty({qkv.size(0), qkv.size(1) / 3}, qkv.options());
+    const at::Tensor out = at::empty({qkv.size(0), qkv.size(1) / 3}, qkv.options());
     std::vector<at::Tensor> logsumexp(offsets.size() - 1);
-    each_document(offsets, [&](std::int64_t b, std::int64_t start, std::int64_t length) {
-      auto [part, sums] = at::_scaled_dot_product_flash_attention_for_cpu(
-          heads_of(qkv, 0, start, length, heads), heads_of(qkv, 1, start, length, heads), heads_of(qkv, 2, start, length, heads));
-      rows_of(out, start, length, heads).copy_(part);
-      logsumexp[static_cast<std::size_t>(b)] = sums;
+    each_document(offsets, [&](std::int64_t first, std::int64_t last) {
+      const at::AutoDispatchBelowADInplaceOrView guard;
+      for (std::int64_t b = first; b < last; ++b) forward_document(qkv, offsets, b, heads, out, logsumexp[static_cast<std::size_t>(b)]);
     });
     variable_list saved{qkv, out};
     saved.insert(saved.end(), logsumexp.begin(), logsumexp.end());
@@ -88,18 +77,13 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &qkv = saved[0], &out = saved[1];
     const std::vector<std::int64_t> offsets = context->saved_data["offsets"].toIntVector();
     const std::int64_t heads = context->saved_data["heads"].toInt();
     const at::Tensor gradient = gradients[0].contiguous();
-    at::Tensor result = at::empty_like(qkv);
-    each_document(offsets, [&](std::int64_t b, std::int64_t start, std::int64_t length) {
-      const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          rows_of(gradient, start, length, heads), heads_of(qkv, 0, start, length, heads), heads_of(qkv, 1, start, length, heads),
-          heads_of(qkv, 2, start, length, heads), rows_of(out, start, length, heads), saved[static_cast<std::size_t>(b) + 2], 0.0, false);
-      heads_of(result, 0, start, length, heads).copy_(query);
-      heads_of(result, 1, start, length, heads).copy_(key);
-      heads_of(result, 2, start, length, heads).copy_(value);
+    const at::Tensor result = at::empty_like(saved[0]);
+    each_document(offsets, [&](std::int64_t first, std::int64_t last) {
+      const at::AutoDispatchBelowADInplaceOrView guard;
+      for (std::int64_t b = first; b < last; ++b) backward_document(saved, gradient, offsets, b, heads, result);
     });
     return {result, {}, {}};
   }

@@ -20,16 +20,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
+
+#include "cpu_layer.hpp"
 
 namespace gpuhpc {
 namespace {
-
-// Places of a layer's sixteen parameters, in Hugging Face's order.
-enum LayerParameter : std::size_t {
-  query_weight, query_bias, key_weight, key_bias, value_weight, value_bias, attention_weight, attention_bias, attention_norm_weight,
-  attention_norm_bias, intermediate_weight, intermediate_bias, output_weight, output_bias, output_norm_weight, output_norm_bias, layer_parameters
-};
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
   switch (activation) {
@@ -74,6 +71,10 @@ Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler) : config_
     add("pooler.dense.bias", {hidden});
   }
   train_top_layers(0);
+  if (device_.is_cpu()) {
+    fp32_layers_ = make_cpu_layer_context(config_, at::kFloat);
+    bf16_layers_ = make_cpu_layer_context(config_, at::kBFloat16);
+  }
 }
 
 void Encoder::add(std::string name, std::vector<std::int64_t> shape) {
@@ -139,7 +140,7 @@ at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& 
   return seeded_dropout(hidden, options.hidden_dropout, options.generator);
 }
 
-at::Tensor Encoder::layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const {
+at::Tensor Encoder::plain_layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const {
   const std::size_t base = layer_base_ + static_cast<std::size_t>(index) * layer_parameters;
   const auto p = [&](LayerParameter which) -> const at::Tensor& { return value(base + which); };
   const auto add_and_norm = [&](const at::Tensor& change, const at::Tensor& residual, LayerParameter norm) {
@@ -155,17 +156,32 @@ at::Tensor Encoder::layer(std::int64_t index, const at::Tensor& hidden, const Pa
   return add_and_norm(mixed_linear(wide, p(output_weight), p(output_bias), options.compute), attended, output_norm_weight);
 }
 
+at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch, const ForwardOptions& options) const {
+  const std::shared_ptr<CpuLayerContext> no_layers;
+  const auto& context = options.compute == at::kFloat ? fp32_layers_ : options.compute == at::kBFloat16 ? bf16_layers_ : no_layers;
+  if (context == nullptr || options.hidden_dropout > 0 || options.attention_dropout > 0) {
+    for (std::int64_t index = first; index < last; ++index) hidden = plain_layer(index, hidden, batch, options);
+    return hidden;
+  }
+  LayerRows rows{std::move(hidden), {}};
+  for (std::int64_t index = first; index < last; ++index) {
+    std::vector<at::Tensor> parameters;
+    for (std::size_t i = 0; i < layer_parameters; ++i) {
+      parameters.push_back(value(layer_base_ + static_cast<std::size_t>(index) * layer_parameters + i));
+    }
+    rows = cpu_layer(rows, parameters, batch, context);
+  }
+  return rows.hidden;
+}
+
 at::Tensor Encoder::forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch, const ForwardOptions& options) const {
-  for (std::int64_t index = first; index < config_.layers; ++index) hidden = layer(index, hidden, batch, options);
-  return hidden;
+  return layers(first, config_.layers, std::move(hidden), batch, options);
 }
 
 at::Tensor Encoder::forward_frozen(const PackedTokens& batch, const ForwardOptions& options) const {
   check(batch);
   const at::NoGradGuard guard;
-  at::Tensor hidden = embeddings(batch, options);
-  for (std::int64_t index = 0; index < first_trained_; ++index) hidden = layer(index, hidden, batch, options);
-  return hidden;
+  return layers(0, std::max<std::int64_t>(first_trained_, 0), embeddings(batch, options), batch, options);
 }
 
 at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& options) const {

@@ -175,9 +175,9 @@ TEST_F(Folder, WeightsThatDoNotFitAreNamed) {
   set("num_hidden_layers", 1);
   EXPECT_THAT(refusal(), HasSubstr("has no place in a bert encoder of 1 layers"));
   set("num_hidden_layers", 2);
-  set("intermediate_size", 47);
-  EXPECT_THAT(refusal(), HasSubstr("encoder.layer.0.intermediate.dense.weight\" has shape (48, 32)"));
-  set("intermediate_size", 48);
+  set("intermediate_size", 63);
+  EXPECT_THAT(refusal(), HasSubstr("encoder.layer.0.intermediate.dense.weight\" has shape (64, 32)"));
+  set("intermediate_size", 64);
   fs::resize_file(model / "model.safetensors", fs::file_size(model / "model.safetensors") - 5);
   EXPECT_THAT(refusal(), HasSubstr("model.safetensors"));
   EXPECT_THROW(check_vocabulary(read_model_folder(model), 91), Error);

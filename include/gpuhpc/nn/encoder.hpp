@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct ForwardOptions {
   double attention_dropout = 0;  // on attention probabilities
   std::optional<at::Generator> generator;  // of the device; needed when a dropout is above 0
 };
+
+class CpuLayerContext;
 
 class Encoder {
  public:
@@ -63,7 +66,8 @@ class Encoder {
 
  private:
   at::Tensor embeddings(const PackedTokens& batch, const ForwardOptions& options) const;
-  at::Tensor layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const;
+  at::Tensor layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch, const ForwardOptions& options) const;
+  at::Tensor plain_layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const;
   const at::Tensor& value(std::size_t i) const { return parameters_[i].value; }
   void check(const PackedTokens& batch) const;
   void add(std::string name, std::vector<std::int64_t> shape);
@@ -74,6 +78,7 @@ class Encoder {
   std::size_t layer_base_ = 0;      // index of the first parameter of layer 0
   std::int64_t pooler_ = -1;        // index of pooler.dense.weight
   std::int64_t first_trained_ = 0;
+  std::shared_ptr<CpuLayerContext> fp32_layers_, bf16_layers_;  // null: plain operators
 };
 
 // Rows to unit length, differentiable; a zero row stays zero.

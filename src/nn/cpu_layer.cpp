@@ -1,0 +1,258 @@
+#include "cpu_layer.hpp"
+
+#include <gpuhpc/base/error.hpp>
+#include <gpuhpc/kernels/isa.hpp>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "cpu_products.hpp"
+#include "documents.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using kernels::BFloat16;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// What the backward pass of one layer needs. Rows in T and fp32 have padded_rows(T) rows.
+struct LayerState : torch::CustomClassHolder {
+  std::shared_ptr<CpuLayerContext> context;
+  std::vector<std::int64_t> offsets;
+  std::int64_t tokens = 0;
+  at::Tensor input, qkv, attended, middle, pre, wide;    // T: (H), (3H), (H), (H), (F), (F)
+  at::Tensor normalised1, factors1, normalised2, factors2;  // fp32: (H), (1), (H), (1)
+};
+
+kernels::Activation kernel_activation(Activation activation) {
+  switch (activation) {
+    case Activation::gelu: return kernels::Activation::gelu;
+    case Activation::gelu_tanh: return kernels::Activation::gelu_tanh;
+    case Activation::relu: return kernels::Activation::relu;
+  }
+  throw internal_error("activation {} is unknown", static_cast<int>(activation));
+}
+
+// Sums over rows, one lot a thread, added up in thread order.
+class RowSums {
+ public:
+  explicit RowSums(std::int64_t columns) : sums_(at::zeros({at::get_num_threads(), columns}, at::TensorOptions().dtype(at::kFloat))) {}
+  float* mine(std::int64_t first_column = 0) const { return pointer<float>(sums_) + at::get_thread_num() * sums_.size(1) + first_column; }
+  at::Tensor total() const { return sums_.sum(0); }
+
+ private:
+  at::Tensor sums_;
+};
+
+class LayerContext : public CpuLayerContext {
+ public:
+  virtual variable_list forward(LayerState& state, const at::Tensor& hidden, at::TensorList parameters) = 0;
+  virtual variable_list backward(const LayerState& state, const at::Tensor& gradient, at::TensorList parameters, bool of_input) = 0;
+};
+
+template <typename T>
+class TypedContext : public LayerContext {
+ public:
+  TypedContext(const EncoderConfig& config, kernels::Isa isa) : config_(config), products_(isa), table_(kernels::training_kernels<T>(isa)) {}
+
+  // Gives the output (T,H) and its rounded copy.
+  variable_list forward(LayerState& s, const at::Tensor& hidden, at::TensorList p) override {
+    const std::lock_guard lock(mutex_);
+    tokens_ = s.tokens;
+    const std::int64_t tokens = s.tokens, h = config_.hidden_size, f = config_.intermediate_size;
+    if (!s.input.defined()) s.input = rounded(hidden);
+    s.qkv = rows<T>(3 * h);
+    products_.linear(s.input, joined(p), tokens, s.qkv);
+    s.attended = rows<T>(h);
+    attend(s);
+    const at::Tensor change = rows<T>(h);
+    products_.linear(s.attended, {{p[attention_weight]}, {p[attention_bias]}}, tokens, change);
+    const at::Tensor middle = rows<float>(h);
+    add_norm(hidden, change, p[attention_norm_weight], p[attention_norm_bias], middle, s.middle, s.normalised1, s.factors1);
+    s.pre = rows<T>(f);
+    products_.linear(s.middle, {{p[intermediate_weight]}, {p[intermediate_bias]}}, tokens, s.pre);
+    s.wide = rows<T>(f);
+    over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
+      table_.activation({pointer<T>(s.pre) + first * f, last - first, f, kernel_activation(config_.activation), pointer<T>(s.wide) + first * f});
+    });
+    products_.linear(s.wide, {{p[output_weight]}, {p[output_bias]}}, tokens, change);
+    const at::Tensor out = at::empty({tokens, h}, hidden.options().requires_grad(false));
+    at::Tensor out_rounded;
+    add_norm(middle, change, p[output_norm_weight], p[output_norm_bias], out, out_rounded, s.normalised2, s.factors2);
+    return {out, out_rounded};
+  }
+
+  // Gradients of hidden (undefined unless asked for) and of the sixteen parameters.
+  variable_list backward(const LayerState& s, const at::Tensor& gradient, at::TensorList p, bool of_input) override {
+    const std::lock_guard lock(mutex_);
+    tokens_ = s.tokens;
+    const std::int64_t tokens = s.tokens, h = config_.hidden_size, f = config_.intermediate_size;
+    variable_list result(1 + layer_parameters);
+    const auto of = [&](LayerParameter which) -> at::Tensor& { return result[1 + which]; };
+    const at::Tensor flow = rows<float>(h), change = rows<T>(h);  // gradient of the residual stream; of what was added to it
+    add_norm_gradient(gradient, s.normalised2, s.factors2, p[output_norm_weight], flow, change, &of(output_norm_weight));
+    of(output_bias) = std::move(sums_of_change_);
+    of(output_weight) = products_.weight_gradient(change, s.wide, tokens);
+
+    const at::Tensor wide = rows<T>(f);
+    products_.input_product(change, {{p[output_weight]}, {}}, tokens, wide);
+    const RowSums wide_sums(f);
+    over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
+      T* values = pointer<T>(wide) + first * f;
+      table_.activation_gradient({pointer<T>(s.pre) + first * f, values, last - first, f, kernel_activation(config_.activation), values, wide_sums.mine()});
+    });
+    of(intermediate_bias) = wide_sums.total();
+    of(intermediate_weight) = products_.weight_gradient(wide, s.middle, tokens);
+    products_.input_gradient(wide, {{p[intermediate_weight]}, {}}, tokens, flow);
+
+    add_norm_gradient(flow, s.normalised1, s.factors1, p[attention_norm_weight], flow, change, &of(attention_norm_weight));
+    of(attention_bias) = std::move(sums_of_change_);
+    of(attention_weight) = products_.weight_gradient(change, s.attended, tokens);
+    const at::Tensor attended = rows<T>(h), qkv = rows<T>(3 * h);
+    products_.input_product(change, {{p[attention_weight]}, {}}, tokens, attended);
+    const RowSums qkv_sums(3 * h);
+    attend_gradient(s, attended, qkv);
+    over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
+      table_.column_sums({pointer<T>(qkv) + first * 3 * h, last - first, 3 * h, qkv_sums.mine()});
+    });
+    const auto biases = qkv_sums.total().split(h);
+    const auto weights = products_.weight_gradient(qkv, s.input, tokens).split(h);
+    for (std::size_t i = 0; i < 3; ++i) {
+      result[1 + query_weight + 2 * i] = weights[i];
+      result[1 + query_bias + 2 * i] = biases[i];
+    }
+    if (of_input) {
+      products_.input_gradient(qkv, joined(p), tokens, flow);
+      result[0] = flow.narrow(0, 0, tokens);
+    }
+    return result;
+  }
+
+ private:
+  template <typename S>
+  at::Tensor rows(std::int64_t columns) const {
+    return at::empty({padded_rows(tokens_), columns}, at::TensorOptions().dtype(scalar_type<S>));
+  }
+  at::Tensor rounded(const at::Tensor& hidden) const {
+    const at::Tensor copy = rows<T>(hidden.size(1));
+    copy.narrow(0, 0, tokens_).copy_(hidden);
+    return copy;
+  }
+  static Linears joined(at::TensorList p) {
+    return {{p[query_weight], p[key_weight], p[value_weight]}, {p[query_bias], p[key_bias], p[value_bias]}};
+  }
+
+  void add_norm(const at::Tensor& residual, const at::Tensor& change, const at::Tensor& gamma, const at::Tensor& beta, const at::Tensor& out,
+                at::Tensor& out_rounded, at::Tensor& normalised, at::Tensor& factors) const {
+    const std::int64_t h = config_.hidden_size;
+    out_rounded = rows<T>(h);
+    normalised = rows<float>(h);
+    factors = rows<float>(1);
+    over_rows(products_.table(), tokens_, [&](std::int64_t first, std::int64_t last) {
+      const std::int64_t at = first * h;
+      table_.add_norm({pointer<float>(residual) + at, pointer<T>(change) + at, last - first, h, pointer<float>(gamma), pointer<float>(beta),
+                       static_cast<float>(config_.layer_norm_epsilon), pointer<float>(out) + at, pointer<T>(out_rounded) + at,
+                       pointer<float>(normalised) + at, pointer<float>(factors) + first});
+    });
+  }
+
+  // of_norm[0], of_norm[1]: gradients of gamma and beta; the bias inside `change` gets sums_of_change_.
+  void add_norm_gradient(const at::Tensor& gradient, const at::Tensor& normalised, const at::Tensor& factors, const at::Tensor& gamma,
+                         const at::Tensor& flow, const at::Tensor& change, at::Tensor* of_norm) {
+    const std::int64_t h = config_.hidden_size;
+    const RowSums sums(3 * h);
+    over_rows(products_.table(), tokens_, [&](std::int64_t first, std::int64_t last) {
+      const std::int64_t at = first * h;
+      table_.add_norm_gradient({pointer<float>(gradient) + at, nullptr, pointer<float>(normalised) + at, pointer<float>(factors) + first,
+                                pointer<float>(gamma), last - first, h, pointer<float>(flow) + at, pointer<T>(change) + at, sums.mine(),
+                                sums.mine(h), sums.mine(2 * h)});
+    });
+    const auto parts = sums.total().split(h);
+    of_norm[0] = parts[0];
+    of_norm[1] = parts[1];
+    sums_of_change_ = parts[2];
+  }
+
+  float scale() const { return 1.0F / std::sqrt(static_cast<float>(config_.head_size())); }
+
+  void attend(const LayerState& s) const {
+    const std::int64_t h = config_.hidden_size;
+    each_document(s.offsets, [&](std::int64_t first, std::int64_t last) {
+      const kernels::KernelScope<T> scope(products_.table());
+      kernels::AlignedBuffer<std::byte> scratch(kernels::attention_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
+      for (std::int64_t b = first; b < last; ++b) {
+        const std::int64_t start = s.offsets[static_cast<std::size_t>(b)], length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
+        products_.table().attention({pointer<T>(s.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(), scale(),
+                                     pointer<T>(s.attended) + start * h, h, scratch.data()});
+      }
+    });
+  }
+
+  void attend_gradient(const LayerState& s, const at::Tensor& gradient, const at::Tensor& result) const {
+    const std::int64_t h = config_.hidden_size;
+    each_document(s.offsets, [&](std::int64_t first, std::int64_t last) {
+      const kernels::KernelScope<T> scope(products_.table());
+      kernels::AlignedBuffer<std::byte> scratch(kernels::attention_gradient_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
+      for (std::int64_t b = first; b < last; ++b) {
+        const std::int64_t start = s.offsets[static_cast<std::size_t>(b)], length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
+        table_.attention_gradient({pointer<T>(s.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(), scale(),
+                                   pointer<T>(gradient) + start * h, h, pointer<T>(result) + start * 3 * h, 3 * h, scratch.data()});
+      }
+    });
+  }
+
+  EncoderConfig config_;
+  CpuProducts<T> products_;
+  kernels::TrainingKernels<T> table_;
+  std::int64_t tokens_ = 0;
+  at::Tensor sums_of_change_;
+  std::mutex mutex_;
+};
+
+LayerContext& typed(const LayerState& state) { return static_cast<LayerContext&>(*state.context); }
+
+struct LayerFunction : torch::autograd::Function<LayerFunction> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& hidden, at::TensorList parameters,
+                               const c10::intrusive_ptr<LayerState>& state) {
+    const variable_list outputs = typed(*state).forward(*state, hidden.contiguous(), parameters);
+    context->save_for_backward(parameters.vec());
+    context->saved_data["state"] = c10::IValue::make_capsule(state);
+    context->mark_non_differentiable({outputs[1]});
+    return outputs;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto capsule = context->saved_data["state"].toCapsule();
+    const auto& state = static_cast<const LayerState&>(*capsule);
+    variable_list result = typed(state).backward(state, gradients[0].contiguous(), context->get_saved_variables(), context->needs_input_grad(0));
+    result.emplace_back();  // the state
+    return result;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<CpuLayerContext> make_cpu_layer_context(const EncoderConfig& config, at::ScalarType compute) {
+  if (config.hidden_size % 32 != 0 || config.intermediate_size % 32 != 0) return nullptr;
+  const kernels::Isa isa = kernels::best_isa();
+  if (compute == at::kFloat && isa >= kernels::Isa::avx2) return std::make_shared<TypedContext<float>>(config, isa);
+  if (compute == at::kBFloat16 && isa >= kernels::Isa::avx512_bf16) return std::make_shared<TypedContext<BFloat16>>(config, isa);
+  return nullptr;
+}
+
+LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters, const PackedTokens& batch,
+                    const std::shared_ptr<CpuLayerContext>& context) {
+  auto state = c10::make_intrusive<LayerState>();
+  state->context = context;
+  state->offsets.assign(batch.offsets.begin(), batch.offsets.end());
+  state->tokens = batch.tokens();
+  state->input = input.rounded;
+  const variable_list outputs = LayerFunction::apply(input.hidden, at::TensorList(parameters), state);
+  return {outputs[0], outputs[1]};
+}
+
+}  // namespace gpuhpc
