@@ -135,13 +135,16 @@ void check_vocabulary(const std::vector<std::string>& texts) {
 }
 
 // The best cosines of a few queries by brute force in double.
-void check_queries(const Neighbours& found, std::int64_t queries, std::int64_t indexed, const std::function<double(std::int64_t, std::int64_t)>& dot) {
+void check_queries(const Neighbours& found, std::int64_t queries, std::int64_t indexed,
+                   const std::function<double(std::int64_t, std::int64_t)>& dot) {
   for (std::int64_t q = 0; q < queries; q += std::max<std::int64_t>(1, queries / 16)) {
     std::vector<double> all;
     for (std::int64_t i = 0; i < indexed; ++i) all.push_back(i == q ? 0 : dot(q, i));
     std::partial_sort(all.begin(), all.begin() + found.k, all.end(), std::greater<>());
     for (std::int64_t j = 0; j < found.k; ++j) {
-      must(std::abs(all[static_cast<std::size_t>(j)] - static_cast<double>(found.weights[static_cast<std::size_t>(q * found.k + j)])) < 2e-5, "exact neighbours");
+      must(std::abs(all[static_cast<std::size_t>(j)] - static_cast<double>(found.weights[static_cast<std::size_t>(q * found.k + j)])) <
+               2e-5,
+           "exact neighbours");
     }
   }
 }
@@ -153,11 +156,14 @@ Neighbours first_rows(const Neighbours& all, std::int64_t rows) {
 
 void bench_sparse(const Arguments& arguments) {
   const auto texts = repeated_texts(read_corpus(arguments.corpus).texts, arguments.documents);
-  const double megabytes = std::accumulate(texts.begin(), texts.end(), 0.0, [](double sum, const std::string& t) { return sum + static_cast<double>(t.size()); }) / 1e6;
+  const double megabytes = std::accumulate(texts.begin(), texts.end(), 0.0,
+                                           [](double sum, const std::string& t) { return sum + static_cast<double>(t.size()); }) /
+                           1e6;
   check_vocabulary(texts);
   Time time{};
   const TfidfModel model = timed(time, [&] { return TfidfModel::fit(texts, {}, arguments.threads); });
-  show(fmt::format("TF-IDF fit, {} texts, {:.0f} MB", texts.size(), megabytes), time, fmt::format("{} terms, {:.1f} MB/s", model.size(), megabytes / time.wall));
+  show(fmt::format("TF-IDF fit, {} texts, {:.0f} MB", texts.size(), megabytes), time,
+       fmt::format("{} terms, {:.1f} MB/s", model.size(), megabytes / time.wall));
   const SparseMatrix rows = timed(time, [&] { return model.transform(texts, arguments.threads); });
   show("TF-IDF transform", time, fmt::format("{} entries, {:.1f} MB/s", rows.values.size(), megabytes / time.wall));
   const SparseIndex index = timed(time, [&] { return SparseIndex(rows); });
@@ -169,14 +175,19 @@ void bench_sparse(const Arguments& arguments) {
     for (auto i = rows.offsets[static_cast<std::size_t>(a)], j = rows.offsets[static_cast<std::size_t>(b)];
          i < rows.offsets[static_cast<std::size_t>(a) + 1] && j < rows.offsets[static_cast<std::size_t>(b) + 1];) {
       const auto left = rows.columns[static_cast<std::size_t>(i)], right = rows.columns[static_cast<std::size_t>(j)];
-      if (left == right) sum += static_cast<double>(rows.values[static_cast<std::size_t>(i)]) * static_cast<double>(rows.values[static_cast<std::size_t>(j)]);
+      if (left == right)
+        sum += static_cast<double>(rows.values[static_cast<std::size_t>(i)]) *
+               static_cast<double>(rows.values[static_cast<std::size_t>(j)]);
       i += left <= right ? 1 : 0;
       j += right <= left ? 1 : 0;
     }
     return sum;
   });
-  show(fmt::format("sparse neighbours, exact, {} queries", sample), time, fmt::format("{:.0f} queries/s", static_cast<double>(sample) / time.wall));
-  const Neighbours found = timed(time, [&] { return index.approximate(rows, rows, {0, rows.rows()}, QuerySet::same, {}, arguments.threads); });
+  show(fmt::format("sparse neighbours, exact, {} queries", sample), time,
+       fmt::format("{:.0f} queries/s", static_cast<double>(sample) / time.wall));
+  const Neighbours found = timed(time, [&] {
+    return index.approximate(rows, rows, {0, rows.rows()}, QuerySet::same, {}, arguments.threads);
+  });
   const double share = recall(first_rows(found, sample), exact);
   must(share > 0.5, "recall of the sparse index");
   show(fmt::format("sparse neighbours, approximate, {} queries", rows.rows()), time,
@@ -189,7 +200,9 @@ void bench_dense(const Arguments& arguments) {
   const std::int64_t sample = std::min<std::int64_t>(2 * neighbour_block, rows.rows);
   Time time{};
   const Neighbours exact = timed(time, [&] { return dense_neighbours(view.slice(0, sample), view, {0, sample}, QuerySet::same); });
-  check_queries(exact, sample, rows.rows, [&](std::int64_t a, std::int64_t b) { return std::inner_product(rows.row(a).begin(), rows.row(a).end(), rows.row(b).begin(), 0.0); });
+  check_queries(exact, sample, rows.rows, [&](std::int64_t a, std::int64_t b) {
+    return std::inner_product(rows.row(a).begin(), rows.row(a).end(), rows.row(b).begin(), 0.0);
+  });
   show(fmt::format("dense neighbours, exact, {} queries", sample), time,
        fmt::format("{:.0f} queries/s, {:.0f} GFLOP/s", static_cast<double>(sample) / time.wall,
                    2e-9 * static_cast<double>(sample) * static_cast<double>(rows.rows * rows.columns) / time.wall));

@@ -14,8 +14,11 @@ void declare(config::Section& section, Bm25Options& options) {
 }
 
 GroupCounts::GroupCounts(std::int64_t groups, std::int64_t phrases)
-    : groups_(groups), phrases_(phrases), counts_(static_cast<std::size_t>(groups * phrases)),
-      documents_(counts_.size()), lengths_(static_cast<std::size_t>(groups)) {}
+    : groups_(groups),
+      phrases_(phrases),
+      counts_(static_cast<std::size_t>(groups * phrases)),
+      documents_(counts_.size()),
+      lengths_(static_cast<std::size_t>(groups)) {}
 
 void GroupCounts::add(std::int64_t group, std::span<const std::int32_t> phrases, std::int64_t length) {
   const auto row = static_cast<std::size_t>(group * phrases_);
@@ -36,8 +39,8 @@ std::vector<double> inverse_frequencies(const GroupCounts& counts, std::span<con
   double sum = 0;
   std::int64_t seen = 0;
   for (std::int64_t t = 0; t < counts.phrases(); ++t) {
-    const auto having = static_cast<double>(
-        std::count_if(family.begin(), family.end(), [&](std::int32_t g) { return counts.count(g, t) > 0; }));
+    const auto having =
+        static_cast<double>(std::count_if(family.begin(), family.end(), [&](std::int32_t g) { return counts.count(g, t) > 0; }));
     if (having == 0) continue;
     idf[static_cast<std::size_t>(t)] = std::log(groups - having + 0.5) - std::log(having + 0.5);
     sum += idf[static_cast<std::size_t>(t)];
@@ -64,7 +67,9 @@ Matrix bm25_scores(const GroupCounts& counts, std::span<const std::int32_t> fami
     const double norm = options.k1 * (1 - options.b + options.b * static_cast<double>(counts.length(group)) / mean_length);
     for (std::int64_t t = 0; t < scores.columns; ++t) {
       const double tf = counts.count(group, t);
-      if (tf > 0) scores.row(row)[static_cast<std::size_t>(t)] = static_cast<float>(idf[static_cast<std::size_t>(t)] * tf * (options.k1 + 1) / (tf + norm));
+      if (tf > 0)
+        scores.row(row)[static_cast<std::size_t>(t)] =
+            static_cast<float>(idf[static_cast<std::size_t>(t)] * tf * (options.k1 + 1) / (tf + norm));
     }
   }
   return scores;

@@ -10,7 +10,8 @@ namespace {
 constexpr std::int64_t indexed_block = 4096;  // rows a product; with 512 queries the scores stay in cache
 
 // Offers one (queries, indexed) block of scores to the queries' top lists, which start at row `out_row` of `out`.
-void offer_block(const at::Tensor& scores, std::int64_t out_row, std::int64_t first_query, std::int64_t first_indexed, QuerySet set, Neighbours& out) {
+void offer_block(const at::Tensor& scores, std::int64_t out_row, std::int64_t first_query, std::int64_t first_indexed, QuerySet set,
+                 Neighbours& out) {
   const std::int64_t width = scores.size(1);
   const float* data = scores.data_ptr<float>();
   at::parallel_for(0, scores.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
@@ -23,7 +24,8 @@ void offer_block(const at::Tensor& scores, std::int64_t out_row, std::int64_t fi
       const std::int64_t self = first_query + q - first_indexed;
       if (set == QuerySet::same && self >= 0 && self < width) {
         best.offer_all(row.first(static_cast<std::size_t>(self)), name);
-        best.offer_all(row.subspan(static_cast<std::size_t>(self) + 1), [&](std::size_t j) { return name(j + static_cast<std::size_t>(self) + 1); });
+        best.offer_all(row.subspan(static_cast<std::size_t>(self) + 1),
+                       [&](std::size_t j) { return name(j + static_cast<std::size_t>(self) + 1); });
       } else {
         best.offer_all(row, name);
       }

@@ -9,7 +9,8 @@ namespace gpuhpc {
 
 void declare(config::Section& section, NeighbourOptions& options) {
   section.option("neighbours", options.k, "nearest neighbours a document in each graph").range(1, 1000);
-  section.option("approximate-above", options.approximate_above, "more documents than this: approximate neighbours; 0 = never").range(0, 2e9);
+  section.option("approximate-above", options.approximate_above, "more documents than this: approximate neighbours; 0 = never")
+      .range(0, 2e9);
   section.option("lists", options.lists, "approximate dense index: clusters; 0 = about the square root of the documents").range(0, 1e6);
   section.option("probes", options.probes, "approximate dense index: clusters searched a document").range(1, 1e6);
   section.option("postings", options.postings, "approximate sparse index: postings visited a document").range(1, 1e9);

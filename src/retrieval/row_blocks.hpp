@@ -17,7 +17,8 @@ namespace gpuhpc {
 
 inline at::Tensor copy_rows(MatrixView matrix, Range rows) {
   at::Tensor block = at::empty({rows.size(), matrix.columns}, at::kFloat);
-  std::memcpy(block.data_ptr<float>(), matrix.data + rows.first * matrix.columns, static_cast<std::size_t>(rows.size() * matrix.columns) * sizeof(float));
+  std::memcpy(block.data_ptr<float>(), matrix.data + rows.first * matrix.columns,
+              static_cast<std::size_t>(rows.size() * matrix.columns) * sizeof(float));
   return block;
 }
 

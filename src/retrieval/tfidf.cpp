@@ -65,7 +65,8 @@ std::int64_t TfidfModel::column(std::uint64_t term) const {
 namespace {
 
 // Appends the row of one text.
-void append_row(const TfidfModel& model, TermHasher& hasher, std::string_view text, std::vector<std::int32_t>& columns, SparseMatrix& out) {
+void append_row(const TfidfModel& model, TermHasher& hasher, std::string_view text, std::vector<std::int32_t>& columns,
+                SparseMatrix& out) {
   columns.clear();
   for (const std::uint64_t term : hasher.hash(text)) {
     const std::int64_t column = model.column(term);
@@ -77,7 +78,8 @@ void append_row(const TfidfModel& model, TermHasher& hasher, std::string_view te
   for (std::size_t i = 0; i < columns.size();) {
     std::size_t j = i;
     while (j < columns.size() && columns[j] == columns[i]) ++j;
-    const double weight = (1 + std::log(static_cast<double>(j - i))) * static_cast<double>(model.idf()[static_cast<std::size_t>(columns[i])]);
+    const double weight =
+        (1 + std::log(static_cast<double>(j - i))) * static_cast<double>(model.idf()[static_cast<std::size_t>(columns[i])]);
     squares += weight * weight;
     out.columns.push_back(columns[i]);
     out.values.push_back(static_cast<float>(weight));

@@ -17,7 +17,8 @@ using testing_fixture::random_rows;
 using testing_fixture::sparse_rows;
 
 // All pairs in double, sorted: (weight descending, index ascending).
-std::vector<std::pair<double, std::int32_t>> sorted_scores(const Matrix& queries, const Matrix& indexed, std::int64_t query, bool same) {
+std::vector<std::pair<double, std::int32_t>> sorted_scores(const Matrix& queries, const Matrix& indexed, std::int64_t query,
+                                                           bool same) {
   std::vector<std::pair<double, std::int32_t>> all;
   for (std::int64_t i = 0; i < indexed.rows; ++i) {
     if (same && i == query) continue;
@@ -144,7 +145,8 @@ TEST(Neighbours, SparseMatchesDense) {
   NeighbourOptions all;  // enough postings and candidates for the whole: the exact bits
   all.postings = 1000000;
   all.rescored = 700;
-  const Neighbours exact = index.exact(queries, {0, 30}, QuerySet::other), budgeted = index.approximate(queries, sparse, {0, 30}, QuerySet::other, all);
+  const Neighbours exact = index.exact(queries, {0, 30}, QuerySet::other),
+                   budgeted = index.approximate(queries, sparse, {0, 30}, QuerySet::other, all);
   EXPECT_EQ(exact.indices, budgeted.indices);
   EXPECT_EQ(exact.weights, budgeted.weights);
 }
@@ -164,8 +166,8 @@ TEST(Neighbours, BudgetOfPostingsIsKept) {
   const SparseIndex index(rows);
   const Neighbours found = index.approximate(rows, rows, {0, 200}, QuerySet::same, options);
   for (std::int32_t i = 0; i < 200; ++i) {
-    EXPECT_EQ(found.indices[static_cast<std::size_t>(2 * i)], i ^ 1);  // the rare column finds the partner
-    EXPECT_EQ(found.indices[static_cast<std::size_t>(2 * i) + 1], -1);  // the long list does not fit
+    EXPECT_EQ(found.indices[static_cast<std::size_t>(2 * i)], i ^ 1);       // the rare column finds the partner
+    EXPECT_EQ(found.indices[static_cast<std::size_t>(2 * i) + 1], -1);      // the long list does not fit
     EXPECT_FLOAT_EQ(found.weights[static_cast<std::size_t>(2 * i)], 1.0F);  // scored exactly, long column included
   }
   SparseMatrix common;  // a query with the long column alone: the first rows of its list

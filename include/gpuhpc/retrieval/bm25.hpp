@@ -29,8 +29,12 @@ class GroupCounts {
   std::span<std::int32_t> counts() { return counts_; }        // (groups, phrases) occurrences
   std::span<std::int32_t> documents() { return documents_; }  // (groups, phrases) documents with the phrase
   std::span<std::int64_t> lengths() { return lengths_; }      // (groups) words
-  std::int32_t count(std::int64_t group, std::int64_t phrase) const { return counts_[static_cast<std::size_t>(group * phrases_ + phrase)]; }
-  std::int32_t documents(std::int64_t group, std::int64_t phrase) const { return documents_[static_cast<std::size_t>(group * phrases_ + phrase)]; }
+  std::int32_t count(std::int64_t group, std::int64_t phrase) const {
+    return counts_[static_cast<std::size_t>(group * phrases_ + phrase)];
+  }
+  std::int32_t documents(std::int64_t group, std::int64_t phrase) const {
+    return documents_[static_cast<std::size_t>(group * phrases_ + phrase)];
+  }
   std::int64_t length(std::int64_t group) const { return lengths_[static_cast<std::size_t>(group)]; }
 
  private:
