@@ -8,6 +8,9 @@
 accents), dict-foldoc, and apt's Translation files (`apt-get update -o Acquire::Languages=en,de,fr,ru,ja,zh_CN,ko`).
 With fewer lines than --count, lines are repeated with changed words. Answers are compared first: with one differing line
 no speed is printed and the exit status is 1.
+
+--settings also compares all 16 settings of the normaliser, with a vocabulary of single characters, so that no difference hides behind
+[UNK], short word limits, and added tokens that take spaces or stand alone.
 """
 import argparse
 import bz2
@@ -85,10 +88,37 @@ def differing(peer, texts, ids):
                 different += 1
                 if shown < 5:
                     shown += 1
-                    print(f"  differs: {text!r}\n    ours {ours}\n    peer {encoding.ids}")
+                    print(f"  differs: {text!r:.300}\n    ours {str(ours):.300}\n    peer {str(encoding.ids):.300}")
     if at != len(ids):
         sys.exit("the tool wrote more ids than lines")
     return different
+
+
+def character_tokenizer(setting, texts):
+    """Every character of the normalised texts is a token, at the start of a word and inside."""
+    clean, chinese, strip, lower = (bool(setting & bit) for bit in (8, 4, 2, 1))
+    normal = tokenizers.normalizers.BertNormalizer(clean_text=clean, handle_chinese_chars=chinese, strip_accents=strip, lowercase=lower)
+    characters = sorted({c for text in texts for c in normal.normalize_str(text.decode("utf-8", "replace"))} - {" "})
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters, *("##" + c for c in characters)]
+    tokens = list(dict.fromkeys(tokens))
+    made = tokenizers.Tokenizer(tokenizers.models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]",
+                                                            max_input_chars_per_word=7 if setting % 3 == 0 else 100))
+    made.normalizer = normal
+    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    flags = {"lstrip": setting % 2 == 0, "rstrip": setting % 5 < 2, "single_word": setting % 3 == 1, "normalized": False}
+    made.add_special_tokens([tokenizers.AddedToken(token, **flags) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "e", "é", "##ing")])
+    return made
+
+
+def differing_settings(tool, texts):
+    total = 0
+    for setting in range(16):
+        peer = character_tokenizer(setting, texts)
+        with tempfile.TemporaryDirectory() as folder:
+            peer.save(os.path.join(folder, "tokenizer.json"))
+            ids, _ = our_ids(tool, folder, texts, 1, folder)
+            total += differing(peer, texts, ids)
+    return total
 
 
 def peer_speed(peer, texts, megabytes):
@@ -118,6 +148,7 @@ def main():
     parser.add_argument("--lines", required=True, nargs="+", help="real text files")
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--hostile", type=int, default=100_000)
+    parser.add_argument("--settings", action="store_true", help="compare all settings of the normaliser too")
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--speed-lines", nargs="*", default=[], help="measure speed on these files instead of on the real lines")
@@ -129,6 +160,11 @@ def main():
     print(f"{len(real)} real lines ({originals} distinct ones read, {sum(map(len, real)) / 1e6:.1f} MB), {len(hostile)} hostile; "
           f"tokenizers {tokenizers.__version__}")
     failed = False
+    if arguments.settings:
+        texts = hostile + real[:len(hostile) // 4]
+        different = differing_settings(arguments.tool, texts)
+        print(f"16 settings, vocabulary of characters: differing lines: {different} of {16 * len(texts)}")
+        failed = different > 0
     for model in arguments.model:
         peer = tokenizers.Tokenizer.from_file(os.path.join(model, "tokenizer.json"))
         peer.no_truncation()

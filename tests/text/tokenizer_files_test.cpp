@@ -137,6 +137,8 @@ TEST(TokenizerFiles, AddedTokensTakeSpacesAndStandAlone) {
   EXPECT_EQ(tokenizer->vocabulary_size(), 8);
   EXPECT_THAT(encoded(*tokenizer, "un <x> \u3000un<x><x>"), ElementsAre(4, 7, 4, 7, 7));
   EXPECT_THAT(encoded(*tokenizer, "ab unab abab"), ElementsAre(6, 1, 1));
+  EXPECT_THAT(encoded(*tokenizer, "\U00010D50" "ab"), ElementsAre(1));      // a letter of Unicode 16
+  EXPECT_THAT(encoded(*tokenizer, "\u00B7" "ab\u2014"), ElementsAre(1, 6, 1));  // signs
 }
 
 // The template's names decide, whatever they are called.
