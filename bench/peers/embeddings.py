@@ -42,7 +42,7 @@ def read_vectors(path):
             ids = [name.decode() for name in file["ids"][()].tobytes().rstrip(b"\n").split(b"\n")] if "ids" in file else None
             return ids, file["vectors"][()].astype(np.float32)
     rows = [json.loads(line) for line in open(path, encoding="utf-8")]
-    return [row["id"] for row in rows], np.asarray([row["vector"] for row in rows], dtype=np.float32)
+    return [row["id"] for row in rows], np.asarray([row["embedding"] for row in rows], dtype=np.float32)
 
 
 def compare(ours, reference):
@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--corpus", required=True, type=Path, help="id<TAB>text lines")
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--program", required=True, type=Path, help="the gpuhpc binary")
-    parser.add_argument("--precision-option", default="model.precision", help="option of the program that takes fp32 or bf16")
+    parser.add_argument("--precision-option", default="infer.precision", help="option of the program that takes fp32 or bf16")
     arguments = parser.parse_args()
     ids, texts = read_corpus(arguments.corpus, arguments.documents)
     reference = reference_vectors(arguments.model, texts)
