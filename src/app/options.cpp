@@ -27,6 +27,8 @@ void declare_options(config::OptionSet& set, Options& o) {
   declare(set.section("prepare", "tokenized shards"), t.shards);
   declare(set.section("infer", "encoding"), t.infer);
   declare(set.section("teleclass", "the six phases"), t.teleclass);
+  declare(set.section("tfidf", "term weights of lexical neighbours"), t.tfidf);
+  declare(set.section("neighbours", "nearest documents"), t.neighbours);
   declare(set.section("train", "the trainer"), t.train);
   config::Section& decode = set.section("decode", "from scores to labels");
   declare(decode, t.decode);

@@ -21,7 +21,7 @@ void link_file(const fs::path& from, const fs::path& to) {
   fs::remove(to);
   std::error_code error;
   fs::create_hard_link(from, to, error);
-  if (error) copy_file(from, to);
+  if (error) gpuhpc::copy_file(from, to);
 }
 
 // What the last stages left in their folders is what the user looks for: it appears at the top of the run folder.

@@ -12,8 +12,6 @@ void declare(config::Section& section, TeleclassOptions& o) {
   section.option("lexical", o.lexical, "weight of class-name words found in the document").range(0, 100);
   section.option("name-votes", o.name_votes, "weight of the class name against its documents in soft refinement; 0 switches refinement off").range(0, 1000);
   section.option("smoothing-rounds", o.smoothing_rounds, "rounds of neighbour smoothing; 0 switches it off").range(0, 100);
-  section.option("neighbours", o.neighbours, "neighbours of a document").range(1, 1000);
-  section.option("neighbour-index", o.neighbour_index, "exact, approximate (large corpora), or auto: approximate above 200,000 documents").one_of({"auto", "exact", "approximate"});
   section.option("enrichment-terms", o.enrichment_terms, "corpus terms kept a class").range(1, 1000).unit("terms");
   section.option("augmentation", o.augmentation, "extra training texts: from the input's generated documents, pseudo-documents, none; auto: generated if given, else pseudo")
       .one_of({"auto", "generated", "pseudo", "none"});

@@ -19,8 +19,6 @@ void declare(config::Section& section, InputOptions& options);
 // [model]
 struct ModelOptions {
   std::string encoder = ".deps/models/all-MiniLM-L6-v2";
-  std::int64_t max_length = 0;            // 0: as the encoder's folder says
-  std::string long_documents = "truncate";
 };
 void declare(config::Section& section, ModelOptions& options);
 

@@ -19,11 +19,9 @@ struct TeleclassOptions {
   double lexical = 1;                // weight of class-name words found in the document
   double name_votes = 3;             // weight of the class vector against its documents; 0: no soft refinement
   std::int64_t smoothing_rounds = 3;  // 0: no neighbour smoothing
-  std::int64_t neighbours = 10;
-  std::string neighbour_index = "auto";  // exact, approximate, auto: approximate above 200,000 documents
   std::int64_t enrichment_terms = 20;    // terms kept a class (paper, code)
   // 3 augmentation
-  std::string augmentation = "auto";  // generated: from the input's files; pseudo: built from the corpus; none; auto
+  std::string augmentation = "none";  // generated: from the input's files; pseudo: built from the corpus; none; auto
   std::int64_t augment_below = 15;    // a class with fewer documents is starved and gets pseudo-documents
   std::int64_t augment_documents = 5;  // pseudo-documents a starved class
   // 5 training

@@ -8,6 +8,8 @@
 #include "gpuhpc/eval/options.hpp"
 #include "gpuhpc/infer/options.hpp"
 #include "gpuhpc/labels/decode_options.hpp"
+#include "gpuhpc/retrieval/neighbours.hpp"
+#include "gpuhpc/retrieval/tfidf.hpp"
 #include "gpuhpc/stages/classify/options.hpp"
 #include "gpuhpc/stages/stage.hpp"
 #include "gpuhpc/stages/teleclass/options.hpp"
@@ -21,6 +23,8 @@ struct TeleclassPipelineOptions {
   ShardOptions shards;
   InferOptions infer;
   TeleclassOptions teleclass;
+  TfidfOptions tfidf;
+  NeighbourOptions neighbours;
   TrainOptions train;
   DecodeOptions decode;
   SubmissionOptions submission;

@@ -1,0 +1,21 @@
+#pragma once
+// metrics.jsonl: one line a training step, written by the root as the run goes on.
+#include <filesystem>
+#include <functional>
+
+#include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/train/trainer.hpp"
+
+namespace gpuhpc {
+
+class MetricsLog {
+ public:
+  MetricsLog(std::filesystem::path path, const Communicator& comm) : path_(std::move(path)), root_(comm.rank() == 0) {}
+  std::function<void(const StepReport&)> hook() const;
+
+ private:
+  std::filesystem::path path_;
+  bool root_;
+};
+
+}  // namespace gpuhpc

@@ -1,0 +1,30 @@
+#pragma once
+// model/: the trained encoder in Hugging Face layout, and in model/gpuhpc/ all else that inference needs.
+#include <filesystem>
+#include <string>
+
+#include "gpuhpc/data/layout.hpp"
+#include "gpuhpc/io/json.hpp"
+
+namespace gpuhpc {
+
+struct ClassifierSettings {
+  std::string kind;                 // "paths" (quality recipe) or "bilinear"
+  bool student = false;             // paths: the encoder in model/ was trained, model/gpuhpc/teacher is what it came from
+  bool transductive = false;        // the test texts served as the training corpus
+  double temperature = 20, csls = .25, lexical = 1, centring = .5;
+  double smoothing_keep = .5;
+  bool smoothing = true;
+  std::int64_t neighbours = 10;
+  std::int64_t ngrams = 2;          // of the TF-IDF neighbours
+  bool stop_words = true;
+};
+
+void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);
+// input_error when the folder is no finished model of ours.
+ClassifierSettings read_settings(const std::filesystem::path& model);
+
+// labels.txt and label_hierarchy.txt into model/gpuhpc/, byte for byte.
+void copy_taxonomy(const InputLayout& layout, const std::filesystem::path& model);
+
+}  // namespace gpuhpc

@@ -1,0 +1,35 @@
+#pragma once
+// One sentence encoder with its tokenizer, over datasets and lists of texts, spread over ranks.
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "gpuhpc/base/log.hpp"
+#include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/device/device.hpp"
+#include "gpuhpc/infer/options.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
+
+namespace gpuhpc {
+
+class TextEncoder {
+ public:
+  // Collective. Loads the folder's weights and tokenizer, and checks that they fit each other.
+  TextEncoder(const std::filesystem::path& folder, const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);
+  ~TextEncoder();
+  const Tokenizer& tokenizer() const;
+  std::int64_t width() const;
+  // Unit vectors (texts, width), in order, on every rank. Collective.
+  Matrix encode(std::span<const std::string> texts, Communicator& comm) const;
+  // Unit vectors of the dataset's documents to a file, dataset "values" (documents, width). Collective.
+  void encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gpuhpc

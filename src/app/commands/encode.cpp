@@ -1,0 +1,37 @@
+#include "gpuhpc/app/command.hpp"
+#include "gpuhpc/base/progress.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/stages/classify/predict.hpp"
+#include "gpuhpc/stages/classify/text_encoder.hpp"
+
+#include <optional>
+
+namespace gpuhpc {
+
+// {"id", "embedding": [...]} a line, in order, in bounded memory.
+void encode_command(CommandContext& c) {
+  const Options& o = c.options;
+  const TextEncoder encoder(o.files.model.empty() ? o.teleclass.model.encoder : o.files.model, o.teleclass.infer, c.device, c.comm, c.log);
+  CorpusOptions corpus = o.teleclass.input.corpus;
+  corpus.ids_optional = true;
+  corpus.check_duplicates = false;
+  BroadcastReader reader(o.files.input, corpus, c.comm);
+  std::optional<JsonlWriter> writer;
+  on_root(c.comm, [&] { writer.emplace(o.files.output); });
+  Progress progress(c.log, "encoding", 0, "documents", c.comm.is_root());
+  std::vector<std::string> ids, texts;
+  while (reader.next(prediction_chunk, ids, texts)) {
+    const Matrix vectors = encoder.encode(texts, c.comm);
+    on_root(c.comm, [&] {
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        const auto row = vectors.row(static_cast<std::int64_t>(i));
+        writer->write(nlohmann::ordered_json{{"id", ids[i]}, {"embedding", std::vector<float>(row.begin(), row.end())}});
+      }
+    });
+    progress.advance(std::ssize(texts));
+  }
+  on_root(c.comm, [&] { writer->commit(); });
+}
+
+}  // namespace gpuhpc

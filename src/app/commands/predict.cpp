@@ -1,0 +1,44 @@
+#include "gpuhpc/app/command.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/progress.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/eval/class_words.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/stages/classify/predict.hpp"
+
+#include <optional>
+
+namespace gpuhpc {
+namespace {
+
+// One line of output: labels by name, most probable first, and a mark for documents that a person should look at.
+nlohmann::ordered_json line_of(const Prediction& p, const ClassWords& words, double review_below) {
+  nlohmann::ordered_json line;
+  line["id"] = p.id;
+  line["labels"] = nlohmann::ordered_json::array();
+  for (const std::int32_t label : p.labels) line["labels"].push_back(words.word(label));
+  for (const ClassScore& score : p.scores) line["scores"][words.word(score.class_id)] = score.score;
+  line["review"] = p.scores.empty() || p.scores.front().score < review_below;
+  return line;
+}
+
+}  // namespace
+
+void predict_command(CommandContext& c) {
+  const Options& o = c.options;
+  together(c.comm, [&] { if (o.files.model.empty()) throw usage_error("predict needs --model.dir FOLDER, the model/ of a finished run"); });
+  const auto classifier = load_classifier(o.files.model, o.teleclass.infer, c.device, c.comm, c.log);
+  const ClassWords words(classifier->taxonomy());
+  CorpusOptions corpus = o.teleclass.input.corpus;
+  corpus.ids_optional = true;
+  corpus.check_duplicates = false;
+  std::optional<JsonlWriter> writer;
+  on_root(c.comm, [&] { writer.emplace(o.files.output); });
+  Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
+  predict_corpus(
+      *classifier, o.files.input, corpus, o.teleclass.decode, c.comm, c.device.threads,
+      [&](const Prediction& p) { writer->write(line_of(p, words, o.files.review_below)); }, [&](std::int64_t n) { progress.advance(n); });
+  on_root(c.comm, [&] { writer->commit(); });
+}
+
+}  // namespace gpuhpc

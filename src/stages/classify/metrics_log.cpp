@@ -1,0 +1,17 @@
+#include "gpuhpc/stages/classify/metrics_log.hpp"
+
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/json.hpp"
+
+namespace gpuhpc {
+
+std::function<void(const StepReport&)> MetricsLog::hook() const {
+  if (!root_) return {};
+  return [path = path_](const StepReport& r) {
+    append_line(path, Json{{"step", r.step}, {"epoch", r.epoch}, {"loss", r.loss}, {"gradient_norm", r.gradient_norm}, {"rate_factor", r.rate_factor},
+                           {"skipped", r.skipped}, {"documents", r.documents}, {"tokens", r.tokens}, {"tokens_per_second", r.tokens_per_second}}
+                          .dump());
+  };
+}
+
+}  // namespace gpuhpc

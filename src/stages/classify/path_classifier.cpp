@@ -1,0 +1,139 @@
+// The classifier of the quality recipe: teacher and student posteriors of a new document, each smoothed with its
+// neighbours in the training corpus, averaged.
+#include <optional>
+
+#include "gpuhpc/base/parallel.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/labels/smoothing.hpp"
+#include "gpuhpc/retrieval/neighbours.hpp"
+#include "gpuhpc/retrieval/tfidf.hpp"
+#include "gpuhpc/stages/classify/classifier.hpp"
+#include "gpuhpc/stages/classify/model_folder.hpp"
+#include "gpuhpc/stages/classify/path_model.hpp"
+#include "gpuhpc/stages/classify/text_encoder.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+Matrix copy(MatrixView view) {
+  Matrix matrix(view.rows, view.columns);
+  std::copy_n(view.data, matrix.values.size(), matrix.values.data());
+  return matrix;
+}
+
+TfidfModel load_tfidf(const fs::path& path, const ClassifierSettings& settings) {
+  const Hdf5File file(path);
+  const auto terms = file.dataset<std::int64_t>("terms");
+  TfidfOptions options;
+  options.longest_ngram = settings.ngrams;
+  options.english_stop_words = settings.stop_words;
+  return TfidfModel(options, {terms.begin(), terms.end()}, copy(file.dataset<float>("idf")));
+}
+
+class PathPredictor final : public Classifier {
+ public:
+  PathPredictor(const fs::path& folder, Taxonomy taxonomy, const ClassifierSettings& settings, int threads)
+      : Classifier(std::move(taxonomy)), settings_(settings), threads_(threads), data_(folder / "gpuhpc"), lexical_(this->taxonomy()),
+        documents_(data_ / "centred.h5"), posterior_(data_ / "posterior.h5"), tfidf_(load_tfidf(data_ / "tfidf.h5", settings)),
+        index_(read_sparse(data_ / "tfidf_rows.h5")) {
+    const Hdf5File paths(data_ / "paths.h5"), classes(data_ / "classes.h5");
+    teacher_ = {copy(paths.matrix("vectors")), copy(paths.dataset<float>("hubness")), settings.temperature, settings.csls, settings.lexical};
+    lexical_.set_idf(paths.dataset<float>("idf"));
+    mean_ = copy(classes.dataset<float>("document_mean"));
+    if (!settings.student) return;
+    student_ = {copy(MappedMatrix(data_ / "student_paths.h5").view()), teacher_.hubness, settings.temperature, settings.csls, 0};
+    student_posterior_.emplace(data_ / "student_posterior.h5");
+  }
+  // Collective.
+  void load_encoders(const fs::path& folder, const InferOptions& infer, const DeviceChoice& device, Communicator& comm, const Log& log) {
+    teacher_encoder_ = std::make_unique<TextEncoder>(data_ / "teacher", infer, device, comm, log);
+    if (settings_.student) student_encoder_ = std::make_unique<TextEncoder>(folder, infer, device, comm, log);
+  }
+
+  ClassScores score(std::span<const std::string> texts, Communicator& comm) const override {
+    const Matrix teacher = centred(*teacher_encoder_, texts, comm);
+    const Matrix student = settings_.student ? centred(*student_encoder_, texts, comm) : Matrix();
+    const std::int64_t paths = teacher_.vectors.rows;
+    const Range own = items_of_rank(std::ssize(texts), neighbour_block, comm.rank(), comm.size());
+    Matrix posterior(own.size(), paths);
+    together(comm, [&] {
+      parallel_for(0, block_count(own.size(), neighbour_block), threads_, [&](std::int64_t i, int) {
+        const Range rows{own.first + i * neighbour_block, std::min(own.last, own.first + (i + 1) * neighbour_block)};
+        score_block(texts, teacher, student, rows, posterior.view().slice(rows.first - own.first, rows.size()));
+      });
+    });
+    ClassScores scores;
+    scores.posterior = Matrix(std::ssize(texts), paths);
+    scores.posterior.values = comm.all_gather_vector(std::span<const float>(posterior.values));
+    scores.marginals = Matrix(std::ssize(texts), taxonomy().size());
+    path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
+    return scores;
+  }
+
+ private:
+  Matrix centred(const TextEncoder& encoder, std::span<const std::string> texts, Communicator& comm) const {
+    Matrix rows = encoder.encode(texts, comm);
+    centre_rows(rows.view(), mean_, settings_.centring);
+    return rows;
+  }
+
+  void score_block(std::span<const std::string> texts, const Matrix& teacher, const Matrix& student, Range rows, MutableMatrixView posterior) const {
+    const auto block_texts = texts.subspan(static_cast<std::size_t>(rows.first), static_cast<std::size_t>(rows.size()));
+    const SparseMatrix neighbours = settings_.smoothing ? find_neighbours(block_texts, teacher.view(), rows) : SparseMatrix();
+    one_posterior(teacher_, teacher.view().slice(rows.first, rows.size()), block_texts, neighbours, posterior_.view(), posterior);
+    if (settings_.student) {
+      Matrix second(rows.size(), posterior.columns);
+      one_posterior(student_, student.view().slice(rows.first, rows.size()), block_texts, neighbours, student_posterior_->view(), second.view());
+      average_into(posterior, second.view());
+    }
+  }
+
+  void one_posterior(const PathModel& model, MatrixView documents, std::span<const std::string> texts, const SparseMatrix& neighbours, MatrixView training,
+                     MutableMatrixView posterior) const {
+    if (!settings_.smoothing) {
+      model.posterior(documents, texts, lexical_, posterior);
+      return;
+    }
+    Matrix own(posterior.rows, posterior.columns);
+    model.posterior(documents, texts, lexical_, own.view());
+    smooth_rows(std::as_const(own).view(), neighbours, training, settings_.smoothing_keep, posterior);
+  }
+
+  SparseMatrix find_neighbours(std::span<const std::string> texts, MatrixView centred_chunk, Range rows) const {
+    NeighbourOptions options;
+    options.k = settings_.neighbours;
+    const Neighbours dense = dense_neighbours(centred_chunk, documents_.view(), rows, QuerySet::other, options);
+    const SparseMatrix queries = tfidf_.transform(texts);
+    const Neighbours sparse = index_.exact(queries, {0, rows.size()}, QuerySet::other, options);
+    return average_neighbours(dense, sparse, documents_.view().rows);
+  }
+
+  ClassifierSettings settings_;
+  int threads_;
+  fs::path data_;
+  LexicalEvidence lexical_;
+  MappedMatrix documents_, posterior_;  // x' (N,H) and F (N,K) of the training corpus
+  std::optional<MappedMatrix> student_posterior_;
+  TfidfModel tfidf_;
+  SparseIndex index_;
+  PathModel teacher_, student_;
+  std::vector<float> mean_;
+  std::unique_ptr<TextEncoder> teacher_encoder_, student_encoder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Classifier> load_path_classifier(const fs::path& model, Taxonomy taxonomy, const ClassifierSettings& settings, const InferOptions& infer,
+                                                 const DeviceChoice& device, Communicator& comm, Log log) {
+  std::unique_ptr<PathPredictor> predictor;
+  together(comm, [&] { predictor = std::make_unique<PathPredictor>(model, std::move(taxonomy), settings, device.threads); });
+  predictor->load_encoders(model, infer, device, comm, log);
+  return predictor;
+}
+
+}  // namespace gpuhpc

@@ -1,1 +1,0 @@
-// no sources yet

@@ -1,0 +1,115 @@
+#include "gpuhpc/stages/teleclass/bilinear_training.hpp"
+
+#include <optional>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/lines.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/nn/heads.hpp"
+#include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/stages/classify/metrics_log.hpp"
+#include "gpuhpc/stages/classify/model_folder.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
+#include "gpuhpc/train/parameters.hpp"
+#include "gpuhpc/train/trainer.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+struct LabelledSet {
+  MultiLabelTargets labels;             // one entry a document, generated ones last
+  std::vector<std::int64_t> documents;  // those with a positive: a document without core class teaches nothing
+  std::int64_t real = 0, generated = 0;
+};
+
+LabelledSet read_labels(const fs::path& path) {
+  LabelledSet set;
+  LineReader lines(path);
+  std::int64_t row = 0;
+  for (std::string line; lines.next(line); ++row) {
+    const Json json = parse_json(line, path.string());
+    const auto positives = json.at("positives").get<std::vector<std::int32_t>>();
+    set.labels.positives.append(positives);
+    set.labels.ignored.append(json.at("masked").get<std::vector<std::int32_t>>());
+    if (positives.empty()) continue;
+    set.documents.push_back(row);
+    ++(json.at("generated").get<bool>() ? set.generated : set.real);
+  }
+  if (set.documents.empty()) throw input_error("{}: no document got a core class; check that corpus and taxonomy are about the same subject", path.string());
+  return set;
+}
+
+// Token shards of the corpus, and of the generated documents when there are any.
+std::vector<std::unique_ptr<TokenDataset>> open_datasets(const StageContext& c, const TeleclassPipelineOptions& o, const Tokenizer& tokenizer) {
+  std::vector<std::unique_ptr<TokenDataset>> datasets;
+  datasets.push_back(std::make_unique<TokenDataset>(c.folder_of("encoding") / "tokens"));
+  const fs::path generated = c.folder_of("augmentation") / "generated_docs.txt";
+  if (fs::file_size(generated) > 0) {
+    prepare_shards(generated, CorpusOptions{}, tokenizer, c.folder / "generated_tokens", o.shards, c.comm);
+    datasets.push_back(std::make_unique<TokenDataset>(c.folder / "generated_tokens"));
+  }
+  return datasets;
+}
+
+}  // namespace
+
+void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions& o) {
+  std::optional<LoadedEncoder> loaded;
+  std::unique_ptr<Tokenizer> tokenizer;
+  LabelledSet set;
+  together(c.comm, [&] {
+    const at::Device device = c.device.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(c.device.index)) : at::Device(at::kCPU);
+    loaded.emplace(load_encoder(o.model.encoder, device));
+    tokenizer = load_tokenizer(o.model.encoder);
+    set = read_labels(c.folder_of("hierarchy") / "labels.jsonl");
+  });
+  Encoder& encoder = loaded->encoder;
+  EmbeddingConfig unit = loaded->model.embedding;
+  unit.normalise = true;
+  const auto datasets = open_datasets(c, o, *tokenizer);
+  const MappedMatrix classes(c.folder_of("encoding") / "classes.h5", "vectors");
+  BilinearHead head(classes.view(), BilinearStart::identity, static_cast<std::uint64_t>(o.train.seed), encoder.device());
+  encoder.train_top_layers(o.teleclass.train_encoder ? o.train.layers : 0);
+  std::vector<ParameterGroup> groups = split_by_decay("encoder", o.train.encoder_rate, o.train.weight_decay, trained_parameters(encoder));
+  for (ParameterGroup& group : split_by_decay("head", o.train.head_rate, o.train.weight_decay, trained_parameters(head))) groups.push_back(std::move(group));
+  ParameterArena arena(groups, c.comm.size());
+
+  std::vector<const TokenDataset*> pointers;
+  for (const auto& dataset : datasets) pointers.push_back(dataset.get());
+  DocumentSource source(pointers, std::min(o.train.max_length, unit.max_tokens), tokenizer->cls_id(), tokenizer->sep_id());
+  source.select(set.documents);
+  const std::int64_t real_documents = datasets.front()->size();
+  std::vector<float> weights(static_cast<std::size_t>(source.documents()), 1);
+  const auto generated_weight = static_cast<float>(augmented_weight(set.real, set.generated));
+  for (std::int64_t i = real_documents; i < source.documents(); ++i) weights[static_cast<std::size_t>(i)] = generated_weight;
+  ForwardOptions forward;
+  forward.compute = o.train.precision_kind() == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+  const Loss loss = [&](const PackedIds& batch) {
+    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
+    const MultiLabelBatch labels = gather_labels(set.labels, classes.view().rows, batch.documents, encoder.device());
+    return LossSum{masked_binary_cross_entropy(head.logits(encoder.embed(packed, unit, forward)), labels.targets, labels.mask, o.teleclass.positive_weight,
+                                               gather_values(weights, batch.documents, encoder.device())),
+                   static_cast<double>(batch.size())};
+  };
+  on_root(c.comm, [&] { write_text_file(c.folder / "metrics.jsonl", ""); });
+  MetricsLog metrics(c.folder / "metrics.jsonl", c.comm);
+  Trainer(arena, source, loss, o.train, c.comm, {c.log, metrics.hook(), {}}).run();
+
+  const fs::path model = c.folder / "model";
+  on_root(c.comm, [&] {
+    save_encoder_folder(model, encoder, loaded->model.embedding, loaded->model);
+    const Matrix embeddings = head.class_embeddings(), interaction = head.interaction();
+    write_arrays(model / "gpuhpc" / "head.h5", {{"class_embeddings", embeddings.view()}, {"interaction", interaction.view()}});
+    ClassifierSettings settings;
+    settings.kind = "bilinear";
+    write_settings(model, settings);
+    fs::remove_all(c.folder / "generated_tokens");
+  });
+}
+
+}  // namespace gpuhpc

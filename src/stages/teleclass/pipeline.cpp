@@ -1,0 +1,51 @@
+#include "gpuhpc/stages/teleclass/pipeline.hpp"
+
+#include "gpuhpc/stages/teleclass/augmentation.hpp"
+#include "gpuhpc/stages/teleclass/encoding.hpp"
+#include "gpuhpc/stages/teleclass/hierarchy.hpp"
+#include "gpuhpc/stages/teleclass/inference.hpp"
+#include "gpuhpc/stages/teleclass/refinement.hpp"
+#include "gpuhpc/stages/teleclass/training.hpp"
+
+namespace gpuhpc {
+
+std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, const InputLayout& layout) {
+  const auto given = [](std::initializer_list<std::filesystem::path> paths) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& path : paths)
+      if (!path.empty()) files.push_back(path);
+    return files;
+  };
+  const auto bind = [&](void (*run)(const StageContext&, const TeleclassPipelineOptions&, const InputLayout&)) {
+    return [=, o = options, l = layout](const StageContext& context) { run(context, o, l); };
+  };
+  const auto taxonomy = given({layout.labels, layout.hierarchy});
+  const auto classes = given({layout.labels, layout.hierarchy, layout.keywords, layout.descriptions, layout.generated_docs, layout.generated_labels});
+  auto classes_and_text = classes;
+  classes_and_text.push_back(layout.train_corpus);
+  classes_and_text.push_back(options.model.encoder);
+  const std::vector<std::string> text = {"input.format", "input.id-field", "input.text-field"};
+  const auto with_text = [&](std::vector<std::string> names) {
+    names.insert(names.end(), text.begin(), text.end());
+    return names;
+  };
+  const bool soft = options.teleclass.refinement == "soft";
+  return {
+      {"encoding", with_text({"infer.", "prepare.", "teleclass.class-texts", "teleclass.descriptions", "teleclass.centring", "model.encoder"}), classes_and_text, {},
+       {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt", "llm_prompts.jsonl"}, bind(run_encoding)},
+      {"refinement", with_text({"teleclass.refinement", "teleclass.temperature", "teleclass.csls", "teleclass.lexical", "teleclass.name-votes",
+                                "teleclass.smoothing-rounds", "teleclass.enrichment-terms", "tfidf.", "neighbours."}), classes, {"encoding"},
+       soft ? std::vector<std::string>{"paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5", "tfidf.h5", "tfidf_rows.h5", "refined_core_classes.json"}
+            : std::vector<std::string>{"class_vectors.h5", "init_core_classes.json", "enrichment.txt", "refined_core_classes.json"}, bind(run_refinement)},
+      {"augmentation", with_text({"teleclass.augmentation", "teleclass.augment-below", "teleclass.augment-documents", "train.seed"}), classes, {"encoding", "refinement"},
+       {"generated_docs.txt", "generated_doc2label.json"}, bind(run_augmentation)},
+      {"hierarchy", {"teleclass.refinement"}, taxonomy, {"refinement", "augmentation"},
+       soft ? std::vector<std::string>{"targets.h5", "documents_per_class.tsv"} : std::vector<std::string>{"labels.jsonl", "documents_per_class.tsv"}, bind(run_hierarchy)},
+      {"training", {"train.", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "teleclass.smoothing-rounds"}, taxonomy,
+       {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl"}, bind(run_training)},
+      {"inference", with_text({"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.", "output.header"}),
+       {layout.test_corpus}, {"training"}, {"predictions.jsonl", "submission.csv"}, bind(run_inference)},
+  };
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,124 @@
+#include "gpuhpc/stages/teleclass/student_training.hpp"
+
+#include <optional>
+
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/nn/heads.hpp"
+#include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/stages/classify/corpus_blocks.hpp"
+#include "gpuhpc/stages/classify/metrics_log.hpp"
+#include "gpuhpc/stages/classify/model_folder.hpp"
+#include "gpuhpc/stages/classify/path_model.hpp"
+#include "gpuhpc/stages/classify/smoothing.hpp"
+#include "gpuhpc/stages/classify/text_encoder.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
+#include "gpuhpc/train/parameters.hpp"
+#include "gpuhpc/train/trainer.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+// The model/ folder's parts that come straight from earlier phases.
+void copy_teacher(const StageContext& c, const LoadedEncoder& teacher, const fs::path& model) {
+  const fs::path refinement = c.folder_of("refinement"), encoding = c.folder_of("encoding");
+  for (const char* name : {"paths.h5", "posterior.h5", "tfidf.h5", "tfidf_rows.h5"}) gpuhpc::copy_file(refinement / name, model / "gpuhpc" / name);
+  for (const char* name : {"centred.h5", "classes.h5"}) gpuhpc::copy_file(encoding / name, model / "gpuhpc" / name);
+  save_encoder_folder(model / "gpuhpc" / "teacher", teacher.encoder, teacher.model.embedding, teacher.model);
+}
+
+// Fine-tunes `student` and returns the learnt path vectors.
+Matrix train_student(const StageContext& c, const TeleclassPipelineOptions& o, LoadedEncoder& student, const Tokenizer& tokenizer, const Taxonomy& taxonomy) {
+  const MappedMatrix classes(c.folder_of("encoding") / "classes.h5", "centred"), targets(c.folder_of("hierarchy") / "targets.h5");
+  const Hdf5File paths(c.folder_of("refinement") / "paths.h5");
+  PathClassifier head(path_vectors(taxonomy, classes.view()).view(), classes.file().dataset<float>("document_mean"), paths.dataset<float>("hubness"),
+                      {o.teleclass.temperature, o.teleclass.csls, o.teleclass.centring}, student.encoder.device());
+  student.encoder.train_top_layers(o.train.layers);
+  std::vector<ParameterGroup> groups = split_by_decay("encoder", o.train.encoder_rate, o.train.weight_decay, trained_parameters(student.encoder));
+  for (ParameterGroup& group : split_by_decay("head", o.train.head_rate, o.train.weight_decay, trained_parameters(head))) groups.push_back(std::move(group));
+  ParameterArena arena(groups, c.comm.size());
+
+  const TokenDataset documents(c.folder_of("encoding") / "tokens");
+  const DocumentSource source({&documents}, std::min(o.train.max_length, student.model.embedding.max_tokens), tokenizer.cls_id(), tokenizer.sep_id());
+  ForwardOptions forward;
+  forward.compute = o.train.precision_kind() == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+  forward.hidden_dropout = forward.attention_dropout = o.train.dropout;
+  if (o.train.dropout > 0) forward.generator = make_generator(student.encoder.device(), static_cast<std::uint64_t>(o.train.seed + c.comm.rank()));
+  EmbeddingConfig unit = student.model.embedding;
+  unit.normalise = true;
+  const Loss loss = [&](const PackedIds& batch) {
+    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, student.encoder.device());
+    const at::Tensor logits = head.logits(student.encoder.embed(packed, unit, forward));
+    return LossSum{soft_target_cross_entropy(logits, gather_rows(targets.view(), batch.documents, student.encoder.device())), static_cast<double>(batch.size())};
+  };
+  MetricsLog metrics(c.folder / "metrics.jsonl", c.comm);
+  Trainer(arena, source, loss, o.train, c.comm, {c.log, metrics.hook(), {}}).run();
+  return head.class_vectors();
+}
+
+// The student's posterior over the training corpus, smoothed with the teacher's neighbours: model/gpuhpc/student_posterior.h5.
+void write_student_posterior(const StageContext& c, const TeleclassPipelineOptions& o, const Matrix& vectors, const fs::path& model) {
+  const TokenDataset documents(c.folder_of("encoding") / "tokens");
+  const fs::path embeddings = c.folder / "student_documents.h5", first = c.folder / "student_first.h5";
+  TextEncoder(model, o.infer, c.device, c.comm, c.log).encode(documents, embeddings, c.comm);
+  const Hdf5File classes(c.folder_of("encoding") / "classes.h5"), paths(c.folder_of("refinement") / "paths.h5");
+  const auto hubness = paths.dataset<float>("hubness");
+  {
+    const MappedMatrix rows(embeddings);
+    write_row_blocks(first, documents.size(), vectors.rows, c.comm, c.device.threads, [&](Range range, MutableMatrixView posterior) {
+      Matrix centred(range.size(), rows.view().columns);
+      std::copy_n(rows.view().row(range.first).data(), centred.values.size(), centred.values.data());
+      centre_rows(centred.view(), classes.dataset<float>("document_mean"), o.teleclass.centring);
+      score_paths(std::as_const(centred).view(), vectors.view(), posterior);
+      to_logits(posterior, hubness, o.teleclass.temperature, o.teleclass.csls);
+      softmax_rows(posterior);
+    });
+  }
+  SparseMatrix neighbours;
+  together(c.comm, [&] {
+    const Range own = own_documents(documents.size(), c.comm);
+    neighbours = sparse_rows(read_sparse(c.folder_of("refinement") / "neighbours.h5"), own.first, own.size());
+  });
+  smooth_posterior(first, neighbours, o.teleclass.smoothing_rounds, .5, model / "gpuhpc" / "student_posterior.h5", c.comm, c.device.threads);
+  on_root(c.comm, [&] {
+    remove_file(embeddings);
+    remove_file(first);
+  });
+}
+
+}  // namespace
+
+void train_path_model(const StageContext& c, const TeleclassPipelineOptions& o, const InputLayout& layout) {
+  const fs::path model = c.folder / "model";
+  const bool with_student = o.teleclass.head == "student";
+  std::optional<LoadedEncoder> encoder;
+  std::unique_ptr<Tokenizer> tokenizer;
+  Taxonomy taxonomy;
+  together(c.comm, [&] {
+    const at::Device device = c.device.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(c.device.index)) : at::Device(at::kCPU);
+    encoder.emplace(load_encoder(o.model.encoder, device));
+    tokenizer = load_tokenizer(o.model.encoder);
+    taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
+  });
+  on_root(c.comm, [&] {
+    copy_teacher(c, *encoder, model);
+    write_text_file(c.folder / "metrics.jsonl", "");
+  });
+  ClassifierSettings settings{"paths", with_student, layout.test_serves_as_train, o.teleclass.temperature, o.teleclass.csls, o.teleclass.lexical,
+                              o.teleclass.centring, .5, o.teleclass.smoothing_rounds > 0, o.neighbours.k, o.tfidf.longest_ngram, o.tfidf.english_stop_words};
+  Matrix vectors;
+  if (with_student) vectors = train_student(c, o, *encoder, *tokenizer, taxonomy);
+  on_root(c.comm, [&] {
+    save_encoder_folder(model, encoder->encoder, encoder->model.embedding, encoder->model);
+    if (with_student) write_matrix(model / "gpuhpc" / "student_paths.h5", std::as_const(vectors).view());
+    write_settings(model, settings);
+  });
+  if (with_student) write_student_posterior(c, o, vectors, model);
+}
+
+}  // namespace gpuhpc
