@@ -35,16 +35,16 @@ std::string submission_line(const std::string& id, std::span<const std::int32_t>
   return fmt::format("{},\"{}\"", csv_field(id), fmt::join(labels, ","));
 }
 
-std::string prediction_line(const std::string& id, std::span<const std::int32_t> labels, std::span<const ClassScore> scores,
-                            const ClassWords& words) {
+std::string prediction_line(const std::string& id, std::span<const std::int32_t> labels,
+                            std::optional<std::span<const ClassScore>> scores, const ClassWords& words) {
   std::string line = fmt::format("{{\"id\": {}, \"labels\": [", json_string(id));
   for (std::size_t i = 0; i < labels.size(); ++i) line += fmt::format("{}{}", i ? ", " : "", json_string(words.word(labels[i])));
   line += ']';
-  if (!scores.empty()) {
+  if (scores) {
     line += ", \"scores\": {";
     // The shortest digits that read back as the same float: what is measured from the file is what was computed.
-    for (std::size_t i = 0; i < scores.size(); ++i)
-      line += fmt::format("{}{}: {}", i ? ", " : "", json_string(words.word(scores[i].class_id)), scores[i].score);
+    for (std::size_t i = 0; i < scores->size(); ++i)
+      line += fmt::format("{}{}: {}", i ? ", " : "", json_string(words.word((*scores)[i].class_id)), (*scores)[i].score);
     line += '}';
   }
   return line + '}';
@@ -62,8 +62,8 @@ void write_predictions(const std::filesystem::path& path, const Predictions& pre
   const ClassWords words(taxonomy);
   AtomicFile file(path);
   for (std::size_t d = 0; d < predictions.ids.size(); ++d) {
-    const auto scores =
-        predictions.scores.empty() ? std::span<const ClassScore>{} : std::span<const ClassScore>(predictions.scores[d]);
+    std::optional<std::span<const ClassScore>> scores;
+    if (!predictions.scores.empty()) scores = predictions.scores[d];
     file.write(prediction_line(predictions.ids[d], predictions.labels[d], scores, words) + '\n');
   }
   file.commit();

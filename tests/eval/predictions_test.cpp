@@ -75,9 +75,9 @@ TEST_F(PredictionFiles, JsonLinesErrorsNameFileAndLine) {
 
 TEST_F(PredictionFiles, WhatIsWrittenReadsBackTheSame) {
   Predictions predictions;
-  predictions.ids = {"plain", "with,comma", "quo\"te", "uni \xE2\x80\xA6"};
-  predictions.labels = {{0, 3, 6}, {}, {1}, {5, 2}};
-  predictions.scores = {{{0, 0.1f}, {3, 1.0f / 3}, {6, 1e-8f}}, {{1, 0.5f}}, {{1, 1}}, {{5, 0.7f}, {2, 0.7f}}};
+  predictions.ids = {"plain", "with,comma", "quo\"te", "uni \xE2\x80\xA6", "unscored"};
+  predictions.labels = {{0, 3, 6}, {}, {1}, {5, 2}, {}};
+  predictions.scores = {{{0, 0.1f}, {3, 1.0f / 3}, {6, 1e-8f}}, {{1, 0.5f}}, {{1, 1}}, {{5, 0.7f}, {2, 0.7f}}, {}};
   for (auto& scores : predictions.scores) sort_scores(scores);
   write_submission(folder.file("s.csv"), predictions, {});
   write_predictions(folder.file("p.jsonl"), predictions, taxonomy);

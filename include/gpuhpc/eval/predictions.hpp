@@ -2,6 +2,7 @@
 // Predicted labels in files: submission.csv (labels alone) and predictions.jsonl (labels and class scores).
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,8 +30,8 @@ Predictions read_predictions(const std::filesystem::path& path, const Taxonomy& 
 // One line of each format, without line end: for writers that stream.
 std::string submission_header(const SubmissionOptions& options);
 std::string submission_line(const std::string& id, std::span<const std::int32_t> labels);
-std::string prediction_line(const std::string& id, std::span<const std::int32_t> labels, std::span<const ClassScore> scores,
-                            const ClassWords& words);
+std::string prediction_line(const std::string& id, std::span<const std::int32_t> labels,
+                            std::optional<std::span<const ClassScore>> scores, const ClassWords& words);
 
 // Whole files, written atomically; equal input gives equal bytes.
 void write_submission(const std::filesystem::path& path, const Predictions& predictions, const SubmissionOptions& options);
