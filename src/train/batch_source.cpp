@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/random.hpp"
 
 namespace gpuhpc {
@@ -44,17 +45,18 @@ std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::i
   return batches;
 }
 
-std::vector<std::int64_t> deal(const BatchSource& source, std::span<const std::int64_t> batch, int rank, int size) {
+std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source, std::span<const std::int64_t> batch, std::int64_t micro_batch, int ranks) {
   std::vector<std::pair<std::int64_t, std::int64_t>> by_length;  // (length, item)
   for (const std::int64_t item : batch) by_length.emplace_back(source.length(item), item);
   std::ranges::sort(by_length, [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
-  std::vector<std::int64_t> load(static_cast<std::size_t>(size)), mine;
-  for (const auto& [length, item] : by_length) {
-    const auto least = std::ranges::min_element(load);
-    *least += length;
-    if (least - load.begin() == rank) mine.push_back(item);
+  const std::int64_t items = std::ssize(batch), wanted = micro_batch > 0 ? block_count(items, micro_batch) : 0;
+  const std::int64_t count = std::max(wanted, std::min<std::int64_t>(ranks, items));
+  std::vector<std::vector<std::int64_t>> parts(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < items; ++i) {  // there and back: 0 1 2 2 1 0 0 1 2 ..
+    const std::int64_t place = i % (2 * count);
+    parts[static_cast<std::size_t>(place < count ? place : 2 * count - 1 - place)].push_back(by_length[static_cast<std::size_t>(i)].second);
   }
-  return mine;
+  return parts;
 }
 
 }  // namespace gpuhpc

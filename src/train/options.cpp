@@ -13,7 +13,7 @@ void declare(config::Section& section, TrainOptions& options) {
   section.option("head-lr", options.head_rate, "peak learning rate of the head (class vectors, bilinear matrix)").range(0, 1);
   section.option("epochs", options.epochs, "passes over the documents").range(0, many);
   section.option("batch", options.batch, "documents an update, over all ranks").range(1, many).unit("documents");
-  section.option("micro-batch", options.micro_batch, "documents computed at once on a rank; the share of a rank is accumulated from them (0: all at once)")
+  section.option("micro-batch", options.micro_batch, "documents computed at once; a rank adds up the gradients of its micro-batches (0: one micro-batch a rank)")
       .range(0, many).unit("documents");
   section.option("weight-decay", options.weight_decay, "decoupled weight decay; biases and LayerNorm weights have none").range(0, 1);
   section.option("warmup", options.warmup, "rise of the learning rate: below 1 a share of all updates, from 1 a number of updates").range(0, many);

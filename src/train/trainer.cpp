@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/together.hpp"
@@ -38,25 +39,28 @@ Trainer::Trainer(ParameterArena& model, const BatchSource& source, Loss loss, co
 
 StepReport Trainer::step() {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::int64_t> batch = next_batch();
-  // 1 forward and backward over my share of the batch, micro-batch by micro-batch
+  const auto micro_batches = cut_micro_batches(source_, next_batch(), options_.micro_batch, comm_.size());
+  const Range mine = blocks_of_rank(std::ssize(micro_batches), comm_.rank(), comm_.size());
+  // 1 forward and backward over my micro-batches
   model_.zero_gradients();
-  Share share = accumulate(deal(source_, batch, comm_.rank(), comm_.size()));
-  // 2 one sum over ranks of the flat gradient; its norm, once divided by the real count
+  Share share = accumulate(std::span(micro_batches).subspan(static_cast<std::size_t>(mine.first), static_cast<std::size_t>(mine.size())));
+  const double computed = seconds_since(start);
+  // 2 one sum over ranks of the flat gradient
   sum_gradients();
-  double norm = gradient_norm(model_, {0, model_.capacity()});
+  const double summed = seconds_since(start);
   // 3 agree: did anyone fail? is everything finite? From here on `share` and `norm` are those of all ranks
+  double norm = gradient_norm(model_, {0, model_.capacity()});
   const bool finite = agree(share, norm);
-  // 4 optimizer
+  // 4 optimizer, on the mean gradient
   const double factor = rate_factor(schedule_, step_);
   if (finite) optimizer_.step(factor, clip_factor(norm, options_.clip) / share.count);
   // 5 count
   ++step_;
   skipped_in_a_row_ = finite ? 0 : skipped_in_a_row_ + 1;
   // 6 report
-  const auto tokens = static_cast<std::int64_t>(share.tokens);
+  const double seconds = seconds_since(start);
   const StepReport report{step_, epoch_, share.loss / share.count, norm, factor, !finite, static_cast<std::int64_t>(share.documents),
-                          tokens, share.tokens / seconds_since(start)};
+                          static_cast<std::int64_t>(share.tokens), share.tokens / seconds, computed, summed - computed, seconds - summed};
   if (hooks_.report) hooks_.report(report);
   if (skipped_in_a_row_ > options_.max_skipped)
     throw Error(ExitCode::diverged, fmt::format("training diverged: {} updates in a row were not finite (the last at step {}); lower "
@@ -72,18 +76,16 @@ std::vector<std::int64_t> Trainer::next_batch() {
   return batches_.at(next_++);
 }
 
-Trainer::Share Trainer::accumulate(std::span<const std::int64_t> items) {
+Trainer::Share Trainer::accumulate(std::span<const std::vector<std::int64_t>> micro_batches) {
   Share share;
-  const std::int64_t size = options_.micro_batch > 0 ? options_.micro_batch : std::max<std::int64_t>(1, std::ssize(items));
   try {
-    for (std::int64_t first = 0; first < std::ssize(items); first += size) {
-      const auto micro = items.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(size, std::ssize(items) - first)));
-      const LossSum loss = loss_(source_.pack(micro));
+    for (const std::vector<std::int64_t>& items : micro_batches) {
+      const LossSum loss = loss_(source_.pack(items));
       loss.sum.backward();
       share.loss += loss.sum.item<double>();
       share.count += loss.count;
-      share.documents += static_cast<double>(micro.size());
-      for (const std::int64_t item : micro) share.tokens += static_cast<double>(source_.length(item));
+      share.documents += static_cast<double>(items.size());
+      for (const std::int64_t item : items) share.tokens += static_cast<double>(source_.length(item));
     }
   } catch (...) {
     share.error = std::current_exception();  // the others are waiting in the sum: say so in the agreement
@@ -112,17 +114,31 @@ bool Trainer::agree(Share& share, double& norm) {
   return finite;
 }
 
+std::string Trainer::describe() const {
+  const std::int64_t ranks = comm_.size(), wanted = options_.micro_batch > 0 ? block_count(options_.batch, options_.micro_batch) : 0;
+  const std::int64_t micro_batches = std::max(wanted, std::min(ranks, options_.batch));
+  std::string rates;
+  for (const ParameterArena::Group& group : model_.groups()) rates += fmt::format("{}{} {:g}", rates.empty() ? "" : ", ", group.name, group.learning_rate);
+  return fmt::format("training {} parameters on {} documents: {} epochs, {} steps of {} documents in {} micro-batches over {} rank{}; peak learning rates {} "
+                     "after {} steps, then {}; seed {}", model_.parameter_count(), source_.size(), options_.epochs, total_steps(), options_.batch,
+                     micro_batches, ranks, ranks == 1 ? "" : "s", rates, schedule_.warmup_steps, options_.decay, options_.seed);
+}
+
 TrainSummary Trainer::run() {
   const auto start = std::chrono::steady_clock::now();
   TrainSummary summary;
   std::vector<double> losses;
   std::optional<Progress> progress;
+  if (hooks_.log && comm_.is_root()) hooks_.log->info(describe());
   if (hooks_.log) progress.emplace(hooks_.log, "training", total_steps(), "steps", comm_.is_root());
   while (step_ < total_steps()) {
     const StepReport report = step();
     summary.skipped += report.skipped;
     summary.documents += report.documents;
     summary.tokens += report.tokens;
+    summary.compute_seconds += report.compute_seconds;
+    summary.sum_seconds += report.sum_seconds;
+    summary.update_seconds += report.update_seconds;
     if (!report.skipped) losses.push_back(report.loss);
     if (progress) progress->advance(1, fmt::format("loss {:.4f}, {:.0f} tokens/s", report.loss, report.tokens_per_second));
     if (hooks_.validate && next_ == batches_.size()) summary.validation.push_back(hooks_.validate());

@@ -106,6 +106,7 @@ inline TrainOptions tiny_options() {
   TrainOptions options;
   options.epochs = 2;
   options.batch = 24;
+  options.micro_batch = 0;
   options.clip = 1;
   return options;
 }

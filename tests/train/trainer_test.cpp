@@ -45,20 +45,32 @@ TEST(Batches, EveryItemOnceAnEpochInAnOrderThatDependsOnSeedAndEpoch) {
   EXPECT_NE(batches, global_batches(103, 10, 43, 0));
 }
 
-TEST(Batches, RanksShareABatchWithoutLossAndInBalance) {
+TEST(Batches, MicroBatchesHoldEveryItemOnceInBalance) {
   const TinySource source(200);
   for (const auto& batch : global_batches(source.size(), 48, 1, 0))
-    for (const int size : {1, 2, 3, 4}) {
-      std::vector<std::int64_t> all, load;
-      for (int rank = 0; rank < size; ++rank) {
-        const auto mine = deal(source, batch, rank, size);
-        all.insert(all.end(), mine.begin(), mine.end());
-        load.push_back(0);
-        for (const std::int64_t item : mine) load.back() += source.length(item);
+    for (const std::int64_t micro : {0, 1, 5, 8, 100})
+      for (const int ranks : {1, 2, 3, 4}) {
+        const auto parts = cut_micro_batches(source, batch, micro, ranks);
+        std::vector<std::int64_t> all, load;
+        for (const auto& part : parts) {
+          all.insert(all.end(), part.begin(), part.end());
+          load.push_back(0);
+          for (const std::int64_t item : part) load.back() += source.length(item);
+          if (micro > 0) { EXPECT_LE(std::ssize(part), micro); }
+        }
+        EXPECT_THAT(all, testing::UnorderedElementsAreArray(batch));
+        EXPECT_GE(std::ssize(parts), std::min<std::int64_t>(ranks, std::ssize(batch)));
+        EXPECT_LE(std::ranges::max(load) - std::ranges::min(load), 40);  // the longest document
       }
-      EXPECT_THAT(all, testing::UnorderedElementsAreArray(batch));
-      EXPECT_LE(std::ranges::max(load) - std::ranges::min(load), 40);  // the longest document
-    }
+}
+
+// A micro-batch that does not depend on the ranks gives them all the same gradients to add up.
+TEST(Batches, MicroBatchesDoNotDependOnTheRanks) {
+  const TinySource source(48);
+  const auto batch = global_batches(48, 48, 1, 0)[0];
+  EXPECT_EQ(cut_micro_batches(source, batch, 8, 1), cut_micro_batches(source, batch, 8, 4));
+  EXPECT_EQ(cut_micro_batches(source, batch, 8, 8).size(), 8U);  // more ranks than micro-batches: all of them work
+  EXPECT_EQ(cut_micro_batches(source, std::span(batch).first(2), 8, 4).size(), 2U);
 }
 
 // The entropy of the targets is .778: no model can go below it on new data.
@@ -167,6 +179,14 @@ TEST(Trainer, GivesUpAfterManySkippedStepsInARow) {
     EXPECT_EQ(reports, 4);
   }
   EXPECT_EQ(before, task.weights());
+}
+
+TEST(Trainer, DescribesTheRunInOneLine) {
+  TinyTask task(100);
+  const auto comm = make_single_communicator();
+  EXPECT_EQ(Trainer(task.arena, task.source, task.loss(), tiny_options(), *comm).describe(),
+            "training 816 parameters on 100 documents: 2 epochs, 10 steps of 24 documents in 1 micro-batches over 1 rank; peak learning rates model 0.01, "
+            "model.no-decay 0.01 after 1 steps, then linear; seed 42");
 }
 
 TEST(Trainer, ValidatesAfterEachEpoch) {

@@ -1,6 +1,7 @@
 #pragma once
 // What a Trainer learns from: items known by number and length, packed on demand; and the global batches cut from them.
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,18 +23,19 @@ class BatchSource {
 class DocumentSource final : public BatchSource {
  public:
   DocumentSource(std::vector<const TokenDataset*> datasets, std::int64_t max_length, std::int32_t cls, std::int32_t sep);
-  // Only these documents are items (those with a label, for example); numbers stay those of the datasets.
+  // Only these documents are items (those with a label, for example; perhaps none); numbers stay those of the datasets.
   void select(std::vector<std::int64_t> documents) { selected_ = std::move(documents); }
   std::int64_t documents() const { return first_.back(); }
-  std::int64_t size() const override { return selected_.empty() ? documents() : std::ssize(selected_); }
+  std::int64_t size() const override { return selected_ ? std::ssize(*selected_) : documents(); }
   std::int64_t length(std::int64_t item) const override;
   PackedIds pack(std::span<const std::int64_t> items) const override;
 
  private:
-  std::int64_t document(std::int64_t item) const { return selected_.empty() ? item : selected_[static_cast<std::size_t>(item)]; }
+  std::int64_t document(std::int64_t item) const { return selected_ ? (*selected_)[static_cast<std::size_t>(item)] : item; }
   std::span<const std::int32_t> tokens(std::int64_t document) const;  // cut, without specials
   std::vector<const TokenDataset*> datasets_;
-  std::vector<std::int64_t> first_{0}, selected_;
+  std::vector<std::int64_t> first_{0};
+  std::optional<std::vector<std::int64_t>> selected_;
   std::int64_t max_length_;
   std::int32_t cls_, sep_;
 };
@@ -53,8 +55,9 @@ class NumberSource final : public BatchSource {
 // The global batches of one epoch: a shuffle by (seed, epoch) alone, cut into `batch_size` items; the last one may be short.
 std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch);
 
-// The items of one global batch that belong to `rank`: dealt longest first to the rank with the fewest tokens, so that each
-// has about the same work; a pure function of the batch. Longest first in the result.
-std::vector<std::int64_t> deal(const BatchSource& source, std::span<const std::int64_t> batch, int rank, int size);
+// The micro-batches of one global batch, at most `micro_batch` items each, of about equal work: cut from the batch alone, so
+// that each gives the same gradient whoever computes it. Only when they would be fewer than `ranks` (or when `micro_batch`
+// is 0) are there as many as ranks.
+std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source, std::span<const std::int64_t> batch, std::int64_t micro_batch, int ranks);
 
 }  // namespace gpuhpc

@@ -15,7 +15,9 @@ struct TrainOptions {
   double head_rate = 1e-3;
   std::int64_t epochs = 1;
   std::int64_t batch = 32;        // documents an update, over all ranks
-  std::int64_t micro_batch = 0;   // documents a forward and backward on one rank; 0: all of its share
+  // Documents a forward and backward: cut from the batch alone, so that each micro-batch gives the same gradient whoever
+  // computes it. 0: one a rank (faster on a GPU; rounding then depends on the number of ranks).
+  std::int64_t micro_batch = 8;
   double weight_decay = .01;
   double warmup = .1;             // below 1: share of all updates; from 1: updates
   std::string decay = "linear";   // linear | cosine | constant

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "gpuhpc/base/log.hpp"
@@ -35,16 +36,18 @@ struct StepReport {
   bool skipped = false;      // gradients were not finite on some rank: weights and moments untouched
   std::int64_t documents = 0, tokens = 0;  // of this global batch
   double tokens_per_second = 0;            // of this step, all ranks together
+  double compute_seconds = 0, sum_seconds = 0, update_seconds = 0;  // this rank: forward and backward, sum over ranks, norm and optimizer
 };
 
 struct TrainSummary {
   std::int64_t steps = 0, skipped = 0, documents = 0, tokens = 0;
   double seconds = 0;
+  double compute_seconds = 0, sum_seconds = 0, update_seconds = 0;  // of this rank, as in StepReport
   double first_loss = 0, last_loss = 0;   // means of the first and last tenth of the steps (skipped ones left out)
   std::vector<double> validation;         // one value an epoch, when there is a validator
 };
 
-// All are optional, and called on every rank with the same values.
+// All are optional, and called on every rank with the same values (seconds apart).
 struct TrainHooks {
   Log log;                                        // progress line on rank 0
   std::function<void(const StepReport&)> report;  // after each step
@@ -59,6 +62,8 @@ class Trainer {
   TrainSummary run();
   StepReport step();
   std::int64_t total_steps() const { return schedule_.total_steps; }
+  // One line a run: documents, steps, batch, ranks, learning rates.
+  std::string describe() const;
 
  private:
   struct Share {  // what this rank computed of one global batch
@@ -66,7 +71,7 @@ class Trainer {
     std::exception_ptr error;
   };
   std::vector<std::int64_t> next_batch();
-  Share accumulate(std::span<const std::int64_t> items);
+  Share accumulate(std::span<const std::vector<std::int64_t>> micro_batches);
   void sum_gradients();
   bool agree(Share& share, double& norm);
 
