@@ -8,21 +8,20 @@ namespace {
 
 constexpr std::uint32_t unknown = std::numeric_limits<std::uint32_t>::max();
 
-// Sorted for binary search.
+// Function words of English and the verbs of any description. Sorted for binary search.
 constexpr std::string_view stop_words[] = {
-    "a",       "about",   "above",   "after",  "again",  "against", "all",    "also",   "although", "am",     "an",      "and",     "another",
-    "any",     "are",     "aren't",  "as",     "at",     "be",      "because", "been",  "before",   "being",  "below",   "between", "both",
-    "but",     "by",      "can",     "can't",  "cannot", "could",   "did",    "do",     "does",     "doesn't", "doing",  "don't",   "down",
-    "during",  "e.g",     "each",    "either", "etc",    "even",    "every",  "few",    "for",      "from",   "further", "get",     "had",
-    "has",     "have",    "having",  "he",     "her",    "here",    "hers",   "him",    "his",      "how",    "however", "i",       "i.e",
-    "if",      "in",      "into",    "is",     "isn't",  "it",      "it's",   "its",    "itself",   "just",   "like",    "many",    "may",
-    "me",      "might",   "more",    "most",   "much",   "must",    "my",     "neither", "no",      "nor",    "not",     "of",      "off",
-    "often",   "on",      "once",    "one",    "only",   "or",      "other",  "others", "our",      "ours",   "out",     "over",    "own",
-    "per",     "rather",  "same",    "several", "shall", "she",     "should", "since",  "so",       "some",   "such",    "than",    "that",
-    "that's",  "the",     "their",   "theirs", "them",   "themselves", "then", "there", "these",    "they",   "this",    "those",   "through",
-    "thus",    "to",      "too",     "under",  "until",  "up",      "upon",   "us",     "very",     "via",    "was",     "we",      "were",
-    "what",    "when",    "where",   "whether", "which", "while",   "who",    "whom",   "whose",    "why",    "will",    "with",    "within",
-    "without", "would",   "yet",     "you",    "your",   "yours",   "yourself",
+    "a", "about", "above", "after", "again", "against", "all", "allow", "allows", "also", "although", "am", "an", "and", "another",
+    "any", "are", "aren't", "as", "at", "based", "be", "because", "been", "before", "being", "below", "between", "both", "but", "by",
+    "can", "can't", "cannot", "contain", "contains", "could", "did", "do", "does", "doesn't", "doing", "don't", "down", "during", "e.g",
+    "each", "either", "etc", "even", "every", "few", "for", "from", "further", "get", "had", "has", "have", "having", "he", "her",
+    "here", "hers", "him", "his", "how", "however", "i", "i.e", "if", "in", "include", "included", "includes", "including", "into",
+    "is", "isn't", "it", "it's", "its", "itself", "just", "like", "many", "may", "me", "might", "more", "most", "much", "must", "my",
+    "neither", "no", "nor", "not", "of", "off", "often", "on", "once", "one", "only", "or", "other", "others", "our", "ours", "out",
+    "over", "own", "per", "please", "provide", "provided", "provides", "rather", "same", "several", "shall", "she", "should", "since",
+    "so", "some", "such", "than", "that", "that's", "the", "their", "theirs", "them", "themselves", "then", "there", "these", "they",
+    "this", "those", "through", "thus", "to", "too", "under", "until", "up", "upon", "us", "use", "used", "uses", "using", "very",
+    "via", "was", "we", "well", "were", "what", "when", "where", "whether", "which", "while", "who", "whom", "whose", "why", "will",
+    "with", "within", "without", "would", "yet", "you", "your", "yours", "yourself",
 };
 static_assert(std::is_sorted(std::begin(stop_words), std::end(stop_words)));
 

@@ -147,20 +147,29 @@ void PhraseMiner::State::finish_words(std::span<const std::string> partials) {
 }
 
 void PhraseMiner::State::finish_phrases(std::span<const std::string> partials) {
-  std::map<std::uint64_t, Counter> sums;
+  struct Sum {
+    std::uint64_t key;
+    std::int64_t count, documents;
+  };
+  std::vector<Sum> sums;
   for (std::string_view bytes : partials) {
     take<std::int64_t>(bytes);
+    sums.reserve(sums.size() + bytes.size() / sizeof(Sum));
     while (!bytes.empty()) {
-      Counter& sum = sums[take<std::uint64_t>(bytes)];
-      sum.count += take<std::int64_t>(bytes);
-      sum.documents += take<std::int64_t>(bytes);
+      Sum sum{take<std::uint64_t>(bytes), 0, 0};
+      sum.count = take<std::int64_t>(bytes);
+      sum.documents = take<std::int64_t>(bytes);
+      sums.push_back(sum);
     }
   }
+  std::sort(sums.begin(), sums.end(), [](const Sum& x, const Sum& y) { return x.key < y.key; });
   Level level;
-  for (const auto& [key, sum] : sums) {
-    if (sum.documents < options.least_documents) continue;
-    level.numbers.emplace(key, static_cast<std::uint32_t>(level.keys.size()));
-    level.keys.push_back(key), level.counts.push_back(sum.count), level.documents.push_back(sum.documents);
+  for (std::size_t i = 0; i < sums.size();) {
+    Sum total{sums[i].key, 0, 0};
+    for (; i < sums.size() && sums[i].key == total.key; ++i) total.count += sums[i].count, total.documents += sums[i].documents;
+    if (total.documents < options.least_documents) continue;
+    level.numbers.emplace(total.key, static_cast<std::uint32_t>(level.keys.size()));
+    level.keys.push_back(total.key), level.counts.push_back(total.count), level.documents.push_back(total.documents);
   }
   levels.push_back(std::move(level));
 }

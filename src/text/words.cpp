@@ -2,6 +2,8 @@
 
 #include <unicode/uchar.h>
 
+#include <array>
+
 #include "characters.hpp"
 
 namespace gpuhpc {
@@ -9,14 +11,22 @@ namespace {
 
 enum class Kind { letter, joiner, tail, gap, punctuation };
 
+constexpr Kind ascii_kind(char32_t c) {
+  if ((c >= U'a' && c <= U'z') || (c >= U'A' && c <= U'Z') || (c >= U'0' && c <= U'9')) return Kind::letter;
+  if (c == U'+' || c == U'#') return Kind::tail;
+  if (c == U'\'' || c == U'-' || c == U'.') return Kind::joiner;
+  if (c <= 0x20 || c == 0x7F || c == U'/' || c == U'_' || c == U'&' || c == U'*') return Kind::gap;
+  return Kind::punctuation;
+}
+
+constexpr auto ascii_kinds = [] {
+  std::array<Kind, 128> kinds{};
+  for (char32_t c = 0; c < 128; ++c) kinds[c] = ascii_kind(c);
+  return kinds;
+}();
+
 Kind kind_of(char32_t c) {
-  if (c < 0x80) {
-    if ((c >= U'a' && c <= U'z') || (c >= U'A' && c <= U'Z') || (c >= U'0' && c <= U'9')) return Kind::letter;
-    if (c == U'+' || c == U'#') return Kind::tail;
-    if (c == U'\'' || c == U'-' || c == U'.') return Kind::joiner;
-    if (c <= 0x20 || c == 0x7F || c == U'/' || c == U'_' || c == U'&' || c == U'*') return Kind::gap;
-    return Kind::punctuation;
-  }
+  if (c < 0x80) return ascii_kinds[c];
   const auto u = static_cast<UChar32>(c);
   if (c == replacement_character) return Kind::gap;
   if (u_isalnum(u) || (U_GET_GC_MASK(u) & U_GC_M_MASK) != 0) return Kind::letter;
@@ -45,6 +55,10 @@ void Words::split(std::string_view text) {
     if (kind == Kind::letter) {
       if (!in_word) breaks_.push_back(broken);
       in_word = true, broken = false;
+      if (c < 0x80) {
+        bytes_ += static_cast<char>(c >= U'A' && c <= U'Z' ? c + 0x20 : c);
+        continue;
+      }
       put(static_cast<char32_t>(u_tolower(static_cast<UChar32>(c))));
       continue;
     }
