@@ -1,5 +1,7 @@
 #include "gpuhpc/stages/teleclass/hierarchy.hpp"
 
+#include <algorithm>
+
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
@@ -32,12 +34,16 @@ Mass sum_mass(const Taxonomy& taxonomy, MatrixView posterior, Communicator& comm
   return {mean_of(paths, 1), mean_of(classes, 1)};
 }
 
-void make_soft_targets(const StageContext& c, const Taxonomy& taxonomy) {
+void make_soft_targets(const StageContext& c, const Taxonomy& taxonomy, bool sharpened) {
   const MappedMatrix posterior(c.folder_of("refinement") / "posterior.h5");
   const MatrixView rows = posterior.view();
   const Mass mass = sum_mass(taxonomy, rows, c.comm);
   write_row_blocks(c.folder / "targets.h5", rows.rows, rows.columns, c.comm, c.device.threads,
-                   [&](Range range, MutableMatrixView values) { sharpen_targets(rows.slice(range.first, range.size()), mass.paths, values); });
+                   [&](Range range, MutableMatrixView values) {
+                     const MatrixView block = rows.slice(range.first, range.size());
+                     if (sharpened) sharpen_targets(block, mass.paths, values);
+                     else std::copy_n(block.data, block.rows * block.columns, values.data);
+                   });
   on_root(c.comm, [&] {
     std::string lines = "class\texpected_documents\n";
     for (ClassId id = 0; id < taxonomy.size(); ++id) lines += fmt::format("{}\t{:.1f}\n", taxonomy.name(id), mass.classes[static_cast<std::size_t>(id)]);
@@ -50,7 +56,7 @@ void make_soft_targets(const StageContext& c, const Taxonomy& taxonomy) {
 void run_hierarchy(const StageContext& c, const TeleclassPipelineOptions& o, const InputLayout& layout) {
   Taxonomy taxonomy;
   together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
-  if (o.teleclass.refinement == "soft") make_soft_targets(c, taxonomy);
+  if (o.teleclass.refinement == "soft") make_soft_targets(c, taxonomy, o.teleclass.targets == "sharpened");
   else make_training_labels(c, taxonomy);
 }
 

@@ -39,7 +39,7 @@ std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, con
             : std::vector<std::string>{"class_vectors.h5", "init_core_classes.json", "enrichment.txt", "refined_core_classes.json"}, bind(run_refinement)},
       {"augmentation", with_text({"teleclass.augmentation", "teleclass.augment-below", "teleclass.augment-documents", "train.seed"}), classes, {"encoding", "refinement"},
        {"generated_docs.txt", "generated_doc2label.json"}, bind(run_augmentation)},
-      {"hierarchy", {"teleclass.refinement"}, taxonomy, {"refinement", "augmentation"},
+      {"hierarchy", {"teleclass.refinement", "teleclass.targets"}, taxonomy, {"refinement", "augmentation"},
        soft ? std::vector<std::string>{"targets.h5", "documents_per_class.tsv"} : std::vector<std::string>{"labels.jsonl", "documents_per_class.tsv"}, bind(run_hierarchy)},
       {"training", {"train.", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "teleclass.smoothing-rounds"}, taxonomy,
        {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl"}, bind(run_training)},

@@ -24,6 +24,8 @@ struct TeleclassOptions {
   std::string augmentation = "none";  // generated: from the input's files; pseudo: built from the corpus; none; auto
   std::int64_t augment_below = 15;    // a class with fewer documents is starved and gets pseudo-documents
   std::int64_t augment_documents = 5;  // pseudo-documents a starved class
+  // 4 hierarchy
+  std::string targets = "sharpened";  // what the student learns: F^2 / f_k, or the posterior F itself
   // 5 training
   std::string head = "student";      // student: soft targets over paths; bilinear: positives and negatives; none: no training
   bool train_encoder = true;         // bilinear: fine-tune the encoder or freeze it

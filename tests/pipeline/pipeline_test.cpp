@@ -1,0 +1,258 @@
+// The real binary on real data and real weights, small: 300 training and 100 test documents of the demo's corpus.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+const fs::path kSource = GPUHPC_SOURCE_DIR;
+const std::vector<std::string> kStages = {"01-encoding", "02-refinement", "03-augmentation", "04-hierarchy", "05-training", "06-inference"};
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+struct Result {
+  int code = 0;
+  std::string output;
+};
+
+class Pipeline : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    root_ = fs::temp_directory_path() / ("gpuhpc-pipeline-" + std::to_string(::getpid()));
+    make_input(root_ / "input");
+    ASSERT_EQ(gpuhpc(arguments(root_ / "reference")).code, 0);
+  }
+  static void TearDownTestSuite() { fs::remove_all(root_); }
+
+  static Result shell(const std::string& command) {
+    const fs::path log = root_ / "output.txt";
+    const int status = std::system((command + " >" + log.string() + " 2>&1 </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(log)};
+  }
+  static Result gpuhpc(const std::string& words, int ranks = 1) {
+    const std::string launcher = ranks == 1 ? "" : kSource.string() + "/scripts/mpirun.sh " + std::to_string(ranks) + " ";
+    Result result = shell(launcher + GPUHPC_BINARY + " " + words);
+    EXPECT_TRUE(result.code == 0 || !result.output.empty());
+    return result;
+  }
+  static std::string arguments(const fs::path& run, const fs::path& input = root_ / "input") {
+    return "run --input.dir " + input.string() + " --run.dir " + run.string() + " --model.encoder " + std::string(GPUHPC_MODELS) +
+           "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.layers 1 --train.max-length 48 --eval.bootstrap-samples 50";
+  }
+  static void make_input(const fs::path& input) {
+    const fs::path data = kSource / "data/debtags-topical";
+    fs::create_directories(input / "train");
+    fs::create_directories(input / "test");
+    for (const char* name : {"labels.txt", "label_hierarchy.txt", "label_descriptions.txt"}) fs::copy_file(data / name, input / name);
+    for (const std::string file : {"train/corpus.txt", "test/corpus.txt", "test/doc2labels.txt"})
+      ASSERT_EQ(shell("bash -c 'set -o pipefail; gzip -dc " + (data / (file + ".gz")).string() + " | sed -n 1," + (file[1] == 'r' ? "300" : "100") + "p > " +
+                      (input / file).string() + "'").code, 0);
+  }
+  static Json metrics(const fs::path& run) { return Json::parse(read(run / "metrics.json")); }
+  static std::map<std::string, Json> predictions(const fs::path& file) {
+    std::map<std::string, Json> rows;
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);) {
+      Json row = Json::parse(line);
+      rows[row.at("id")] = row;
+    }
+    return rows;
+  }
+  static double largest_difference(const fs::path& a, const fs::path& b) {
+    const auto first = predictions(a), second = predictions(b);
+    EXPECT_EQ(first.size(), 100u);
+    EXPECT_EQ(first.size(), second.size());
+    double most = 0;
+    for (const auto& [id, row] : first)
+      for (const auto& [name, score] : row.at("scores").items())
+        most = std::max(most, std::abs(score.get<double>() - second.at(id).at("scores").value(name, 0.0)));
+    return most;
+  }
+  static void expect_same_files(const fs::path& a, const fs::path& b) {
+    int files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(a))
+      if (entry.is_regular_file()) {
+        ++files;
+        EXPECT_EQ(read(entry.path()), read(b / fs::relative(entry.path(), a))) << fs::relative(entry.path(), a);
+      }
+    EXPECT_GT(files, 1);
+  }
+  static inline fs::path root_;
+};
+
+TEST_F(Pipeline, LeavesPredictionsMetricsModelAndReport) {
+  const fs::path run = root_ / "reference";
+  for (const char* file : {"config.ini", "ledger.json", "log/rank-00000.log", "submission.csv", "predictions.jsonl", "metrics.json", "metrics.jsonl", "report.html",
+                           "model/model.safetensors", "model/config.json", "model/vocab.txt", "model/modules.json"})
+    EXPECT_GT(fs::file_size(run / file), 0u) << file;
+  const Json figures = metrics(run);
+  for (const char* name : {"example_f1", "micro_f1", "macro_f1", "precision_at_1", "precision_at_3", "mrr_filtered", "mrr_raw", "hierarchical_f1", "top5_accuracy"}) {
+    ASSERT_TRUE(figures.at(name).is_number()) << name;
+    EXPECT_LE(figures.at(std::string(name) + "_low").get<double>(), figures.at(std::string(name) + "_high").get<double>());
+  }
+  EXPECT_GT(figures.at("precision_at_1").get<double>(), .4);  // 300 documents and names alone: far above chance (.004)
+  EXPECT_EQ(predictions(run / "predictions.jsonl").size(), 100u);
+}
+
+TEST_F(Pipeline, RanksAgree) {
+  for (const int ranks : {2, 4}) {
+    const fs::path run = root_ / ("ranks" + std::to_string(ranks));
+    ASSERT_EQ(gpuhpc(arguments(run), ranks).code, 0);
+    for (std::size_t stage = 0; stage < 4; ++stage) expect_same_files(root_ / "reference/stages" / kStages[stage], run / "stages" / kStages[stage]);
+    EXPECT_LE(largest_difference(root_ / "reference/predictions.jsonl", run / "predictions.jsonl"), 1e-4);
+    for (const char* name : {"example_f1", "micro_f1", "precision_at_1", "mrr_filtered"})
+      EXPECT_NEAR(metrics(root_ / "reference").at(name).get<double>(), metrics(run).at(name).get<double>(), .002) << name;
+  }
+}
+
+TEST_F(Pipeline, FinishedStagesAreSkippedAndChangedOnesRerunWithWhatFollows) {
+  const fs::path run = root_ / "skip";
+  fs::copy(root_ / "reference", run, fs::copy_options::recursive);
+  const Result again = gpuhpc(arguments(run));
+  EXPECT_EQ(again.code, 0);
+  for (int stage = 1; stage <= 6; ++stage) EXPECT_THAT(again.output, testing::ContainsRegex("stage " + std::to_string(stage) + "/6 [a-z]*: finished before"));
+  const Result changed = gpuhpc(arguments(run) + " --teleclass.targets posterior");
+  EXPECT_EQ(changed.code, 0);
+  for (int stage = 1; stage <= 6; ++stage) {
+    const auto skipped = testing::ContainsRegex("stage " + std::to_string(stage) + "/6 [a-z]*: finished before");
+    if (stage <= 3) EXPECT_THAT(changed.output, skipped);
+    else EXPECT_THAT(changed.output, testing::Not(skipped));
+  }
+}
+
+TEST_F(Pipeline, KilledInAnyStageItContinuesToTheSameFiles) {
+  for (const std::string& stage : kStages) {
+    const fs::path run = root_ / ("killed-" + stage), partial = run / "stages" / (stage + ".partial");
+    bool killed = false;
+    for (int attempt = 0; attempt < 20 && !killed; ++attempt) {
+      fs::remove_all(run);
+      const pid_t child = fork();
+      if (child == 0) {
+        setpgid(0, 0);
+        execl("/bin/sh", "sh", "-c", (std::string(GPUHPC_BINARY) + " " + arguments(run) + " >/dev/null 2>&1").c_str(), nullptr);
+        _exit(127);
+      }
+      setpgid(child, child);
+      int status = 0;
+      while (!fs::exists(partial) && waitpid(child, &status, WNOHANG) == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      kill(-child, SIGKILL);
+      waitpid(child, &status, 0);
+      killed = fs::exists(partial);  // else the stage was over before the signal came: again
+    }
+    ASSERT_TRUE(killed) << stage;
+    ASSERT_EQ(gpuhpc(arguments(run)).code, 0) << stage;
+    for (const char* file : {"predictions.jsonl", "submission.csv", "model/model.safetensors"})
+      EXPECT_EQ(read(run / file), read(root_ / "reference" / file)) << stage << " " << file;
+    EXPECT_FALSE(fs::exists(partial));
+    fs::remove_all(run);
+  }
+}
+
+TEST_F(Pipeline, PredictOnTheTestTextsEqualsTheRun) {
+  const fs::path out = root_ / "again.jsonl";
+  ASSERT_EQ(gpuhpc("predict --device.kind cpu --device.threads 1 --model.dir " + (root_ / "reference/model").string() + " --input.file " + (root_ / "input/test/corpus.txt").string() +
+                   " --output.file " + out.string()).code, 0);
+  EXPECT_EQ(largest_difference(root_ / "reference/predictions.jsonl", out), 0);
+  const auto first = predictions(root_ / "reference/predictions.jsonl"), second = predictions(out);
+  for (const auto& [id, row] : first) EXPECT_EQ(row.at("labels"), second.at(id).at("labels")) << id;
+}
+
+TEST_F(Pipeline, OneDocumentFromStandardInput) {
+  const Result result = shell("echo '{\"id\": \"a\", \"text\": \"a fast multiplayer first person shooter game\"}' | " + std::string(GPUHPC_BINARY) +
+                              " predict --device.kind cpu --model.dir " + (root_ / "reference/model").string() + " 2>/dev/null | cat");
+  EXPECT_EQ(result.code, 0);
+  // The redirection of shell() closes standard input of the last command alone.
+  EXPECT_THAT(result.output, HasSubstr("\"id\":\"a\""));
+  EXPECT_THAT(result.output, HasSubstr("\"review\":"));
+}
+
+TEST_F(Pipeline, EvaluateGivesTheSameFiguresFromTheCsvAndNoRanking) {
+  fs::create_directories(root_ / "csv");
+  fs::copy_file(root_ / "reference/submission.csv", root_ / "csv/submission.csv");
+  ASSERT_EQ(gpuhpc("evaluate --input.dir " + (root_ / "input").string() + " --eval.bootstrap-samples 50 --eval.predictions " + (root_ / "csv/submission.csv").string()).code, 0);
+  EXPECT_EQ(metrics(root_ / "csv").at("example_f1"), metrics(root_ / "reference").at("example_f1"));
+  EXPECT_TRUE(metrics(root_ / "csv").at("mrr_filtered").is_null());
+}
+
+TEST_F(Pipeline, ASecondRunInTheSameFolderIsRefused) {
+  const fs::path run = root_ / "locked";
+  const Result result = shell("sh -c '" + std::string(GPUHPC_BINARY) + " " + arguments(run) + " & first=$!; while [ ! -e " + (run / "stages").string() + " ]; do sleep 0.01; done; " +
+                              GPUHPC_BINARY + " " + arguments(run) + "; code=$?; kill -9 $first; exit $code'");
+  EXPECT_EQ(result.code, 78);
+  EXPECT_THAT(result.output, HasSubstr("another gpuhpc is running in"));
+}
+
+struct BadInput {
+  std::string name, file, content;
+  int code;
+  std::string says;
+};
+class BadInputs : public Pipeline, public testing::WithParamInterface<BadInput> {};
+
+TEST_P(BadInputs, EndOnAllRanksWithOneSentenceAndTheRightCode) {
+  const BadInput& bad = GetParam();
+  for (const int ranks : {1, 2}) {
+    const fs::path input = root_ / ("bad-" + bad.name), run = root_ / ("bad-run-" + bad.name);
+    fs::remove_all(input);
+    fs::copy(root_ / "input", input, fs::copy_options::recursive);
+    std::ofstream(input / bad.file, std::ios::binary) << bad.content;
+    const Result result = gpuhpc(arguments(run, input), ranks);
+    EXPECT_EQ(result.code, bad.code) << result.output;
+    EXPECT_THAT(result.output, HasSubstr((input / bad.file).string()));
+    EXPECT_THAT(result.output, HasSubstr(bad.says));
+    EXPECT_FALSE(fs::exists(run / "predictions.jsonl"));
+    fs::remove_all(run);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, BadInputs,
+    testing::Values(BadInput{"cycle", "label_hierarchy.txt", "0\t1\n1\t2\n2\t0\n", 65, "cycle"}, BadInput{"unknown", "label_hierarchy.txt", "0\t1\n0\t9999\n", 65, ":2:"},
+                    BadInput{"duplicate", "labels.txt", "0\ta\n0\tb\n", 65, ":2:"}, BadInput{"no-tab", "train/corpus.txt", "0\tfine\nno tab here\n", 65, ":2:"},
+                    BadInput{"empty", "train/corpus.txt", "", 65, "empty"}, BadInput{"not-utf8", "train/corpus.txt", "0\tfine\n1\t\xff\xfe\n", 65, ":2:"},
+                    BadInput{"gold", "test/doc2labels.txt", "0\t1,99999\n", 65, ":1:"}),
+    [](const auto& i) {
+      std::string name = i.param.name;
+      std::erase(name, '-');
+      return name;
+    });
+
+TEST_F(Pipeline, BadLaunchesEndWithTheirExitCode) {
+  const std::string model = GPUHPC_MODELS "/all-MiniLM-L6-v2";
+  EXPECT_EQ(gpuhpc("run --train.epoch 3").code, 2);
+  EXPECT_THAT(gpuhpc("run --train.epoch 3", 2).output, HasSubstr("did you mean `train.epochs`"));
+  EXPECT_EQ(gpuhpc("walk").code, 2);
+  EXPECT_EQ(gpuhpc(arguments("/proc/nowhere")).code, 74);
+  const fs::path folder = root_ / "cut-model";
+  fs::copy(model, folder, fs::copy_options::recursive);
+  fs::resize_file(folder / "model.safetensors", 1000000);
+  const Result cut = gpuhpc(arguments(root_ / "cut") + " --model.encoder " + folder.string(), 2);
+  EXPECT_EQ(cut.code, 65);
+  EXPECT_THAT(cut.output, HasSubstr("model.safetensors"));
+  std::ofstream(folder / "config.json") << R"({"model_type": "llama", "hidden_size": 8})";
+  const Result type = gpuhpc(arguments(root_ / "type") + " --model.encoder " + folder.string());
+  EXPECT_EQ(type.code, 65);
+  EXPECT_THAT(type.output, HasSubstr("llama"));
+}
+
+}  // namespace
