@@ -31,43 +31,38 @@ std::vector<float> Decoder::probabilities(std::span<const float> marginals) cons
   return p;
 }
 
-std::vector<ClassId> Decoder::ranked(std::span<const float> scores) const {
+std::vector<ClassId> Decoder::ranked(std::span<const float> scores, std::size_t count) const {
   std::vector<ClassId> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](ClassId a, ClassId b) {
+  const auto last = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
+  std::partial_sort(order.begin(), last, order.end(), [&](ClassId a, ClassId b) {
     const float x = scores[static_cast<std::size_t>(a)], y = scores[static_cast<std::size_t>(b)];
     if (x != y) return x > y;
     const auto da = taxonomy_.depth(a), db = taxonomy_.depth(b);
     return da != db ? da < db : a < b;
   });
+  order.erase(last, order.end());
   return order;
 }
 
 std::vector<ClassId> Decoder::decode(std::span<const float> marginals, std::span<const float> posterior) const {
   if (options_.mode == "expected-f1") return expected_f1(marginals, posterior);
   if (options_.mode == "chain") return chain(marginals);
-  std::vector<ClassId> order = ranked(marginals);
-  std::size_t taken = std::min<std::size_t>(order.size(), 1);
-  if (options_.mode == "top-k") {
-    taken = std::min(order.size(), static_cast<std::size_t>(options_.k));
-  } else {
-    while (taken < order.size() && marginals[static_cast<std::size_t>(order[taken])] >= options_.threshold) ++taken;
-  }
-  order.resize(taken);
-  return order;
+  if (options_.mode == "top-k") return ranked(marginals, static_cast<std::size_t>(options_.k));
+  const auto passing = std::ranges::count_if(marginals, [&](float m) { return m >= options_.threshold; });
+  return ranked(marginals, static_cast<std::size_t>(std::max<std::ptrdiff_t>(passing, 1)));
 }
 
 // The k best classes maximise the expected F1 when true sets are near their expected size: E F1 ~ 2 E|T and P| / (|P| + E|T|).
 std::vector<ClassId> Decoder::expected_f1(std::span<const float> marginals, std::span<const float> posterior) const {
   const std::vector<float> p = probabilities(marginals);
-  std::vector<ClassId> order = ranked(p);
+  std::vector<ClassId> order = ranked(p, static_cast<std::size_t>(options_.maximum));
   double expected = 0;
   for (const float value : p) expected += value;
   const auto least = std::min(order.size(), static_cast<std::size_t>(options_.minimum));
-  const auto most = std::min(order.size(), static_cast<std::size_t>(options_.maximum));
   double hits = 0, best = -1;
   std::size_t taken = least;
-  for (std::size_t k = 1; k <= most; ++k) {
+  for (std::size_t k = 1; k <= order.size(); ++k) {
     hits += p[static_cast<std::size_t>(order[k - 1])];
     const double value = 2 * hits / (static_cast<double>(k) + expected);
     if (k >= least && value > best) {
@@ -108,7 +103,7 @@ void Decoder::add_best_paths(std::span<const float> scores, std::span<const floa
   }
   if (added.empty()) return;
   std::vector<ClassId> closed;
-  for (const ClassId c : ranked(scores))
+  for (const ClassId c : ranked(scores, scores.size()))
     if (in[static_cast<std::size_t>(c)]) closed.push_back(c);
   accepted = std::move(closed);
 }

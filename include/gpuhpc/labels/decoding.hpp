@@ -23,7 +23,7 @@ class Decoder {
  private:
   std::vector<ClassId> expected_f1(std::span<const float> marginals, std::span<const float> posterior) const;
   std::vector<ClassId> chain(std::span<const float> marginals) const;
-  std::vector<ClassId> ranked(std::span<const float> scores) const;
+  std::vector<ClassId> ranked(std::span<const float> scores, std::size_t count) const;  // the best `count`
   void add_best_paths(std::span<const float> scores, std::span<const float> posterior, std::vector<ClassId>& accepted) const;
   const Taxonomy& taxonomy_;
   DecodeOptions options_;
