@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "document_sums.hpp"
 #include "gpuhpc/base/error.hpp"
@@ -33,27 +36,34 @@ std::vector<PairCounts> count_classes(const LabelledDocuments& documents, std::i
   return classes;
 }
 
-// `whole` are the counts over all documents. A rare class may be absent from a resample; its undefined measure is left out
-// there and the mean taken over the others, or the interval would sit below the figure itself.
-std::array<double, macro_figures> macro_means(const std::vector<PairCounts>& classes, const std::vector<PairCounts>& whole) {
-  double f1 = 0, precision = 0, recall = 0, gold_f1 = 0;
-  std::int64_t present = 0, in_gold = 0, whole_present = 0, whole_in_gold = 0;
-  for (std::size_t c = 0; c < classes.size(); ++c) {
-    const PairCounts& counts = classes[c];
-    whole_present += whole[c].gold + whole[c].predicted > 0;
-    whole_in_gold += whole[c].gold > 0;
-    if (counts.gold + counts.predicted == 0) continue;
-    ++present;
-    f1 += counts.f1();
-    precision += counts.precision();
-    recall += counts.recall();
-    if (counts.gold == 0) continue;
-    ++in_gold;
-    gold_f1 += counts.f1();
+// Mean of a measure over all classes. Over a resample a rare class may be absent; its measure is undefined there, so the mean is
+// taken over the classes where it is defined and scaled to as many as have it over all documents: counting absent classes as 0
+// would put the interval below the figure itself.
+struct ClassMean {
+  double sum = 0;
+  std::int64_t defined = 0, whole_defined = 0;
+  void add(double value, bool is_defined, bool in_whole) {
+    whole_defined += in_whole;
+    if (!is_defined) return;
+    ++defined;
+    sum += value;
   }
-  const double scale =
-      present ? static_cast<double>(whole_present) / static_cast<double>(present) / static_cast<double>(classes.size()) : 0;
-  return {f1 * scale, precision * scale, recall * scale, in_gold ? gold_f1 / static_cast<double>(in_gold) : 0};
+  double over(std::int64_t classes) const {
+    return defined ? sum / static_cast<double>(defined) * static_cast<double>(whole_defined) / static_cast<double>(classes) : 0;
+  }
+};
+
+// `whole` are the counts over all documents.
+std::array<double, macro_figures> macro_means(const std::vector<PairCounts>& classes, const std::vector<PairCounts>& whole) {
+  ClassMean f1, precision, recall;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    const bool gold = classes[c].gold > 0, whole_gold = whole[c].gold > 0;  // without gold F1 is 0 whatever is predicted
+    f1.add(classes[c].f1(), gold, whole_gold);
+    recall.add(classes[c].recall(), gold, whole_gold);
+    precision.add(classes[c].precision(), classes[c].predicted > 0, whole[c].predicted > 0);
+  }
+  const auto count = static_cast<std::int64_t>(classes.size());
+  return {f1.over(count), precision.over(count), recall.over(count), f1.over(f1.whole_defined)};
 }
 
 // Values of all figures (ratios, then macro) in one resample, or over all documents when `weights` is null.
@@ -85,6 +95,16 @@ std::vector<std::vector<double>> resample(const DocumentSums& sums, const Labell
     for (std::size_t f = 0; f < figures.size(); ++f) values[f][k] = figures[f];
   });
   return values;
+}
+
+// The middle 95% of the resamples. F1 of a class with a handful of documents is lower in most resamples than over all (the ratio
+// is concave, and duplicates replace documents), so the macro figures' resamples are `centred`: moved until their mean is the
+// value.
+std::pair<double, double> interval(std::vector<double>& samples, double value, bool centred) {
+  const double low = quantile(samples, 0.025), high = quantile(samples, 0.975);
+  if (!centred) return {low, high};
+  const double shift = value - std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+  return {std::clamp(low + shift, 0.0, 1.0), std::clamp(high + shift, 0.0, 1.0)};
 }
 
 }  // namespace
@@ -133,10 +153,7 @@ Evaluation evaluate(const Taxonomy& taxonomy, const LabelledDocuments& documents
   auto samples = resample(sums, documents, evaluation.classes, options, threads);
   const auto add = [&](std::size_t f, const std::string& name) {
     Figure figure{name, values[f], std::nullopt, std::nullopt};
-    if (options.bootstrap_samples > 0) {
-      figure.low = quantile(samples[f], 0.025);
-      figure.high = quantile(samples[f], 0.975);
-    }
+    if (options.bootstrap_samples > 0) std::tie(figure.low, figure.high) = interval(samples[f], values[f], f >= sums.ratios.size());
     evaluation.figures.push_back(figure);
   };
   const std::size_t before_macro = 6;  // the macro figures stand behind the micro ones
