@@ -53,7 +53,8 @@ class ShardFolder {
 std::int64_t sum_of(const TokenDataset& dataset, std::int64_t max_length) {
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    for (const auto& window : windows(dataset.tokens(i), max_length, LongDocuments::mean)) sum += std::accumulate(window.begin(), window.end(), std::int64_t{3});
+    for (const auto& window : windows(dataset.tokens(i), max_length, LongDocuments::mean))
+      sum += std::accumulate(window.begin(), window.end(), std::int64_t{3});
   }
   return sum;
 }
@@ -81,7 +82,8 @@ void packed_batches(benchmark::State& state, LongDocuments mode) {
       benchmark::DoNotOptimize(packed.token_ids.data());
     }
   }
-  state.counters["tokens/s"] = benchmark::Counter(static_cast<double>(tokens) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["tokens/s"] =
+      benchmark::Counter(static_cast<double>(tokens) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 BENCHMARK_CAPTURE(packed_batches, truncate, LongDocuments::truncate)->Arg(200'000)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(packed_batches, mean, LongDocuments::mean)->Arg(200'000)->Unit(benchmark::kMillisecond);
@@ -91,7 +93,8 @@ void cutting_batches(benchmark::State& state) {
   RandomStream random(2, 1);
   for (auto& length : lengths) length = static_cast<std::int32_t>(2 + random.below(255));
   for (auto _ : state) benchmark::DoNotOptimize(make_batches(lengths, {}));
-  state.counters["items/s"] = benchmark::Counter(static_cast<double>(state.range(0)) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["items/s"] =
+      benchmark::Counter(static_cast<double>(state.range(0)) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 BENCHMARK(cutting_batches)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 

@@ -58,7 +58,8 @@ def main():
             seen, tokens_seen = seen + len(ids), tokens_seen + len(tokens)
     assert next(expected, None) is None, "the corpus has more documents than the shards"
     assert (seen, tokens_seen) == (manifest["documents"], manifest["tokens"]), "the manifest's sums differ"
-    print(f"{len(manifest['shards'])} shards, {seen:,} documents, {tokens_seen:,} tokens read with h5py; {different} documents differ from tokenizers'")
+    print(f"{len(manifest['shards'])} shards, {seen:,} documents, {tokens_seen:,} tokens read with h5py; "
+          f"{different} documents differ from tokenizers'")
     return 1 if different else 0
 
 

@@ -37,11 +37,14 @@ std::vector<std::span<const std::int32_t>> windows(std::span<const std::int32_t>
 std::vector<Batch> make_batches(std::span<const std::int32_t> lengths, const BatchOptions& options) {
   std::vector<std::int64_t> order(lengths.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return lengths[static_cast<std::size_t>(a)] > lengths[static_cast<std::size_t>(b)]; });
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return lengths[static_cast<std::size_t>(a)] > lengths[static_cast<std::size_t>(b)];
+  });
   std::vector<Batch> batches;
   for (const std::int64_t item : order) {
     const std::int64_t length = lengths[static_cast<std::size_t>(item)];
-    const bool full = batches.empty() || batches.back().tokens + length > options.token_budget || std::ssize(batches.back().items) >= options.max_items;
+    const bool full =
+        batches.empty() || batches.back().tokens + length > options.token_budget || std::ssize(batches.back().items) >= options.max_items;
     if (full) batches.emplace_back();
     batches.back().items.push_back(item);
     batches.back().tokens += length;
@@ -52,8 +55,9 @@ std::vector<Batch> make_batches(std::span<const std::int32_t> lengths, const Bat
 std::vector<std::int64_t> batches_of_rank(std::span<const Batch> batches, int rank, int size) {
   std::vector<std::int64_t> order(batches.size()), load(static_cast<std::size_t>(size)), mine;
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int64_t a, std::int64_t b) { return batches[static_cast<std::size_t>(a)].tokens > batches[static_cast<std::size_t>(b)].tokens; });
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return batches[static_cast<std::size_t>(a)].tokens > batches[static_cast<std::size_t>(b)].tokens;
+  });
   for (const std::int64_t batch : order) {
     const auto least = std::min_element(load.begin(), load.end());
     *least += batches[static_cast<std::size_t>(batch)].tokens;

@@ -63,7 +63,8 @@ std::vector<std::vector<std::string>> read_class_terms(const fs::path& path, con
     }
     if (line.find(':') == line.npos) throw input_error("{}: no colon between class and terms; write `name:term1,term2`", lines.where());
     if (found == by_name.end()) {
-      throw input_error("{}: there is no class `{}`; use a name of the labels file", lines.where(), trimmed(line.substr(0, line.find(':'))));
+      throw input_error("{}: there is no class `{}`; use a name of the labels file", lines.where(),
+                        trimmed(line.substr(0, line.find(':'))));
     }
     if (given[found->second]) throw input_error("{}: the class `{}` has a row already; join the two rows", lines.where(), found->first);
     given[found->second] = true;
@@ -101,7 +102,8 @@ std::vector<std::string> read_class_descriptions(const fs::path& path, const std
   return descriptions;
 }
 
-GeneratedDocuments read_generated_documents(const fs::path& documents, const fs::path& labels, const std::vector<std::string>& class_names) {
+GeneratedDocuments read_generated_documents(const fs::path& documents, const fs::path& labels,
+                                            const std::vector<std::string>& class_names) {
   GeneratedDocuments generated;
   generated.documents = read_corpus(documents);
   const Json map = read_json(labels);
@@ -123,8 +125,8 @@ GeneratedDocuments read_generated_documents(const fs::path& documents, const fs:
     generated.labels.push_back(std::move(all));
   }
   if (map.size() != generated.documents.ids.size()) {
-    throw input_error("{}: it names {} documents, {} holds {}; the two files do not belong together", labels.string(), map.size(), documents.string(),
-                      generated.documents.ids.size());
+    throw input_error("{}: it names {} documents, {} holds {}; the two files do not belong together", labels.string(), map.size(),
+                      documents.string(), generated.documents.ids.size());
   }
   return generated;
 }

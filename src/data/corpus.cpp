@@ -43,7 +43,8 @@ CorpusFormat recognise(const fs::path& path, const std::string& first_line, cons
 }  // namespace
 
 void declare(config::Section& section, CorpusOptions& options) {
-  section.option("format", options.format, "format of text files; auto goes by name and first line").one_of({"auto", "tabbed", "jsonl", "csv", "tsv"});
+  section.option("format", options.format, "format of text files; auto goes by name and first line")
+      .one_of({"auto", "tabbed", "jsonl", "csv", "tsv"});
   section.option("id-field", options.id_field, "JSONL key or CSV/TSV column that holds a document's id");
   section.option("text-field", options.text_field, "JSONL key or CSV/TSV column that holds a document's text");
 }
@@ -73,9 +74,12 @@ struct CorpusReader::State {
 
   void check_id(const std::string& id) {
     if (id.empty()) throw input_error("{}: the document id is empty; give every document an id of its own", rows->where());
-    if (id.size() > max_id_bytes) throw input_error("{}: the document id is {} bytes long, at most {} are allowed; is a tab missing?", rows->where(), id.size(), max_id_bytes);
+    if (id.size() > max_id_bytes)
+      throw input_error("{}: the document id is {} bytes long, at most {} are allowed; is a tab missing?", rows->where(), id.size(),
+                        max_id_bytes);
     for (const char c : id) {
-      if (static_cast<unsigned char>(c) < 0x20) throw input_error("{}: the document id holds a control character; remove it", rows->where());
+      if (static_cast<unsigned char>(c) < 0x20)
+        throw input_error("{}: the document id holds a control character; remove it", rows->where());
     }
     if (options.check_duplicates && !seen.insert(id)) {
       throw input_error("{}: the document id `{}` was given before; ids must differ", rows->where(), id);

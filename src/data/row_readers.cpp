@@ -44,7 +44,8 @@ class JsonlRows final : public RowReader {
     const Json row = parse();
     const auto text = row.find(options_.text_field);
     if (text == row.end() || !text->is_string()) {
-      throw input_error("{}: no string field `{}`; name the field that holds the text with --input.text-field", where_, options_.text_field);
+      throw input_error("{}: no string field `{}`; name the field that holds the text with --input.text-field", where_,
+                        options_.text_field);
     }
     document.text = text->get<std::string>();
     const auto id = row.find(options_.id_field);
@@ -84,7 +85,8 @@ class ColumnRows final : public RowReader {
   ColumnRows(PeekedLines& lines, const CorpusOptions& options, bool quoted) : lines_(lines), quoted_(quoted) {
     if (!record()) return;
     columns_ = fields_.size();
-    const auto id = std::find(fields_.begin(), fields_.end(), options.id_field), text = std::find(fields_.begin(), fields_.end(), options.text_field);
+    const auto id = std::find(fields_.begin(), fields_.end(), options.id_field),
+               text = std::find(fields_.begin(), fields_.end(), options.text_field);
     id_ = id - fields_.begin();
     text_ = text - fields_.begin();
     if (text == fields_.end()) missing(options.text_field, "--input.text-field");
@@ -104,7 +106,8 @@ class ColumnRows final : public RowReader {
 
  private:
   [[noreturn]] void missing(const std::string& column, const char* option) const {
-    throw input_error("{}: no column `{}` in the first line, which names: {}; name the column with {}", where_, column, fmt::join(fields_, ", "), option);
+    throw input_error("{}: no column `{}` in the first line, which names: {}; name the column with {}", where_, column,
+                      fmt::join(fields_, ", "), option);
   }
   // The next record that is not an empty line.
   bool record() {
@@ -120,9 +123,11 @@ class ColumnRows final : public RowReader {
     bool open = false;
     split_csv(record_, fields_, open, where_);
     while (open) {
-      if (!lines_.next(record_)) throw input_error("{}: a quote is opened and never closed; close it or double the quotes inside the field", where_);
+      if (!lines_.next(record_))
+        throw input_error("{}: a quote is opened and never closed; close it or double the quotes inside the field", where_);
       split_csv(record_, fields_, open, where_);
-      if (fields_.back().size() > max_field_bytes) throw input_error("{}: a quoted field is longer than {} bytes; close the quote", where_, max_field_bytes);
+      if (fields_.back().size() > max_field_bytes)
+        throw input_error("{}: a quoted field is longer than {} bytes; close the quote", where_, max_field_bytes);
     }
     return true;
   }

@@ -22,8 +22,13 @@ Json body_of(const ShardManifest& manifest) {
     documents += shard.documents;
     tokens += shard.tokens;
   }
-  return {{"format", "gpuhpc token shards"}, {"version", format_version}, {"tokenizer", manifest.tokenizer}, {"vocabulary", manifest.vocabulary},
-          {"documents", documents}, {"tokens", tokens}, {"shards", shards}};
+  return {{"format", "gpuhpc token shards"},
+          {"version", format_version},
+          {"tokenizer", manifest.tokenizer},
+          {"vocabulary", manifest.vocabulary},
+          {"documents", documents},
+          {"tokens", tokens},
+          {"shards", shards}};
 }
 
 }  // namespace
@@ -44,14 +49,17 @@ void write_manifest(const fs::path& folder, const ShardManifest& manifest) {
 
 ShardManifest read_manifest(const fs::path& folder) {
   const fs::path path = folder / manifest_name;
-  if (!fs::exists(path)) throw input_error("{}: there is no such file, so this folder holds no finished token shards; run `gpuhpc prepare`", path.string());
+  if (!fs::exists(path))
+    throw input_error("{}: there is no such file, so this folder holds no finished token shards; run `gpuhpc prepare`", path.string());
   Json all = read_json(path);
   try {
     ShardManifest manifest;
     manifest.fingerprint = all.at("fingerprint").get<std::string>();
     all.erase("fingerprint");
-    if (Fingerprint().add(all.dump()).hex() != manifest.fingerprint) throw input_error("{}: the manifest was altered (checksum); run `gpuhpc prepare` again", path.string());
-    if (all.at("version") != format_version) throw input_error("{}: made by another version of gpuhpc; run `gpuhpc prepare` again", path.string());
+    if (Fingerprint().add(all.dump()).hex() != manifest.fingerprint)
+      throw input_error("{}: the manifest was altered (checksum); run `gpuhpc prepare` again", path.string());
+    if (all.at("version") != format_version)
+      throw input_error("{}: made by another version of gpuhpc; run `gpuhpc prepare` again", path.string());
     manifest.tokenizer = all.at("tokenizer").get<std::string>();
     manifest.vocabulary = all.at("vocabulary").get<std::int64_t>();
     for (const Json& shard : all.at("shards")) {

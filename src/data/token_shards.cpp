@@ -17,7 +17,8 @@ namespace {
 // Cuts the stream of documents into shards; a function of the documents alone, so all ranks agree without a word.
 class ShardCutter {
  public:
-  explicit ShardCutter(const ShardOptions& options) : documents_limit_(options.shard_documents), bytes_limit_(options.shard_megabytes << 20) {}
+  explicit ShardCutter(const ShardOptions& options)
+      : documents_limit_(options.shard_documents), bytes_limit_(options.shard_megabytes << 20) {}
   // True when `text` begins a new shard.
   bool next(std::string_view text) {
     const bool cut = documents_ == 0 || documents_ >= documents_limit_ || bytes_ >= bytes_limit_;
@@ -34,7 +35,8 @@ class ShardCutter {
 // One shard while it fills.
 class ShardBuilder {
  public:
-  ShardBuilder(const Tokenizer& tokenizer, fs::path folder) : tokenizer_(tokenizer), scratch_(tokenizer.make_scratch()), folder_(std::move(folder)) {}
+  ShardBuilder(const Tokenizer& tokenizer, fs::path folder)
+      : tokenizer_(tokenizer), scratch_(tokenizer.make_scratch()), folder_(std::move(folder)) {}
 
   void add(Document document) {
     const std::int64_t before = std::ssize(tokens_);
@@ -48,7 +50,8 @@ class ShardBuilder {
   void finish(std::int64_t shard, std::vector<std::int64_t>& written) {
     if (ids_.empty()) return;
     for (const auto token : tokens_) {
-      if (token < 0 || token >= tokenizer_.vocabulary_size()) throw internal_error("the tokenizer gave {}, its vocabulary has {}", token, tokenizer_.vocabulary_size());
+      if (token < 0 || token >= tokenizer_.vocabulary_size())
+        throw internal_error("the tokenizer gave {}, its vocabulary has {}", token, tokenizer_.vocabulary_size());
     }
     Hdf5Writer file(folder_ / shard_name(shard));
     file.attribute("format", "gpuhpc token shard");
@@ -86,8 +89,9 @@ void clear_folder(const fs::path& folder) {
 }
 
 // Streams the corpus; returns (shard, documents, tokens, longest) of each shard written by this rank.
-std::vector<std::int64_t> write_my_shards(CorpusReader& reader, const Tokenizer& tokenizer, const fs::path& folder, const ShardOptions& options,
-                                          const Communicator& comm, const std::function<void(std::int64_t)>& progress) {
+std::vector<std::int64_t> write_my_shards(CorpusReader& reader, const Tokenizer& tokenizer, const fs::path& folder,
+                                          const ShardOptions& options, const Communicator& comm,
+                                          const std::function<void(std::int64_t)>& progress) {
   constexpr std::int64_t progress_step = 1024;
   ShardCutter cutter(options);
   ShardBuilder builder(tokenizer, folder);
@@ -133,7 +137,8 @@ ShardSummary prepare_shards(const fs::path& corpus, const CorpusOptions& corpus_
 
   ShardSummary summary;
   summary.shards = std::ssize(all) / 4;
-  ShardManifest manifest{tokenizer.fingerprint(), tokenizer.vocabulary_size(), std::vector<ShardEntry>(static_cast<std::size_t>(summary.shards)), ""};
+  ShardManifest manifest{tokenizer.fingerprint(), tokenizer.vocabulary_size(),
+                         std::vector<ShardEntry>(static_cast<std::size_t>(summary.shards)), ""};
   for (std::size_t i = 0; i < all.size(); i += 4) {
     manifest.shards[static_cast<std::size_t>(all[i])] = {all[i + 1], all[i + 2], all[i + 3], ""};
     summary.documents += all[i + 1];
@@ -141,7 +146,8 @@ ShardSummary prepare_shards(const fs::path& corpus, const CorpusOptions& corpus_
     summary.longest = std::max(summary.longest, all[i + 3]);
   }
   on_root(comm, [&] {
-    for (std::int64_t i = 0; i < summary.shards; ++i) manifest.shards[static_cast<std::size_t>(i)].head = head_fingerprint(folder / shard_name(i));
+    for (std::int64_t i = 0; i < summary.shards; ++i)
+      manifest.shards[static_cast<std::size_t>(i)].head = head_fingerprint(folder / shard_name(i));
     write_manifest(folder, manifest);
   });
   return summary;
@@ -149,7 +155,10 @@ ShardSummary prepare_shards(const fs::path& corpus, const CorpusOptions& corpus_
 
 struct TokenDataset::Shard {
   Shard(const fs::path& path, Hdf5File::Verify verify)
-      : file(path, verify), tokens(file.dataset<std::int32_t>("tokens")), offsets(file.dataset<std::int64_t>("offsets")), ids(file.strings("ids")) {}
+      : file(path, verify),
+        tokens(file.dataset<std::int32_t>("tokens")),
+        offsets(file.dataset<std::int64_t>("offsets")),
+        ids(file.strings("ids")) {}
   Hdf5File file;
   std::span<const std::int32_t> tokens;   // (T)
   std::span<const std::int64_t> offsets;  // (documents + 1)
@@ -163,7 +172,8 @@ TokenDataset::TokenDataset(const fs::path& folder, Verify verify) : folder_(fold
     const ShardEntry& entry = manifest.shards[i];
     const fs::path path = folder / shard_name(static_cast<std::int64_t>(i));
     if (!fs::exists(path)) throw input_error("{}: the shard is missing; run `gpuhpc prepare` again", path.string());
-    if (head_fingerprint(path) != entry.head) throw input_error("{}: the shard is not the one of the manifest; run `gpuhpc prepare` again", path.string());
+    if (head_fingerprint(path) != entry.head)
+      throw input_error("{}: the shard is not the one of the manifest; run `gpuhpc prepare` again", path.string());
     auto shard = std::make_unique<Shard>(path, mode);
     const bool sound = std::ssize(shard->offsets) == entry.documents + 1 && shard->ids.size() == entry.documents && entry.documents > 0 &&
                        std::ssize(shard->tokens) == entry.tokens && shard->offsets.front() == 0 && shard->offsets.back() == entry.tokens &&

@@ -28,9 +28,15 @@ struct TypeRow {
   std::string_view name;
 };
 std::array<TypeRow, 10> type_table() {
-  return {{{ElementType::int8, H5T_STD_I8LE, "int8"}, {ElementType::uint8, H5T_STD_U8LE, "uint8"}, {ElementType::int16, H5T_STD_I16LE, "int16"},
-           {ElementType::uint16, H5T_STD_U16LE, "uint16"}, {ElementType::int32, H5T_STD_I32LE, "int32"}, {ElementType::uint32, H5T_STD_U32LE, "uint32"},
-           {ElementType::int64, H5T_STD_I64LE, "int64"}, {ElementType::uint64, H5T_STD_U64LE, "uint64"}, {ElementType::float32, H5T_IEEE_F32LE, "float32"},
+  return {{{ElementType::int8, H5T_STD_I8LE, "int8"},
+           {ElementType::uint8, H5T_STD_U8LE, "uint8"},
+           {ElementType::int16, H5T_STD_I16LE, "int16"},
+           {ElementType::uint16, H5T_STD_U16LE, "uint16"},
+           {ElementType::int32, H5T_STD_I32LE, "int32"},
+           {ElementType::uint32, H5T_STD_U32LE, "uint32"},
+           {ElementType::int64, H5T_STD_I64LE, "int64"},
+           {ElementType::uint64, H5T_STD_U64LE, "uint64"},
+           {ElementType::float32, H5T_IEEE_F32LE, "float32"},
            {ElementType::float64, H5T_IEEE_F64LE, "float64"}}};
 }
 

@@ -52,7 +52,8 @@ Entry read_entry(hid_t file, const std::string& name, std::int64_t file_bytes, c
   const Handle space(need(H5Dget_space(dataset), path), H5Sclose);
   Entry entry;
   entry.place.spec.name = name;
-  if (!hdf5::element_type(type, entry.place.spec.type, entry.place.spec.string_width)) damaged(path, "dataset `" + name + "` has an unknown type");
+  if (!hdf5::element_type(type, entry.place.spec.type, entry.place.spec.string_width))
+    damaged(path, "dataset `" + name + "` has an unknown type");
   hsize_t dimensions[H5S_MAX_RANK] = {};
   const int rank = H5Sget_simple_extent_dims(space, dimensions, nullptr);
   if (rank < 1 || rank > 2) damaged(path, "dataset `" + name + "` has neither one nor two dimensions");
@@ -85,7 +86,8 @@ struct Hdf5File::State {
 
   explicit State(const fs::path& path) : file(path) {
     const hdf5::UserBlock block = hdf5::decode(file.bytes(), path);
-    if (hdf5::structure_checksum(file.bytes(), block.data) != block.structure_checksum) damaged(path, "its structure is damaged (checksum)");
+    if (hdf5::structure_checksum(file.bytes(), block.data) != block.structure_checksum)
+      damaged(path, "its structure is damaged (checksum)");
     const Handle opened = open_file(path);
     read_structure(opened);
   }

@@ -48,7 +48,8 @@ void read_fully_at(int descriptor, std::span<std::byte> bytes, std::int64_t offs
     const ssize_t got = ::pread(descriptor, bytes.data(), bytes.size(), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw system_error("read", path, errno);
-    if (got == 0) throw io_error("cannot read back {}: it became shorter while it was written; is another program using it?", path.string());
+    if (got == 0)
+      throw io_error("cannot read back {}: it became shorter while it was written; is another program using it?", path.string());
     bytes = bytes.subspan(static_cast<std::size_t>(got));
     offset += got;
   }
@@ -108,7 +109,8 @@ void seal_hdf5(const fs::path& temporary, const fs::path& path, const std::vecto
   if (descriptor < 0) throw system_error("open", temporary, errno);
   hdf5::UserBlock block;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    if (std::ssize(checksums[i]) != checksum_count(places[i].spec)) throw internal_error("{}: checksums of `{}` are missing", path.string(), places[i].spec.name);
+    if (std::ssize(checksums[i]) != checksum_count(places[i].spec))
+      throw internal_error("{}: checksums of `{}` are missing", path.string(), places[i].spec.name);
     if (places[i].spec.bytes() == 0) continue;
     write_fully_at(descriptor, std::as_bytes(std::span(checksums[i])), places[i].checksum_offset, path);
     block.data.push_back({places[i].offset, places[i].spec.bytes()});
@@ -222,7 +224,8 @@ void Hdf5Writer::strings(const std::string& name, std::span<const std::string> v
   std::string cells;
   cells.reserve(width * values.size());
   for (const auto& value : values) {
-    if (value.find('\0') != value.npos) throw input_error("`{}` holds a zero byte, which a name cannot have", value.substr(0, value.find('\0')));
+    if (value.find('\0') != value.npos)
+      throw input_error("`{}` holds a zero byte, which a name cannot have", value.substr(0, value.find('\0')));
     cells.append(value).append(width - value.size(), '\0');
   }
   write_whole({name, ElementType::string, {std::ssize(values)}, static_cast<std::int64_t>(width)}, std::as_bytes(std::span(cells)));

@@ -46,10 +46,11 @@ Json parse_json(std::string_view text, const std::string& where) {
   KeyWatch watch;
   Json value;
   try {
-    value = Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, Json& part) { return watch(depth, event, part); });
+    value =
+        Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, Json& part) { return watch(depth, event, part); });
   } catch (const Json::parse_error& error) {
-    throw input_error("{}:{}: this is not valid JSON near character {}; correct it or write the file again", where, line_of(text, error.byte),
-                      error.byte);
+    throw input_error("{}:{}: this is not valid JSON near character {}; correct it or write the file again", where,
+                      line_of(text, error.byte), error.byte);
   } catch (const Json::exception&) {
     throw input_error("{}: the JSON holds a number that is out of range; correct it or write the file again", where);
   }

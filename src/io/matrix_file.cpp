@@ -35,7 +35,9 @@ void write_arrays(const fs::path& path, const NamedArrays& arrays, const Attribu
   file.commit();
 }
 
-void write_matrix(const fs::path& path, MatrixView values, const Attributes& attributes) { write_arrays(path, {{"values", values}}, attributes); }
+void write_matrix(const fs::path& path, MatrixView values, const Attributes& attributes) {
+  write_arrays(path, {{"values", values}}, attributes);
+}
 
 void write_sparse(const fs::path& path, const SparseMatrix& matrix, const Attributes& attributes) {
   Attributes all = attributes;
@@ -88,7 +90,8 @@ struct MatrixFileWriter::State {
   int descriptor = -1;                 // every rank's own
 };
 
-MatrixFileWriter::MatrixFileWriter(const fs::path& path, Communicator& comm, const std::vector<ArraySpec>& arrays, const Attributes& attributes)
+MatrixFileWriter::MatrixFileWriter(const fs::path& path, Communicator& comm, const std::vector<ArraySpec>& arrays,
+                                   const Attributes& attributes)
     : state_(std::make_unique<State>(path, comm)) {
   State& state = *state_;
   state.temporary = path;

@@ -30,7 +30,8 @@ Error no_weights(const fs::path& folder, const std::string& stem) {
                        folder.string(), stem, stem);
   }
   return input_error(
-      "{}: these weights are a pickle file, which could run code when read; convert them once: python -c \"from transformers import AutoModel; "
+      "{}: these weights are a pickle file, which could run code when read; convert them once: python -c \"from transformers import "
+      "AutoModel; "
       "AutoModel.from_pretrained('{}').save_pretrained('{}', safe_serialization=True)\"",
       pickles.front().string(), folder.string(), folder.string());
 }
@@ -77,7 +78,9 @@ ModelWeights::ModelWeights(const fs::path& folder, const std::string& stem) {
     }
     for (const auto& file : files_) {
       for (const auto& tensor : file.tensors()) {
-        if (!map.contains(tensor.name)) throw input_error("{}: tensor `{}` of {} is not listed; download the model again", index.string(), tensor.name, file.path().filename().string());
+        if (!map.contains(tensor.name))
+          throw input_error("{}: tensor `{}` of {} is not listed; download the model again", index.string(), tensor.name,
+                            file.path().filename().string());
       }
     }
   } else {
@@ -85,7 +88,8 @@ ModelWeights::ModelWeights(const fs::path& folder, const std::string& stem) {
   }
   for (const auto& file : files_) {
     for (const auto& tensor : file.tensors()) {
-      if (!by_name_.emplace(tensor.name, &tensor).second) throw input_error("{}: tensor `{}` is in two files; download the model again", path_.string(), tensor.name);
+      if (!by_name_.emplace(tensor.name, &tensor).second)
+        throw input_error("{}: tensor `{}` is in two files; download the model again", path_.string(), tensor.name);
     }
   }
 }
@@ -109,7 +113,8 @@ std::vector<std::string> ModelWeights::names() const {
 
 void write_model_weights(const fs::path& folder, std::vector<TensorView> tensors, std::int64_t max_shard_bytes,
                          const std::map<std::string, std::string>& metadata) {
-  const std::int64_t total = std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0}, [](std::int64_t sum, const TensorView& t) { return sum + std::ssize(t.data); });
+  const std::int64_t total = std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0},
+                                             [](std::int64_t sum, const TensorView& t) { return sum + std::ssize(t.data); });
   const fs::path index = folder / "model.safetensors.index.json";
   if (total <= max_shard_bytes) {
     write_safetensors(folder / "model.safetensors", std::move(tensors), metadata);

@@ -65,7 +65,8 @@ Placed read_entry(const std::string& name, const Json& entry, std::uint64_t data
   Placed placed;
   placed.tensor.name = name;
   const Json &dtype = entry["dtype"], &shape = entry["shape"], &place = entry["data_offsets"];
-  const auto type = std::find_if(types.begin(), types.end(), [&](const TypeRow& row) { return dtype.is_string() && dtype.get<std::string>() == row.name; });
+  const auto type = std::find_if(types.begin(), types.end(),
+                                 [&](const TypeRow& row) { return dtype.is_string() && dtype.get<std::string>() == row.name; });
   if (type == types.end()) refuse(where, "tensor `" + name + "` has the unknown type " + dtype.dump(-1, ' ', true));
   placed.tensor.type = type->type;
   if (!shape.is_array()) refuse(where, "tensor `" + name + "` has a shape that is no list");
@@ -73,7 +74,8 @@ Placed read_entry(const std::string& name, const Json& entry, std::uint64_t data
   for (const Json& extent : shape) {
     const std::uint64_t size = as_size(extent, where, name);
     placed.tensor.shape.push_back(static_cast<std::int64_t>(size));
-    if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > (std::uint64_t{1} << 62)) refuse(where, "tensor `" + name + "` has an impossible size");
+    if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > (std::uint64_t{1} << 62))
+      refuse(where, "tensor `" + name + "` has an impossible size");
   }
   if (!place.is_array() || place.size() != 2) refuse(where, "tensor `" + name + "` needs two data_offsets");
   placed.begin = as_size(place[0], where, name);
@@ -89,8 +91,10 @@ Json parse_header(std::span<const std::byte> bytes, const std::string& where) {
   if (bytes.size() < 8) refuse(where, "it is shorter than 8 bytes");
   std::uint64_t header_bytes;
   std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
-  if (header_bytes > max_header_bytes) refuse(where, fmt::format("its header claims {} bytes, at most {} are allowed", header_bytes, max_header_bytes));
-  if (header_bytes > bytes.size() - 8) refuse(where, fmt::format("its header claims {} bytes, the file has {}", header_bytes, bytes.size()));
+  if (header_bytes > max_header_bytes)
+    refuse(where, fmt::format("its header claims {} bytes, at most {} are allowed", header_bytes, max_header_bytes));
+  if (header_bytes > bytes.size() - 8)
+    refuse(where, fmt::format("its header claims {} bytes, the file has {}", header_bytes, bytes.size()));
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, header_bytes);
   if (!text.starts_with('{')) refuse(where, "its header does not begin with {");
   Json header;
@@ -140,7 +144,9 @@ SafeTensorsContent parse_safetensors(std::span<const std::byte> bytes, const std
       content.metadata[key] = value.get<std::string>();
     }
   }
-  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return std::tie(a.begin, a.end, a.tensor.name) < std::tie(b.begin, b.end, b.tensor.name); });
+  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return std::tie(a.begin, a.end, a.tensor.name) < std::tie(b.begin, b.end, b.tensor.name);
+  });
   std::uint64_t at = 0;
   for (Placed& one : placed) {
     if (one.begin < at) refuse(where, "tensor `" + one.tensor.name + "` overlaps another");
@@ -185,7 +191,8 @@ void write_safetensors(const fs::path& path, std::vector<TensorView> tensors, co
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::int64_t at = 0;
   for (const TensorView& tensor : tensors) {
-    if (std::ssize(tensor.data) != tensor.count() * size_of(tensor.type)) throw internal_error("tensor `{}` has bytes that do not fit its shape", tensor.name);
+    if (std::ssize(tensor.data) != tensor.count() * size_of(tensor.type))
+      throw internal_error("tensor `{}` has bytes that do not fit its shape", tensor.name);
     if (header.contains(tensor.name)) throw internal_error("tensor `{}` is given twice", tensor.name);
     const std::int64_t end = at + std::ssize(tensor.data);
     header[tensor.name] = {{"dtype", name_of(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};

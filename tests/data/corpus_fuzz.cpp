@@ -22,7 +22,8 @@ void read_all(const std::string& path, const std::string& format, bool ids_optio
     std::set<std::string> ids;
     while (reader.next(document)) {
       const bool sound = !document.id.empty() && ids.insert(document.id).second &&
-                         gpuhpc::find_invalid_utf8(document.id) == std::string::npos && gpuhpc::find_invalid_utf8(document.text) == std::string::npos;
+                         gpuhpc::find_invalid_utf8(document.id) == std::string::npos &&
+                         gpuhpc::find_invalid_utf8(document.text) == std::string::npos;
       if (!sound) std::abort();
     }
     if (reader.count() < 1 || reader.count() != std::ssize(ids)) std::abort();

@@ -62,7 +62,8 @@ TEST_F(CorpusFile, GzipAndPlainAreTheSame) {
 }
 
 TEST_F(CorpusFile, JsonLines) {
-  const Corpus corpus = read("c.jsonl", "{\"id\": \"a\", \"text\": \"one\\ttwo\\n\\u00e9\"}\n\n{\"text\":\"\", \"id\": 12, \"more\": [1]}\n");
+  const Corpus corpus =
+      read("c.jsonl", "{\"id\": \"a\", \"text\": \"one\\ttwo\\n\\u00e9\"}\n\n{\"text\":\"\", \"id\": 12, \"more\": [1]}\n");
   EXPECT_THAT(corpus.ids, ElementsAre("a", "12"));
   EXPECT_THAT(corpus.texts, ElementsAre("one\ttwo\né", ""));
   const Corpus named = read("c.txt", "{\"key\": \"a\", \"body\": \"x\"}\n", {.id_field = "key", .text_field = "body"});
@@ -74,7 +75,8 @@ TEST_F(CorpusFile, JsonLines) {
 TEST_F(CorpusFile, JsonLineErrors) {
   EXPECT_THAT(refused("c.jsonl", "{\"id\":1,\"text\":\"a\"}\n{\"id\":2,\"text\":\n"), HasSubstr("c.jsonl:2: this is not valid JSON"));
   EXPECT_THAT(refused("c.jsonl", "[1]\n"), HasSubstr(":1: this is no JSON object"));
-  EXPECT_THAT(refused("c.jsonl", "{\"id\":1}\n"), HasSubstr("no string field `text`; name the field that holds the text with --input.text-field"));
+  EXPECT_THAT(refused("c.jsonl", "{\"id\":1}\n"),
+              HasSubstr("no string field `text`; name the field that holds the text with --input.text-field"));
   EXPECT_THAT(refused("c.jsonl", "{\"id\":1,\"text\":5}\n"), HasSubstr("no string field `text`"));
   EXPECT_THAT(refused("c.jsonl", "{\"text\":\"a\"}\n"), HasSubstr("no field `id`; name the field that holds the id with --input.id-field"));
   EXPECT_THAT(refused("c.jsonl", "{\"id\":1.5,\"text\":\"a\"}\n"), HasSubstr("neither a string nor a whole number"));
@@ -84,15 +86,18 @@ TEST_F(CorpusFile, JsonLineErrors) {
 }
 
 TEST_F(CorpusFile, CsvWithQuotesAndLineBreaks) {
-  const Corpus corpus = read("c.csv", "id,note,text\r\n1,x,\"a, \"\"b\"\"\r\nnext\"\r\n2,,plain \"inside\"\n3,\"\",\"\"\n\n4,y,\"one\n\n\"\"\"\n");
+  const Corpus corpus =
+      read("c.csv", "id,note,text\r\n1,x,\"a, \"\"b\"\"\r\nnext\"\r\n2,,plain \"inside\"\n3,\"\",\"\"\n\n4,y,\"one\n\n\"\"\"\n");
   EXPECT_THAT(corpus.ids, ElementsAre("1", "2", "3", "4"));
   EXPECT_THAT(corpus.texts, ElementsAre("a, \"b\"\nnext", "plain \"inside\"", "", "one\n\n\""));
 }
 
 TEST_F(CorpusFile, CsvErrors) {
-  EXPECT_THAT(refused("c.csv", "key,text\n1,a\n"), HasSubstr(":1: no column `id` in the first line, which names: key, text; name the column with --input.id-field"));
+  EXPECT_THAT(refused("c.csv", "key,text\n1,a\n"),
+              HasSubstr(":1: no column `id` in the first line, which names: key, text; name the column with --input.id-field"));
   EXPECT_THAT(refused("c.csv", "id,body\n1,a\n"), HasSubstr("no column `text`"));
-  EXPECT_THAT(refused("c.csv", "id,text\n1,a\n2,b,c\n"), HasSubstr("c.csv:3: 3 fields where the first line names 2 columns; quote fields that hold commas"));
+  EXPECT_THAT(refused("c.csv", "id,text\n1,a\n2,b,c\n"),
+              HasSubstr("c.csv:3: 3 fields where the first line names 2 columns; quote fields that hold commas"));
   EXPECT_THAT(refused("c.csv", "id,text\n1,\"a\nb\n"), HasSubstr("c.csv:2: a quote is opened and never closed"));
   EXPECT_THAT(refused("c.csv", "id,text\n1,\"a\" b\n"), HasSubstr("c.csv:2: text behind a closing quote"));
   EXPECT_THAT(refused("c.csv", "id,text\n"), HasSubstr("there is no document"));
@@ -140,7 +145,9 @@ TEST_F(CorpusFile, StreamsInBoundedMemory) {
 
 TEST_F(CorpusFile, DamagedFilesNeverCrash) {
   const std::vector<std::pair<std::string, std::string>> files{
-      {"c.csv", "id,text\n1,\"a, \"\"b\"\" c\nd\"\n2,e\n"}, {"c.jsonl", "{\"id\":\"a\",\"text\":\"b\\u00e9\"}\n{\"id\":1,\"text\":\"\"}\n"}, {"c.txt", "0\tna\xC3\xAFve\n1\tb\n"}};
+      {"c.csv", "id,text\n1,\"a, \"\"b\"\" c\nd\"\n2,e\n"},
+      {"c.jsonl", "{\"id\":\"a\",\"text\":\"b\\u00e9\"}\n{\"id\":1,\"text\":\"\"}\n"},
+      {"c.txt", "0\tna\xC3\xAFve\n1\tb\n"}};
   RandomStream random(3, 1);
   for (const auto& [name, whole] : files) {
     int sound = 0, refused_count = 0;

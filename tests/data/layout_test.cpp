@@ -30,8 +30,9 @@ class Layout : public ::testing::Test {
 };
 
 TEST_F(Layout, TeleClassSpelling) {
-  for (const char* name : {"labels.txt", "label_hierarchy.txt", "label_descriptions.txt", "train/corpus.txt", "test/corpus.txt", "train/llm_enrichment.txt",
-                           "train/generated_docs.txt", "train/generated_doc2label.json", "test/doc2labels.txt"}) touch(name);
+  for (const char* name : {"labels.txt", "label_hierarchy.txt", "label_descriptions.txt", "train/corpus.txt", "test/corpus.txt",
+                           "train/llm_enrichment.txt", "train/generated_docs.txt", "train/generated_doc2label.json", "test/doc2labels.txt"})
+    touch(name);
   const InputLayout layout = resolve_layout(folder.path());
   EXPECT_EQ(layout.labels, folder / "labels.txt");
   EXPECT_EQ(layout.hierarchy, folder / "label_hierarchy.txt");
@@ -45,7 +46,9 @@ TEST_F(Layout, TeleClassSpelling) {
 }
 
 TEST_F(Layout, CourseSpellingAndGzip) {
-  for (const char* name : {"classes.txt", "class_hierarchy.txt.gz", "class_related_keywords.txt", "train/train_corpus.txt.gz", "test/test_corpus.txt"}) touch(name);
+  for (const char* name :
+       {"classes.txt", "class_hierarchy.txt.gz", "class_related_keywords.txt", "train/train_corpus.txt.gz", "test/test_corpus.txt"})
+    touch(name);
   const InputLayout layout = resolve_layout(folder.path());
   EXPECT_EQ(layout.labels, folder / "classes.txt");
   EXPECT_EQ(layout.hierarchy, folder / "class_hierarchy.txt.gz");
@@ -92,7 +95,8 @@ class ClassFiles : public ::testing::Test {
 };
 
 TEST_F(ClassFiles, TermsByName) {
-  const auto terms = read_class_terms(file("k.txt", "b:one_term, two,,one_term,three\nd:_all_glued_together\nworks-with::image:raster,vector\n"), names);
+  const auto terms =
+      read_class_terms(file("k.txt", "b:one_term, two,,one_term,three\nd:_all_glued_together\nworks-with::image:raster,vector\n"), names);
   EXPECT_THAT(terms[0], IsEmpty());
   EXPECT_THAT(terms[1], ElementsAre("one term", "two", "three"));
   EXPECT_THAT(terms[2], ElementsAre("raster", "vector"));
@@ -100,15 +104,20 @@ TEST_F(ClassFiles, TermsByName) {
 }
 
 TEST_F(ClassFiles, TermErrors) {
-  const auto refused = [&](const std::string& text) { return error_of(ExitCode::bad_data, [&] { read_class_terms(file("k.txt", text), names); }); };
+  const auto refused = [&](const std::string& text) {
+    return error_of(ExitCode::bad_data, [&] { read_class_terms(file("k.txt", text), names); });
+  };
   EXPECT_EQ(refused("b:x\nnone:x\n"), (folder / "k.txt").string() + ":2: there is no class `none`; use a name of the labels file");
   EXPECT_THAT(refused("b:x\nb:y\n"), HasSubstr(":2: the class `b` has a row already"));
   EXPECT_THAT(refused("b\n"), HasSubstr(":1: no colon"));
 }
 
 TEST_F(ClassFiles, Descriptions) {
-  EXPECT_THAT(read_class_descriptions(file("d.txt", "2\tpictures:\tof things \n0\tfirst\n"), names), ElementsAre("first", "", "pictures:\tof things", ""));
-  const auto refused = [&](const std::string& text) { return error_of(ExitCode::bad_data, [&] { read_class_descriptions(file("d.txt", text), names); }); };
+  EXPECT_THAT(read_class_descriptions(file("d.txt", "2\tpictures:\tof things \n0\tfirst\n"), names),
+              ElementsAre("first", "", "pictures:\tof things", ""));
+  const auto refused = [&](const std::string& text) {
+    return error_of(ExitCode::bad_data, [&] { read_class_descriptions(file("d.txt", text), names); });
+  };
   EXPECT_THAT(refused("0 x\n"), HasSubstr(":1: no tab"));
   EXPECT_THAT(refused("4\tx\n"), HasSubstr(":1: `4` is no class id"));
   EXPECT_THAT(refused("-1\tx\n"), HasSubstr("no class id"));
@@ -129,7 +138,8 @@ TEST_F(ClassFiles, GeneratedDocuments) {
   EXPECT_THAT(refused(R"({"0": {"core_classes": "3"}})"), HasSubstr("no \"core_classes\" for document `1`"));
   EXPECT_THAT(refused(R"({"0": {"core_classes": "4"}, "1": {"core_classes": 0}})"), HasSubstr("document `0` names the class \"4\""));
   EXPECT_THAT(refused(R"({"0": {"core_classes": "x"}, "1": {"core_classes": 0}})"), HasSubstr("no class id"));
-  EXPECT_THAT(refused(R"({"0": {"core_classes": 1}, "1": {"core_classes": 0}, "2": {"core_classes": 0}})"), HasSubstr("do not belong together"));
+  EXPECT_THAT(refused(R"({"0": {"core_classes": 1}, "1": {"core_classes": 0}, "2": {"core_classes": 0}})"),
+              HasSubstr("do not belong together"));
 }
 
 }  // namespace

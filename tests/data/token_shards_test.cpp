@@ -64,7 +64,8 @@ TEST_F(Shards, EveryDocumentComesBack) {
 }
 
 TEST_F(Shards, LongTextsEndAShardEarly) {
-  write_unsynced(corpus, "a\t" + std::string(1 << 20, 'x') + "\nb\ty\nc\t" + std::string(1 << 19, 'x') + "\nd\t" + std::string(1 << 19, 'x') + "\ne\tz\n");
+  write_unsynced(corpus, "a\t" + std::string(1 << 20, 'x') + "\nb\ty\nc\t" + std::string(1 << 19, 'x') + "\nd\t" +
+                             std::string(1 << 19, 'x') + "\ne\tz\n");
   EXPECT_EQ(prepare({.shard_documents = 100, .shard_megabytes = 1}).shards, 3);
   const TokenDataset dataset(shards);
   EXPECT_EQ(dataset.size(), 5);

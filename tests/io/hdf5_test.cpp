@@ -76,7 +76,8 @@ TEST(Hdf5, WrongNamesTypesAndShapesAreNamed) {
   write_sample(folder / "a.h5");
   const Hdf5File file(folder / "a.h5");
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.dataset<float>("none"); }), HasSubstr("a.h5: there is no dataset `none`"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.dataset<std::int32_t>("numbers"); }), HasSubstr("`numbers` holds int64, int32 was expected"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.dataset<std::int32_t>("numbers"); }),
+              HasSubstr("`numbers` holds int64, int32 was expected"));
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.array2d<std::int64_t>("numbers"); }), HasSubstr("`numbers` is no matrix"));
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.strings("texts"); }), HasSubstr("texts"));
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.attribute("none"); }), HasSubstr("no attribute `none`"));

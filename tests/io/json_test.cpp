@@ -32,7 +32,8 @@ TEST(JsonFile, ErrorsNameFileAndLine) {
   write_text_file(folder / "x.json", "{\"a\": \"\xFF\"}");
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }), HasSubstr("not UTF-8"));
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse_json(std::string(100'000, '['), "deep"); }), HasSubstr("deep"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse_json(std::string(1000, '[') + std::string(1000, ']'), "deep"); }), HasSubstr("nested deeper"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse_json(std::string(1000, '[') + std::string(1000, ']'), "deep"); }),
+              HasSubstr("nested deeper"));
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse_json("{\"a\": {\"a\": 1}, \"b\": {\"c\": 1, \"c\": 1}}", "x"); }), HasSubstr("`c`"));
 }
 

@@ -95,7 +95,8 @@ TEST(LineReader, NotUtf8NamesLineAndByte) {
 TEST(LineReader, LongLinesAreRefused) {
   const ScratchFolder folder;
   write_text_file(folder / "a", "ok\n" + std::string(600'000, 'x'));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { all_lines(folder / "a", {.max_line_bytes = 500'000}); }), HasSubstr(":2: the line is longer than 500000"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { all_lines(folder / "a", {.max_line_bytes = 500'000}); }),
+              HasSubstr(":2: the line is longer than 500000"));
 }
 
 TEST(LineReader, ReadsStandardInput) {
