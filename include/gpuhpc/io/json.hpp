@@ -23,10 +23,10 @@ class JsonlWriter {
   ~JsonlWriter();
   void write(const Json& value);
   void write(const nlohmann::ordered_json& value);
-  void commit();  // the file appears
+  void write_line(std::string line);  // a line that is JSON already
+  void commit();                      // the file appears
 
  private:
-  void write_line(std::string line);
   std::unique_ptr<AtomicFile> file_;  // null: standard output
 };
 

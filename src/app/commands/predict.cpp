@@ -1,25 +1,21 @@
+#include <optional>
+
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/together.hpp"
-#include "gpuhpc/eval/class_words.hpp"
+#include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/stages/classify/predict.hpp"
-
-#include <optional>
 
 namespace gpuhpc {
 namespace {
 
-// One line of output: labels by name, most probable first, and a mark for documents that a person should look at.
-nlohmann::ordered_json line_of(const Prediction& p, const ClassWords& words, double review_below) {
-  nlohmann::ordered_json line;
-  line["id"] = p.id;
-  line["labels"] = nlohmann::ordered_json::array();
-  for (const std::int32_t label : p.labels) line["labels"].push_back(words.word(label));
-  for (const ClassScore& score : p.scores) line["scores"][words.word(score.class_id)] = score.score;
-  line["review"] = p.scores.empty() || p.scores.front().score < review_below;
-  return line;
+// A line as `run` writes it, with a mark for documents that a person should look at.
+std::string line_of(const Prediction& p, const ClassWords& words, double review_below) {
+  std::string line = prediction_line(p.id, p.labels, p.scores, words);
+  line.pop_back();
+  return line + (p.scores.front().score < review_below ? ", \"review\": true}" : ", \"review\": false}");
 }
 
 }  // namespace
@@ -37,7 +33,7 @@ void predict_command(CommandContext& c) {
   Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
   predict_corpus(
       *classifier, o.files.input, corpus, o.teleclass.decode, c.comm, c.device.threads,
-      [&](const Prediction& p) { writer->write(line_of(p, words, o.files.review_below)); }, [&](std::int64_t n) { progress.advance(n); });
+      [&](const Prediction& p) { writer->write_line(line_of(p, words, o.files.review_below)); }, [&](std::int64_t n) { progress.advance(n); });
   on_root(c.comm, [&] { writer->commit(); });
 }
 

@@ -40,7 +40,13 @@ void run_command(CommandContext& c) {
   const fs::path run = o.run_dir;
   InputLayout layout;
   std::optional<FolderLock> lock;
-  together(c.comm, [&] { layout = resolve_layout(o.teleclass.input.dir); });
+  Taxonomy taxonomy;
+  together(c.comm, [&] {
+    layout = resolve_layout(o.teleclass.input.dir);
+    taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
+  });
+  const fs::path gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
+  if (!gold.empty()) check_gold(taxonomy, gold, c.comm);
   on_root(c.comm, [&] {
     create_folder(run);
     lock.emplace(run);
@@ -55,10 +61,7 @@ void run_command(CommandContext& c) {
   if (times.size() < stages.size()) return;
   on_root(c.comm, [&] { publish(run / "stages", run); });
 
-  const fs::path gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
   const fs::path predictions = o.eval.predictions.empty() ? run / "predictions.jsonl" : fs::path(o.eval.predictions);
-  Taxonomy taxonomy;
-  together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
   if (!gold.empty()) evaluate_predictions(taxonomy, predictions, gold, o.eval, run, c.comm, c.device.threads);
   on_root(c.comm, [&] {
     const ReportModel report = make_run_report(c, run, layout, taxonomy, times, !gold.empty());

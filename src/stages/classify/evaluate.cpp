@@ -7,6 +7,10 @@
 
 namespace gpuhpc {
 
+void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold, Communicator& comm) {
+  on_root(comm, [&] { read_gold(gold, taxonomy); });
+}
+
 void evaluate_predictions(const Taxonomy& taxonomy, const std::filesystem::path& predictions, const std::filesystem::path& gold,
                           const EvalOptions& options, const std::filesystem::path& folder, Communicator& comm, int threads) {
   on_root(comm, [&] {
