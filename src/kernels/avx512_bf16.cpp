@@ -46,9 +46,12 @@ void linear_rows(const LinearCall<BFloat16>& call, std::int64_t row) {
     const float* bias = call.bias + (call.first_panel + p) * kPanel;
     const __m512 bias0 = _mm512_loadu_ps(bias), bias1 = _mm512_loadu_ps(bias + 16);
     BFloat16* output = call.output + row * call.output_stride + p * kPanel;
-    for (int r = 0; r < R; ++r)
-      store_bf16(output + r * call.output_stride, activate_bf16<kActivation>(_mm512_add_ps(acc[r][0], bias0)),
-                 activate_bf16<kActivation>(_mm512_add_ps(acc[r][1], bias1)));
+    for (int r = 0; r < R; ++r) {
+      acc[r][0] = _mm512_add_ps(acc[r][0], bias0);
+      acc[r][1] = _mm512_add_ps(acc[r][1], bias1);
+      activate_bf16<kActivation>(acc[r]);
+      store_bf16(output + r * call.output_stride, acc[r][0], acc[r][1]);
+    }
   }
 }
 
@@ -61,7 +64,7 @@ void accumulate_rows(const AccumulateCall<BFloat16>& call, std::int64_t row) {
     for (int r = 0; r < R; ++r)
       for (int i = 0; i < 2; ++i) acc[r][i] = _mm512_loadu_ps(output + r * call.output_stride + 16 * i);
     multiply<R>(call.input + row * call.input_stride, call.input_stride,
-                call.weight->values.data() + (p * call.weight->rows + call.first_k) * kPanel, call.k_count, acc);
+                call.weight->values.data() + p * kPanel * call.weight->rows, call.weight->rows, acc);
     for (int r = 0; r < R; ++r)
       for (int i = 0; i < 2; ++i) _mm512_storeu_ps(output + r * call.output_stride + 16 * i, acc[r][i]);
   }

@@ -26,10 +26,10 @@ float activate(float x, Activation activation) {
 
 // sums[0:32) += row x panel; the sum over k runs upwards, whatever was asked for beside it.
 template <typename T>
-void multiply_panel(const T* row, const PackedMatrix<T>& weight, std::int64_t panel, std::int64_t first_k, std::int64_t k_count, float* sums) {
-  for (std::int64_t k = 0; k < k_count; ++k) {
+void multiply_panel(const T* row, const PackedMatrix<T>& weight, std::int64_t panel, float* sums) {
+  for (std::int64_t k = 0; k < weight.rows; ++k) {
     const float x = to_float(row[k]);
-    const T* values = weight.values.data() + packed_index(weight, first_k + k, panel * kPanel);
+    const T* values = weight.values.data() + packed_index(weight, k, panel * kPanel);
     if constexpr (std::is_same_v<T, float>) {
       for (std::int64_t n = 0; n < kPanel; ++n) sums[n] += x * values[n];
     } else {
@@ -44,7 +44,7 @@ void linear(const LinearCall<T>& call) {
     for (std::int64_t p = 0; p < call.panels; ++p) {
       const float* bias = call.bias + (call.first_panel + p) * kPanel;
       float sums[kPanel] = {};
-      multiply_panel(call.input + r * call.input_stride, *call.weight, call.first_panel + p, 0, call.weight->rows, sums);
+      multiply_panel(call.input + r * call.input_stride, *call.weight, call.first_panel + p, sums);
       T* output = call.output + r * call.output_stride + p * kPanel;
       for (std::int64_t n = 0; n < kPanel; ++n) output[n] = from_float<T>(activate(sums[n] + bias[n], call.activation));
     }
@@ -54,8 +54,7 @@ template <typename T>
 void accumulate(const AccumulateCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r)
     for (std::int64_t p = 0; p < call.weight->panels(); ++p)
-      multiply_panel(call.input + r * call.input_stride, *call.weight, p, call.first_k, call.k_count,
-                     call.output + r * call.output_stride + p * kPanel);
+      multiply_panel(call.input + r * call.input_stride, *call.weight, p, call.output + r * call.output_stride + p * kPanel);
 }
 
 template <typename T>

@@ -43,7 +43,7 @@ void accumulate_rows(const AccumulateCall<float>& call, std::int64_t row) {
       for (int r = 0; r < R; ++r)
         for (int i = 0; i < 2; ++i) acc[r][i] = V::load(output + r * call.output_stride + i * V::kWidth);
       multiply<V, R>(call.input + row * call.input_stride, call.input_stride,
-                     call.weight->values.data() + (p * call.weight->rows + call.first_k) * kPanel + column, call.k_count, acc);
+                     call.weight->values.data() + p * kPanel * call.weight->rows + column, call.weight->rows, acc);
       for (int r = 0; r < R; ++r)
         for (int i = 0; i < 2; ++i) V::store(output + r * call.output_stride + i * V::kWidth, acc[r][i]);
     }

@@ -55,23 +55,41 @@ inline void layer_norm_row(const LayerNormCall<T>& call, std::int64_t row) {
   T* output = call.output + row * call.output_stride;
   const std::int64_t whole = call.columns / V::kWidth * V::kWidth;
   const float count = static_cast<float>(call.columns);
-  V sum = V::set(0.0F);
-  for (std::int64_t i = 0; i < whole; i += V::kWidth) sum = sum + V::load(values + i);
-  float total = V::sum(sum);
+  const std::int64_t by_four = whole / (4 * V::kWidth) * 4 * V::kWidth;
+  V sums[4] = {V::set(0.0F), V::set(0.0F), V::set(0.0F), V::set(0.0F)};
+  for (std::int64_t i = 0; i < by_four; i += 4 * V::kWidth)
+    for (int j = 0; j < 4; ++j) sums[j] = sums[j] + V::load(values + i + j * V::kWidth);
+  for (std::int64_t i = by_four; i < whole; i += V::kWidth) sums[0] = sums[0] + V::load(values + i);
+  float total = V::sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
   for (std::int64_t i = whole; i < call.columns; ++i) total += values[i];
   const float mean = total / count;
-  V squares = V::set(0.0F);
-  for (std::int64_t i = 0; i < whole; i += V::kWidth) {
-    const V d = V::load(values + i) - V::set(mean);
-    squares = V::fma(d, d, squares);
+  const V center = V::set(mean);
+  V squares[4] = {V::set(0.0F), V::set(0.0F), V::set(0.0F), V::set(0.0F)};
+  for (std::int64_t i = 0; i < by_four; i += 4 * V::kWidth)
+    for (int j = 0; j < 4; ++j) {
+      const V d = V::load(values + i + j * V::kWidth) - center;
+      squares[j] = V::fma(d, d, squares[j]);
+    }
+  for (std::int64_t i = by_four; i < whole; i += V::kWidth) {
+    const V d = V::load(values + i) - center;
+    squares[0] = V::fma(d, d, squares[0]);
   }
-  float square = V::sum(squares);
+  float square = V::sum((squares[0] + squares[1]) + (squares[2] + squares[3]));
   for (std::int64_t i = whole; i < call.columns; ++i) square += (values[i] - mean) * (values[i] - mean);
   const float factor = 1.0F / __builtin_sqrtf(square / count + call.epsilon);
-  for (std::int64_t i = 0; i < whole; i += V::kWidth) {
-    const V result = V::fma((V::load(values + i) - V::set(mean)) * V::set(factor), V::load(call.gamma + i), V::load(call.beta + i));
-    Store::vector(output + i, result);
-    V::store(values + i, call.next_bias != nullptr ? result + V::load(call.next_bias + i) : result);
+  const V scale = V::set(factor);
+  if (call.next_bias != nullptr) {
+    for (std::int64_t i = 0; i < whole; i += V::kWidth) {
+      const V result = V::fma((V::load(values + i) - center) * scale, V::load(call.gamma + i), V::load(call.beta + i));
+      Store::vector(output + i, result);
+      V::store(values + i, result + V::load(call.next_bias + i));
+    }
+  } else {
+    for (std::int64_t i = 0; i < whole; i += V::kWidth) {
+      const V result = V::fma((V::load(values + i) - center) * scale, V::load(call.gamma + i), V::load(call.beta + i));
+      Store::vector(output + i, result);
+      V::store(values + i, result);
+    }
   }
   for (std::int64_t i = whole; i < call.columns; ++i) {
     const float result = (values[i] - mean) * factor * call.gamma[i] + call.beta[i];

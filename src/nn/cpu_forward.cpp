@@ -36,15 +36,29 @@ std::vector<float> padded(const Encoder& encoder, const std::string& name) {
   return all;
 }
 
+// Panels of a matrix that are worked on together, so that their weights stay in the second-level cache while all rows pass by.
+struct Slices {
+  std::int64_t panels = 0, each = 0;
+  // As even as `most` panels a slice allow.
+  Slices(std::int64_t all, std::int64_t most) : panels(all) {
+    const std::int64_t slices = (all + most - 1) / most;
+    each = (all + slices - 1) / slices;
+  }
+  std::int64_t count() const { return (panels + each - 1) / each; }
+  std::int64_t first(std::int64_t slice) const { return slice * each; }
+  std::int64_t size(std::int64_t slice) const { return std::min(each, panels - slice * each); }
+};
+
 template <typename T>
 struct Layer {
-  PackedMatrix<T> qkv, attention_output, up, down;  // qkv: query, key, value side by side, each padded
+  PackedMatrix<T> qkv, attention_output, up;  // qkv: query, key, value side by side, each padded
+  std::vector<PackedMatrix<T>> down;          // one for each slice of `up`: the inputs that slice gives
   std::vector<float> qkv_bias, attention_output_bias, up_bias, down_bias;
   std::vector<float> attention_gamma, attention_beta, output_gamma, output_beta;
 };
 
 template <typename T>
-Layer<T> read_layer(const Encoder& encoder, std::int64_t index) {
+Layer<T> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wide) {
   const std::string base = fmt::format("encoder.layer.{}.", index);
   const std::int64_t hidden = encoder.config().hidden_size, width = round_up(hidden, kPanel);
   Layer<T> layer;
@@ -64,7 +78,13 @@ Layer<T> read_layer(const Encoder& encoder, std::int64_t index) {
   layer.attention_beta = padded(encoder, base + "attention.output.LayerNorm.bias");
   layer.up = kernels::pack<T>(weights(encoder, base + "intermediate.dense.weight"));
   layer.up_bias = padded(encoder, base + "intermediate.dense.bias");
-  layer.down = kernels::pack<T>(weights(encoder, base + "output.dense.weight"));
+  const MatrixView down = weights(encoder, base + "output.dense.weight");  // (H, F)
+  for (std::int64_t slice = 0; slice < wide.count(); ++slice) {
+    const std::int64_t first = wide.first(slice) * kPanel, last = std::min(down.columns, first + wide.size(slice) * kPanel);
+    Matrix part(down.rows, last - first);
+    for (std::int64_t r = 0; r < down.rows; ++r) std::copy_n(down.row(r).data() + first, last - first, part.row(r).data());
+    layer.down.push_back(kernels::pack<T>(part.view()));
+  }
   layer.down_bias = padded(encoder, base + "output.dense.bias");
   layer.output_gamma = padded(encoder, base + "output.LayerNorm.weight");
   layer.output_beta = padded(encoder, base + "output.LayerNorm.bias");
@@ -109,7 +129,7 @@ struct Buffers final : CpuWorkspace {
   AlignedBuffer<std::byte> scratch;
 };
 
-constexpr std::int64_t kWeightSlice = 640 * 1024;  // bytes of weights kept in the second-level cache while rows pass by
+constexpr std::int64_t kWeightSlice = 320 * 1024;  // bytes of one slice of weights
 constexpr std::int64_t kRowBlock = 96;             // rows that go up and down through a slice of the feed-forward layer
 
 template <typename T>
@@ -117,15 +137,14 @@ class TypedForward final : public CpuForward {
  public:
   TypedForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
       : CpuForward(encoder, precision, isa), kernels_(kernels::encoder_kernels<T>(isa)), width_(round_up(config().hidden_size, kPanel)),
-        activation_(kernel_activation(config().activation)) {
+        activation_(kernel_activation(config().activation)),
+        narrow_(3 * width_ / kPanel, slice_panels()), wide_(round_up(config().intermediate_size, kPanel) / kPanel, slice_panels()) {
     word_ = copied(weights(encoder, "embeddings.word_embeddings.weight"));
     position_ = copied(weights(encoder, "embeddings.position_embeddings.weight"));
     if (config().token_types > 0) segment_ = copied(weights(encoder, "embeddings.token_type_embeddings.weight"));
     gamma_ = padded(encoder, "embeddings.LayerNorm.weight");
     beta_ = padded(encoder, "embeddings.LayerNorm.bias");
-    for (std::int64_t i = 0; i < config().layers; ++i) layers_.push_back(read_layer<T>(encoder, i));
-    const std::int64_t panel_bytes = width_ * kPanel * static_cast<std::int64_t>(sizeof(T));
-    slice_panels_ = std::max<std::int64_t>(1, kWeightSlice / 2 / panel_bytes);
+    for (std::int64_t i = 0; i < config().layers; ++i) layers_.push_back(read_layer<T>(encoder, i, wide_));
   }
 
   std::unique_ptr<CpuWorkspace> make_workspace() const override { return std::make_unique<Buffers<T>>(); }
@@ -147,12 +166,16 @@ class TypedForward final : public CpuForward {
   }
 
  private:
+  std::int64_t slice_panels() const {
+    return std::max<std::int64_t>(1, kWeightSlice / (width_ * kPanel * static_cast<std::int64_t>(sizeof(T))));
+  }
+
   void resize(Buffers<T>& buffers, std::int64_t rows) const {
     buffers.residual.resize(rows * width_);
     buffers.input.resize(rows * width_);
-    buffers.qkv.resize(rows * 3 * width_);
+    buffers.qkv.resize((rows + 32) * 3 * width_);  // attention reads up to 31 rows behind a document
     buffers.context.resize(rows * width_);
-    buffers.wide.resize(round_up(kRowBlock, 32) * slice_panels_ * kPanel);
+    buffers.wide.resize(kRowBlock * wide_.each * kPanel);
     buffers.scratch.resize(kernels::attention_scratch_bytes(std::min(rows, config().max_tokens()), config().head_size()));
   }
 
@@ -181,10 +204,12 @@ class TypedForward final : public CpuForward {
   void run_layer(Buffers<T>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t rows,
                  std::int64_t index, bool final, Stopwatch& watch) const {
     const Layer<T>& layer = layers_[static_cast<std::size_t>(index)];
-    const std::int64_t panels = layer.qkv.panels();
-    for (std::int64_t p = 0; p < panels; p += slice_panels_)
-      kernels_.linear({buffers.input.data(), width_, rows, &layer.qkv, p, std::min(slice_panels_, panels - p), layer.qkv_bias.data(),
-                       kernels::Activation::none, buffers.qkv.data() + p * kPanel, 3 * width_});
+    for (std::int64_t slice = 0; slice < narrow_.count(); ++slice) {
+      const std::int64_t p = narrow_.first(slice);
+      const bool more = slice + 1 < narrow_.count();
+      kernels_.linear({buffers.input.data(), width_, rows, &layer.qkv, p, narrow_.size(slice), layer.qkv_bias.data(), kernels::Activation::none,
+                       buffers.qkv.data() + p * kPanel, 3 * width_, more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
+    }
     watch.mark(&CpuWorkspace::Times::linear);
     const float scale = 1.0F / std::sqrt(static_cast<float>(config().head_size()));
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
@@ -195,27 +220,47 @@ class TypedForward final : public CpuForward {
                           scale, buffers.context.data() + row * width_, width_, buffers.scratch.data()});
     }
     watch.mark(&CpuWorkspace::Times::attention);
-    kernels_.accumulate({buffers.context.data(), width_, rows, &layer.attention_output, 0, width_, buffers.residual.data(), width_});
+    kernels_.accumulate({buffers.context.data(), width_, rows, &layer.attention_output, buffers.residual.data(), width_,
+                         panels_of(layer.up, wide_, 0)});
     watch.mark(&CpuWorkspace::Times::linear);
     normalise(buffers, rows, layer.attention_gamma, layer.attention_beta, layer.down_bias.data());
     watch.mark(&CpuWorkspace::Times::other);
-    feed_forward(buffers, rows, layer);
+    feed_forward(buffers, rows, layer, final ? nullptr : &layers_[static_cast<std::size_t>(index) + 1].qkv);
     watch.mark(&CpuWorkspace::Times::linear);
     const float* next_bias = final ? nullptr : layers_[static_cast<std::size_t>(index) + 1].attention_output_bias.data();
     normalise(buffers, rows, layer.output_gamma, layer.output_beta, next_bias);
     watch.mark(&CpuWorkspace::Times::other);
   }
 
-  // Slice by slice of the wide dimension, so that its weights stay in cache over all rows and its activations are never stored whole.
-  void feed_forward(Buffers<T>& buffers, std::int64_t rows, const Layer<T>& layer) const {
-    for (std::int64_t p = 0; p < layer.up.panels(); p += slice_panels_) {
-      const std::int64_t panels = std::min(slice_panels_, layer.up.panels() - p), stride = slice_panels_ * kPanel;
+  static kernels::Prefetch whole(const PackedMatrix<T>& matrix) {
+    return {reinterpret_cast<const std::byte*>(matrix.values.data()), matrix.values.size() * static_cast<std::int64_t>(sizeof(T))};
+  }
+  static kernels::Prefetch panels_of(const PackedMatrix<T>& matrix, const Slices& slices, std::int64_t slice) {
+    return {reinterpret_cast<const std::byte*>(matrix.panel(slices.first(slice))),
+            slices.size(slice) * kPanel * matrix.rows * static_cast<std::int64_t>(sizeof(T))};
+  }
+  // What falls to rows [row, row + count) of `rows` when the fetching is spread over them.
+  static kernels::Prefetch share(kernels::Prefetch all, std::int64_t row, std::int64_t count, std::int64_t rows) {
+    const std::int64_t first = all.bytes / 64 * row / rows * 64, last = all.bytes / 64 * (row + count) / rows * 64;
+    return {all.from + first, last - first};
+  }
+
+  // Slice by slice of the wide dimension, whose activations are never stored whole. `following`: the next layer's first weights.
+  void feed_forward(Buffers<T>& buffers, std::int64_t rows, const Layer<T>& layer, const PackedMatrix<T>* following) const {
+    for (std::int64_t slice = 0; slice < wide_.count(); ++slice) {
+      const std::int64_t stride = wide_.each * kPanel;
+      const bool more = slice + 1 < wide_.count();
+      const PackedMatrix<T>& down = layer.down[static_cast<std::size_t>(slice)];
+      kernels::Prefetch next_up, next_down;
+      if (more) next_up = panels_of(layer.up, wide_, slice + 1);
+      else if (following != nullptr) next_up = panels_of(*following, narrow_, 0);
+      if (more) next_down = whole(layer.down[static_cast<std::size_t>(slice) + 1]);
       for (std::int64_t row = 0; row < rows; row += kRowBlock) {
         const std::int64_t count = std::min(kRowBlock, rows - row);
-        kernels_.linear({buffers.input.data() + row * width_, width_, count, &layer.up, p, panels, layer.up_bias.data(), activation_,
-                         buffers.wide.data(), stride});
-        kernels_.accumulate({buffers.wide.data(), stride, count, &layer.down, p * kPanel, panels * kPanel, buffers.residual.data() + row * width_,
-                             width_});
+        kernels_.linear({buffers.input.data() + row * width_, width_, count, &layer.up, wide_.first(slice), wide_.size(slice),
+                         layer.up_bias.data(), activation_, buffers.wide.data(), stride, share(next_up, row, count, rows)});
+        kernels_.accumulate({buffers.wide.data(), stride, count, &down, buffers.residual.data() + row * width_, width_,
+                             share(next_down, row, count, rows)});
       }
     }
   }
@@ -223,7 +268,7 @@ class TypedForward final : public CpuForward {
   kernels::EncoderKernels<T> kernels_;
   std::int64_t width_;  // H rounded up to 32
   kernels::Activation activation_;
-  std::int64_t slice_panels_ = 1;
+  Slices narrow_, wide_;  // of the query-key-value product and of the feed-forward layer
   std::vector<float> word_, position_, segment_, gamma_, beta_;
   std::vector<Layer<T>> layers_;
 };

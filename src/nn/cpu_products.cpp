@@ -10,6 +10,16 @@ namespace gpuhpc {
 using kernels::BFloat16;
 using kernels::kPanel;
 
+namespace {
+
+// The whole depth of the packed matrix, also where a call can ask for a part of it.
+template <typename Call>
+void full_depth(Call& call) {
+  if constexpr (requires { call.k_count; }) call.k_count = call.weight->rows;
+}
+
+}  // namespace
+
 std::int64_t Linears::outputs() const {
   std::int64_t sum = 0;
   for (const at::Tensor& weight : weights) sum += weight.size(0);
@@ -40,15 +50,15 @@ at::Tensor CpuProducts<float>::weight_gradient(const at::Tensor& g, const at::Te
   return at::mm(g.narrow(0, 0, tokens).t(), x.narrow(0, 0, tokens));
 }
 
-void CpuProducts<BFloat16>::shape(std::int64_t rows, std::int64_t columns) {
-  packed_.rows = rows;
-  packed_.columns = columns;
-  packed_.values.resize(rows * columns);
+void CpuProducts<BFloat16>::shape(kernels::PackedMatrix<BFloat16>& packed, std::int64_t rows, std::int64_t columns) {
+  packed.rows = rows;
+  packed.columns = columns;
+  packed.values.resize(rows * columns);
 }
 
 void CpuProducts<BFloat16>::linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens, const at::Tensor& out) {
   const std::int64_t inputs = linears.inputs(), outputs = linears.outputs();
-  shape(inputs, outputs);
+  shape(packed_, inputs, outputs);
   bias_.resize(outputs);
   std::int64_t column = 0;
   for (std::size_t i = 0; i < linears.weights.size(); ++i) {
@@ -78,7 +88,7 @@ void CpuProducts<BFloat16>::multiply(const at::Tensor& x, const float* bias, std
 
 void CpuProducts<BFloat16>::pack_by_rows(const Linears& linears) {
   const std::int64_t inputs = linears.inputs(), outputs = linears.outputs();
-  shape(outputs, inputs);
+  shape(packed_, outputs, inputs);
   std::int64_t row = 0;
   for (const at::Tensor& weight : linears.weights) {
     packing_.weight_rows({pointer<float>(weight), weight.size(0), inputs, packed_.values.data(), outputs, row, 0});
@@ -102,36 +112,38 @@ void CpuProducts<BFloat16>::input_gradient(const at::Tensor& g, const Linears& l
     call.input_stride = outputs;
     call.rows = last - first;
     call.weight = &packed_;
-    call.k_count = outputs;
     call.output = pointer<float>(into) + first * inputs;
     call.output_stride = inputs;
+    full_depth(call);
     table_.accumulate(call);
   });
 }
 
 at::Tensor CpuProducts<BFloat16>::weight_gradient(const at::Tensor& g, const at::Tensor& x, std::int64_t tokens) {
   constexpr std::int64_t chunk = 512;  // tokens whose packed x stays in the second-level cache while all of g passes
-  const std::int64_t outputs = g.size(1), inputs = x.size(1), padded = kernels::round_up(tokens, 32);
-  shape(padded, inputs);
+  const std::int64_t outputs = g.size(1), inputs = x.size(1), padded = kernels::round_up(tokens, 32), chunks = (tokens + chunk - 1) / chunk;
+  if (std::ssize(chunks_) < chunks) chunks_.resize(static_cast<std::size_t>(chunks));
   turned_.resize(outputs * padded);
-  const auto threads = [](std::int64_t count, const auto& body) { at::parallel_for(0, count, 1, body); };
-  threads((tokens + chunk - 1) / chunk, [&](std::int64_t first, std::int64_t last) {
-    const std::int64_t start = first * chunk, rows = std::min(last * chunk, tokens) - start;
-    packing_.rows({pointer<BFloat16>(x) + start * inputs, rows, inputs, packed_.values.data(), padded, start, 0});
-    packing_.transpose(pointer<BFloat16>(g) + start * outputs, rows, outputs, outputs, turned_.data() + start, padded);
+  at::parallel_for(0, chunks, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t c = first; c < last; ++c) {
+      const std::int64_t start = c * chunk, rows = std::min(chunk, tokens - start);
+      kernels::PackedMatrix<BFloat16>& packed = chunks_[static_cast<std::size_t>(c)];
+      shape(packed, kernels::round_up(rows, 32), inputs);
+      packing_.rows({pointer<BFloat16>(x) + start * inputs, rows, inputs, packed.values.data(), packed.rows, 0, 0});
+      packing_.transpose(pointer<BFloat16>(g) + start * outputs, rows, outputs, outputs, turned_.data() + start, padded);
+    }
   });
   at::Tensor result = at::zeros({outputs, inputs}, at::TensorOptions().dtype(at::kFloat));
   over_rows(table_, outputs, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t k = 0; k < padded; k += chunk) {
+    for (std::int64_t c = 0; c < chunks; ++c) {
       kernels::AccumulateCall<BFloat16> call;
-      call.input = turned_.data() + first * padded + k;
+      call.input = turned_.data() + first * padded + c * chunk;
       call.input_stride = padded;
       call.rows = last - first;
-      call.weight = &packed_;
-      call.first_k = k;
-      call.k_count = std::min(chunk, padded - k);
+      call.weight = &chunks_[static_cast<std::size_t>(c)];
       call.output = pointer<float>(result) + first * inputs;
       call.output_stride = inputs;
+      full_depth(call);
       table_.accumulate(call);
     }
   });

@@ -72,12 +72,13 @@ class CpuProducts<kernels::BFloat16> {
   at::Tensor weight_gradient(const at::Tensor& g, const at::Tensor& x, std::int64_t tokens);
 
  private:
-  void shape(std::int64_t rows, std::int64_t columns);
+  static void shape(kernels::PackedMatrix<kernels::BFloat16>& packed, std::int64_t rows, std::int64_t columns);
   void multiply(const at::Tensor& x, const float* bias, std::int64_t tokens, const at::Tensor& out);
   void pack_by_rows(const Linears& linears);
   kernels::EncoderKernels<kernels::BFloat16> table_;
   kernels::PackingKernels packing_;
   kernels::PackedMatrix<kernels::BFloat16> packed_;
+  std::vector<kernels::PackedMatrix<kernels::BFloat16>> chunks_;
   kernels::AlignedBuffer<kernels::BFloat16> turned_;
   kernels::AlignedBuffer<float> bias_;
 };

@@ -5,6 +5,7 @@
 //
 // T is float or BFloat16. Buffers of rows must hold round_up(rows, 32) rows: kernels may read and write the extra rows, whose
 // values mean nothing. Buffers begin on 64-byte lines; strides are in elements and multiples of 32.
+#include <cstddef>
 #include <cstdint>
 
 #include "gpuhpc/kernels/bf16.hpp"
@@ -14,6 +15,12 @@
 namespace gpuhpc::kernels {
 
 enum class Activation { none, gelu /* erf */, gelu_tanh, relu };
+
+// Memory that a kernel may ask for while it multiplies: the weights that come next.
+struct Prefetch {
+  const std::byte* from = nullptr;
+  std::int64_t bytes = 0;
+};
 
 // output[:, 0:32*panels) = activation(input x weight[:, panels from first_panel] + bias), rounded to T.
 template <typename T>
@@ -26,20 +33,22 @@ struct LinearCall {
   Activation activation = Activation::none;
   T* output = nullptr;
   std::int64_t output_stride = 0;
+  Prefetch next = {};
 };
 
-// output += input x weight[first_k : first_k + k_count, all columns], in fp32.
+// output += input x weight, in fp32.
 template <typename T>
 struct AccumulateCall {
-  const T* input = nullptr;  // (rows, k_count)
+  const T* input = nullptr;  // (rows, weight->rows)
   std::int64_t input_stride = 0, rows = 0;
   const PackedMatrix<T>* weight = nullptr;
-  std::int64_t first_k = 0, k_count = 0;  // multiples of 32
-  float* output = nullptr;                // (rows, weight->columns)
+  float* output = nullptr;  // (rows, weight->columns)
   std::int64_t output_stride = 0;
+  Prefetch next = {};
 };
 
-// Attention inside one document: softmax(Q K^T * scale) V of every head. `qkv` points at the document's first token.
+// Attention inside one document: softmax(Q K^T * scale) V of every head. `qkv` points at the document's first token; round_up(tokens, 32)
+// rows from there are readable.
 template <typename T>
 struct AttentionCall {
   const T* qkv = nullptr;  // (tokens, stride): queries from column 0, keys from `key_column`, values from `value_column`
