@@ -176,8 +176,8 @@ inline GradientScratch divide(std::byte* memory, std::int64_t keys, std::int64_t
 
 // Rows of one head to (keys, width), and to (width, keys) when asked.
 template <typename T, typename V>
-inline void take_head(const T* from, std::int64_t stride, std::int64_t tokens, std::int64_t head_size, std::int64_t keys, std::int64_t width,
-                      float* rows, float* columns) {
+inline void take_head(const T* from, std::int64_t stride, std::int64_t tokens, std::int64_t head_size, std::int64_t keys,
+                      std::int64_t width, float* rows, float* columns) {
   const auto bytes = static_cast<std::size_t>(keys * width) * sizeof(float);
   __builtin_memset(rows, 0, bytes);
   for (std::int64_t t = 0; t < tokens; ++t)
@@ -190,7 +190,8 @@ inline void take_head(const T* from, std::int64_t stride, std::int64_t tokens, s
 }
 
 template <typename T, typename V>
-void gather_gradient_head(const AttentionGradientCall<T>& call, std::int64_t head, std::int64_t keys, std::int64_t width, const GradientScratch& s) {
+void gather_gradient_head(const AttentionGradientCall<T>& call, std::int64_t head, std::int64_t keys, std::int64_t width,
+                          const GradientScratch& s) {
   const std::int64_t size = call.head_size, tokens = call.tokens;
   const T* qkv = call.qkv + head * size;
   take_head<T, V>(qkv, call.qkv_stride, tokens, size, keys, width, s.q, nullptr);

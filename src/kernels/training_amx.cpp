@@ -21,14 +21,14 @@ inline void stored_before_tiles() { asm volatile("" ::: "memory"); }
 
 // N = tokens rounded up to 32, D = head size. Rows and columns beyond the document are zeros.
 struct Scratch {
-  BFloat16 *q, *g;                // (N, D)
-  BFloat16 *k_tiles, *v_tiles;    // transposed: (D/32, N/16) tiles of 16 dimension pairs x 16 keys
-  BFloat16 *k_pairs;              // (N/32, D/16) tiles of 16 key pairs x 16 dimensions
+  BFloat16 *q, *g;                  // (N, D)
+  BFloat16 *k_tiles, *v_tiles;      // transposed: (D/32, N/16) tiles of 16 dimension pairs x 16 keys
+  BFloat16* k_pairs;                // (N/32, D/16) tiles of 16 key pairs x 16 dimensions
   BFloat16 *q_columns, *g_columns;  // (D, N)
-  BFloat16 *p_pairs, *ds_pairs;   // (N/2, N) pairs of query rows
-  BFloat16 *ds_rows;              // (32, N)
-  float *scores, *slopes;         // (32, N)
-  float *block;                   // (32, 32)
+  BFloat16 *p_pairs, *ds_pairs;     // (N/2, N) pairs of query rows
+  BFloat16* ds_rows;                // (32, N)
+  float *scores, *slopes;           // (32, N)
+  float* block;                     // (32, 32)
 };
 
 inline Scratch divide(std::byte* memory, std::int64_t n, std::int64_t d) {
@@ -53,8 +53,8 @@ inline void load_rows(const BFloat16* from, std::int64_t stride, std::int64_t t,
 }
 
 // Queries and gradients: by rows and by columns.
-void gather_rows_and_columns(const BFloat16* from, std::int64_t stride, std::int64_t tokens, std::int64_t n, std::int64_t d, BFloat16* rows_out,
-                             BFloat16* columns) {
+void gather_rows_and_columns(const BFloat16* from, std::int64_t stride, std::int64_t tokens, std::int64_t n, std::int64_t d,
+                             BFloat16* rows_out, BFloat16* columns) {
   for (std::int64_t i = 0; i < d; i += 32)
     for (std::int64_t t = 0; t < n; t += 16) {
       __m512i rows[16];
@@ -147,7 +147,8 @@ struct RowFactors {
 };
 
 // Two rows of P and dS as pairs; dS by rows too.
-inline void write_pair(const float* scores, const float* slopes, std::int64_t n, const RowFactors (&f)[2], BFloat16* p, BFloat16* ds, BFloat16* ds_rows) {
+inline void write_pair(const float* scores, const float* slopes, std::int64_t n, const RowFactors (&f)[2], BFloat16* p, BFloat16* ds,
+                       BFloat16* ds_rows) {
   alignas(64) static constexpr std::uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                                           8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   const __m512i interleave = _mm512_load_si512(order);
@@ -167,7 +168,8 @@ inline void write_pair(const float* scores, const float* slopes, std::int64_t n,
 }
 
 // 32 queries from q on: P and dS to scratch, dQ to the result.
-void differentiate_queries(const AttentionGradientCall<BFloat16>& call, const Scratch& s, std::int64_t q, std::int64_t n, BFloat16* result) {
+void differentiate_queries(const AttentionGradientCall<BFloat16>& call, const Scratch& s, std::int64_t q, std::int64_t n,
+                           BFloat16* result) {
   const std::int64_t d = call.head_size, count = call.tokens - q < 32 ? call.tokens - q : 32;
   all_keys(s.q + q * d, s.k_tiles, n, d, s.scores);
   all_keys(s.g + q * d, s.v_tiles, n, d, s.slopes);

@@ -151,7 +151,8 @@ void add_norm_gradient(const AddNormGradientCall<T>& call) {
 
 template <typename T>
 void activation(const ActivationCall<T>& call) {
-  for (std::int64_t i = 0; i < call.rows * call.columns; ++i) call.output[i] = from_float<T>(activate(to_float(call.input[i]), call.activation));
+  for (std::int64_t i = 0; i < call.rows * call.columns; ++i)
+    call.output[i] = from_float<T>(activate(to_float(call.input[i]), call.activation));
 }
 
 template <typename T>

@@ -13,7 +13,8 @@ BFloat16 rounded(BFloat16 value) { return value; }
 template <typename S>
 BFloat16& element(const PackCall<S>& call, std::int64_t k, std::int64_t n) {
   const std::int64_t row = call.first_k + k, panel = call.first_panel + n / kPanel, column = n % kPanel;
-  return call.packed[(panel * call.packed_rows + row / 32 * 32) * kPanel + column / 16 * 512 + row % 32 / 2 * 32 + column % 16 * 2 + row % 2];
+  return call
+      .packed[(panel * call.packed_rows + row / 32 * 32) * kPanel + column / 16 * 512 + row % 32 / 2 * 32 + column % 16 * 2 + row % 2];
 }
 
 void plain_weight(const PackCall<float>& call) {

@@ -65,7 +65,8 @@ void transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, 
       transpose_16x16(upper);
       transpose_16x16(lower);
       for (int j = 0; j < 16; ++j) {  // columns 2j and 2j+1 of 32 rows
-        const __m512i even = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(upper[j])), _mm512_cvtepi32_epi16(lower[j]), 1);
+        const __m512i even =
+            _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(upper[j])), _mm512_cvtepi32_epi16(lower[j]), 1);
         const __m512i odd = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(_mm512_srli_epi32(upper[j], 16))),
                                                _mm512_cvtepi32_epi16(_mm512_srli_epi32(lower[j], 16)), 1);
         _mm512_storeu_si512(result + (c + 2 * j) * result_stride + r, even);

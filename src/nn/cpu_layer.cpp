@@ -25,7 +25,7 @@ struct LayerState : torch::CustomClassHolder {
   std::shared_ptr<CpuLayerContext> context;
   std::vector<std::int64_t> offsets;
   std::int64_t tokens = 0;
-  at::Tensor input, qkv, attended, middle, pre, wide;    // T: (H), (3H), (H), (H), (F), (F)
+  at::Tensor input, qkv, attended, middle, pre, wide;       // T: (H), (3H), (H), (H), (F), (F)
   at::Tensor normalised1, factors1, normalised2, factors2;  // fp32: (H), (1), (H), (1)
 };
 
@@ -58,7 +58,8 @@ class LayerContext : public CpuLayerContext {
 template <typename T>
 class TypedContext : public LayerContext {
  public:
-  TypedContext(const EncoderConfig& config, kernels::Isa isa) : config_(config), products_(isa), table_(kernels::training_kernels<T>(isa)) {}
+  TypedContext(const EncoderConfig& config, kernels::Isa isa)
+      : config_(config), products_(isa), table_(kernels::training_kernels<T>(isa)) {}
 
   // Gives the output (T,H) and its rounded copy.
   variable_list forward(LayerState& s, const at::Tensor& hidden, at::TensorList p) override {
@@ -78,7 +79,8 @@ class TypedContext : public LayerContext {
     products_.linear(s.middle, {{p[intermediate_weight]}, {p[intermediate_bias]}}, tokens, s.pre);
     s.wide = rows<T>(f);
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
-      table_.activation({pointer<T>(s.pre) + first * f, last - first, f, kernel_activation(config_.activation), pointer<T>(s.wide) + first * f});
+      table_.activation(
+          {pointer<T>(s.pre) + first * f, last - first, f, kernel_activation(config_.activation), pointer<T>(s.wide) + first * f});
     });
     products_.linear(s.wide, {{p[output_weight]}, {p[output_bias]}}, tokens, change);
     const at::Tensor out = at::empty({tokens, h}, hidden.options().requires_grad(false));
@@ -104,7 +106,8 @@ class TypedContext : public LayerContext {
     const RowSums wide_sums(f);
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
       T* values = pointer<T>(wide) + first * f;
-      table_.activation_gradient({pointer<T>(s.pre) + first * f, values, last - first, f, kernel_activation(config_.activation), values, wide_sums.mine()});
+      table_.activation_gradient(
+          {pointer<T>(s.pre) + first * f, values, last - first, f, kernel_activation(config_.activation), values, wide_sums.mine()});
     });
     of(intermediate_bias) = wide_sums.total();
     of(intermediate_weight) = products_.weight_gradient(wide, s.middle, tokens);
@@ -147,8 +150,8 @@ class TypedContext : public LayerContext {
     return {{p[query_weight], p[key_weight], p[value_weight]}, {p[query_bias], p[key_bias], p[value_bias]}};
   }
 
-  void add_norm(const at::Tensor& residual, const at::Tensor& change, const at::Tensor& gamma, const at::Tensor& beta, const at::Tensor& out,
-                at::Tensor& out_rounded, at::Tensor& normalised, at::Tensor& factors) const {
+  void add_norm(const at::Tensor& residual, const at::Tensor& change, const at::Tensor& gamma, const at::Tensor& beta,
+                const at::Tensor& out, at::Tensor& out_rounded, at::Tensor& normalised, at::Tensor& factors) const {
     const std::int64_t h = config_.hidden_size;
     out_rounded = rows<T>(h);
     normalised = rows<float>(h);
@@ -187,8 +190,8 @@ class TypedContext : public LayerContext {
       kernels::AlignedBuffer<std::byte> scratch(kernels::attention_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
       for (std::int64_t b = first; b < last; ++b) {
         const std::int64_t start = s.offsets[static_cast<std::size_t>(b)], length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
-        products_.table().attention({pointer<T>(s.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(), scale(),
-                                     pointer<T>(s.attended) + start * h, h, scratch.data()});
+        products_.table().attention({pointer<T>(s.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(),
+                                     scale(), pointer<T>(s.attended) + start * h, h, scratch.data()});
       }
     });
   }
@@ -197,7 +200,8 @@ class TypedContext : public LayerContext {
     const std::int64_t h = config_.hidden_size;
     each_document(s.offsets, [&](std::int64_t first, std::int64_t last) {
       const kernels::KernelScope<T> scope(products_.table());
-      kernels::AlignedBuffer<std::byte> scratch(kernels::attention_gradient_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
+      kernels::AlignedBuffer<std::byte> scratch(
+          kernels::attention_gradient_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
       for (std::int64_t b = first; b < last; ++b) {
         const std::int64_t start = s.offsets[static_cast<std::size_t>(b)], length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
         table_.attention_gradient({pointer<T>(s.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(), scale(),
@@ -228,7 +232,8 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto capsule = context->saved_data["state"].toCapsule();
     const auto& state = static_cast<const LayerState&>(*capsule);
-    variable_list result = typed(state).backward(state, gradients[0].contiguous(), context->get_saved_variables(), context->needs_input_grad(0));
+    variable_list result =
+        typed(state).backward(state, gradients[0].contiguous(), context->get_saved_variables(), context->needs_input_grad(0));
     result.emplace_back();  // the state
     return result;
   }

@@ -1,6 +1,7 @@
 #pragma once
 // A whole encoder layer on processors, forward and backward, on the training kernels: one autograd node, few passes over memory, all
-// sums in fp32. The plain operators in encoder.cpp are its twin and serve where it does not fit (CUDA, dropout, odd sizes). Private to room nn.
+// sums in fp32. The plain operators in encoder.cpp are its twin and serve where it does not fit (CUDA, dropout, odd sizes).
+// Private to room nn.
 #include <gpuhpc/nn/encoder_config.hpp>
 #include <gpuhpc/nn/packed.hpp>
 
@@ -14,8 +15,23 @@ namespace gpuhpc {
 
 // Places of a layer's sixteen parameters, in Hugging Face's order.
 enum LayerParameter : std::size_t {
-  query_weight, query_bias, key_weight, key_bias, value_weight, value_bias, attention_weight, attention_bias, attention_norm_weight,
-  attention_norm_bias, intermediate_weight, intermediate_bias, output_weight, output_bias, output_norm_weight, output_norm_bias, layer_parameters
+  query_weight,
+  query_bias,
+  key_weight,
+  key_bias,
+  value_weight,
+  value_bias,
+  attention_weight,
+  attention_bias,
+  attention_norm_weight,
+  attention_norm_bias,
+  intermediate_weight,
+  intermediate_bias,
+  output_weight,
+  output_bias,
+  output_norm_weight,
+  output_norm_bias,
+  layer_parameters
 };
 
 // Buffers and kernels that the layers of one encoder share. One call at a time.

@@ -40,7 +40,8 @@ void each_document(const std::vector<std::int64_t>& offsets, const Body& body) {
 // Tokens of the longest of documents [first, last).
 inline std::int64_t longest(const std::vector<std::int64_t>& offsets, std::int64_t first, std::int64_t last) {
   std::int64_t most = 0;
-  for (std::int64_t b = first; b < last; ++b) most = std::max(most, offsets[static_cast<std::size_t>(b) + 1] - offsets[static_cast<std::size_t>(b)]);
+  for (std::int64_t b = first; b < last; ++b)
+    most = std::max(most, offsets[static_cast<std::size_t>(b) + 1] - offsets[static_cast<std::size_t>(b)]);
   return most;
 }
 

@@ -140,7 +140,8 @@ at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& 
   return seeded_dropout(hidden, options.hidden_dropout, options.generator);
 }
 
-at::Tensor Encoder::plain_layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const {
+at::Tensor Encoder::plain_layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch,
+                                const ForwardOptions& options) const {
   const std::size_t base = layer_base_ + static_cast<std::size_t>(index) * layer_parameters;
   const auto p = [&](LayerParameter which) -> const at::Tensor& { return value(base + which); };
   const auto add_and_norm = [&](const at::Tensor& change, const at::Tensor& residual, LayerParameter norm) {
@@ -150,13 +151,15 @@ at::Tensor Encoder::plain_layer(std::int64_t index, const at::Tensor& hidden, co
   const at::Tensor qkv = joined_linear(hidden, {p(query_weight), p(key_weight), p(value_weight)},
                                        {p(query_bias), p(key_bias), p(value_bias)}, options.compute);  // (T,3H)
   const at::Tensor context = packed_attention(qkv, batch, config_.heads, options.attention_dropout, options.generator);
-  const at::Tensor attended = add_and_norm(mixed_linear(context, p(attention_weight), p(attention_bias), options.compute), hidden,
-                                           attention_norm_weight);
-  const at::Tensor wide = activate(mixed_linear(attended, p(intermediate_weight), p(intermediate_bias), options.compute), config_.activation);
+  const at::Tensor attended =
+      add_and_norm(mixed_linear(context, p(attention_weight), p(attention_bias), options.compute), hidden, attention_norm_weight);
+  const at::Tensor wide =
+      activate(mixed_linear(attended, p(intermediate_weight), p(intermediate_bias), options.compute), config_.activation);
   return add_and_norm(mixed_linear(wide, p(output_weight), p(output_bias), options.compute), attended, output_norm_weight);
 }
 
-at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch, const ForwardOptions& options) const {
+at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch,
+                           const ForwardOptions& options) const {
   const std::shared_ptr<CpuLayerContext> no_layers;
   const auto& context = options.compute == at::kFloat ? fp32_layers_ : options.compute == at::kBFloat16 ? bf16_layers_ : no_layers;
   if (context == nullptr || options.hidden_dropout > 0 || options.attention_dropout > 0) {
@@ -213,13 +216,12 @@ at::Tensor Encoder::embed(const PackedTokens& batch, const EmbeddingConfig& embe
   return embedding.normalise ? unit_rows(rows) : rows;
 }
 
-at::Tensor unit_rows(const at::Tensor& rows) {
-  return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-12);
-}
+at::Tensor unit_rows(const at::Tensor& rows) { return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-12); }
 
 at::Generator make_generator(at::Device device, std::uint64_t seed) {
-  at::Generator generator = device.is_cpu() ? at::detail::createCPUGenerator(seed)
-                                            : at::globalContext().getAcceleratorHooksInterface(device.type()).getNewGenerator(device.index());
+  at::Generator generator = device.is_cpu()
+                                ? at::detail::createCPUGenerator(seed)
+                                : at::globalContext().getAcceleratorHooksInterface(device.type()).getNewGenerator(device.index());
   const std::lock_guard<std::mutex> lock(generator.mutex());
   generator.set_current_seed(seed);
   return generator;

@@ -93,10 +93,12 @@ Pooling read_pooling(const fs::path& file, std::int64_t width) {
       modes = value.get<std::vector<std::string>>();
     } else throw input_error("{}: \"pooling_mode\" must be a text or a list of texts", keys.file());
   } else {
-    const std::pair<const char*, const char*> old_names[] = {
-        {"pooling_mode_cls_token", "cls"}, {"pooling_mode_max_tokens", "max"}, {"pooling_mode_mean_tokens", "mean"},
-        {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"}, {"pooling_mode_weightedmean_tokens", "weightedmean"},
-        {"pooling_mode_lasttoken", "lasttoken"}};
+    const std::pair<const char*, const char*> old_names[] = {{"pooling_mode_cls_token", "cls"},
+                                                             {"pooling_mode_max_tokens", "max"},
+                                                             {"pooling_mode_mean_tokens", "mean"},
+                                                             {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+                                                             {"pooling_mode_weightedmean_tokens", "weightedmean"},
+                                                             {"pooling_mode_lasttoken", "lasttoken"}};
     for (const auto& [key, mode] : old_names) {
       if (keys.flag(key)) modes.emplace_back(mode);
     }
@@ -113,8 +115,9 @@ std::int64_t read_max_tokens(const fs::path& folder, const EncoderConfig& encode
     if (!fs::exists(folder / name)) continue;
     const Keys keys(folder / name);
     if (keys.flag("do_lower_case")) {
-      throw input_error("{}: \"do_lower_case\" is true, a second lower-casing before the tokenizer; set it in tokenizer_config.json instead",
-                        keys.file());
+      throw input_error(
+          "{}: \"do_lower_case\" is true, a second lower-casing before the tokenizer; set it in tokenizer_config.json instead",
+          keys.file());
     }
     if (keys.has("max_seq_length")) return std::min(tokens, keys.integer("max_seq_length", 3, limit));
   }
@@ -163,7 +166,8 @@ ModuleList read_modules(const fs::path& folder) {
     } else if (last_part(type) == "Normalize") {
       list.normalise = true;
     } else {
-      throw input_error("{}: the module \"{}\" is not supported; supported are one Transformer, one Pooling and Normalize", file.string(), type);
+      throw input_error("{}: the module \"{}\" is not supported; supported are one Transformer, one Pooling and Normalize", file.string(),
+                        type);
     }
   }
   if (!transformer) throw input_error("{}: no Transformer module is listed", file.string());
@@ -178,7 +182,8 @@ EncoderConfig read_encoder_config(const fs::path& config_file) {
   config.model_type = keys.text("model_type", "");
   const bool roberta = config.model_type == "roberta" || config.model_type == "xlm-roberta";
   if (config.model_type != "bert" && !roberta) {
-    throw input_error("{}: model_type \"{}\" is not supported; supported are bert, roberta and xlm-roberta", keys.file(), config.model_type);
+    throw input_error("{}: model_type \"{}\" is not supported; supported are bert, roberta and xlm-roberta", keys.file(),
+                      config.model_type);
   }
   const std::string positions = keys.text("position_embedding_type", "absolute");
   if (positions != "absolute") {
@@ -209,7 +214,8 @@ EncoderConfig read_encoder_config(const fs::path& config_file) {
 }
 
 ModelFolder read_model_folder(const fs::path& folder) {
-  if (!fs::is_directory(folder)) throw io_error("{}: no such model folder; give a folder with config.json and model.safetensors", folder.string());
+  if (!fs::is_directory(folder))
+    throw io_error("{}: no such model folder; give a folder with config.json and model.safetensors", folder.string());
   ModelFolder model;
   model.folder = folder;
   model.weights_folder = folder;
@@ -232,8 +238,10 @@ ModelFolder read_model_folder(const fs::path& folder) {
 
 void check_vocabulary(const ModelFolder& model, std::int64_t tokenizer_vocabulary_size) {
   if (tokenizer_vocabulary_size > model.encoder.vocabulary_size) {
-    throw input_error("{}: a vocabulary that does not fit the weights: the tokenizer has {} entries, the word table {} rows; "
-                      "take tokenizer and weights from one model", model.folder.string(), tokenizer_vocabulary_size, model.encoder.vocabulary_size);
+    throw input_error(
+        "{}: a vocabulary that does not fit the weights: the tokenizer has {} entries, the word table {} rows; "
+        "take tokenizer and weights from one model",
+        model.folder.string(), tokenizer_vocabulary_size, model.encoder.vocabulary_size);
   }
 }
 

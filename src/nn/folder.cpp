@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Heads of other tasks and buffers that hold no weights.
-constexpr std::array<std::string_view, 7> left_aside = {"cls.", "classifier.", "qa_outputs.", "lm_head.", "pooler.", "embeddings.position_ids",
-                                                        "embeddings.token_type_ids"};
+constexpr std::array<std::string_view, 7> left_aside = {
+    "cls.", "classifier.", "qa_outputs.", "lm_head.", "pooler.", "embeddings.position_ids", "embeddings.token_type_ids"};
 
 bool starts_with_any(std::string_view name, std::span<const std::string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
@@ -72,8 +72,8 @@ void write_modules(const fs::path& folder, const EmbeddingConfig& embedding, std
   nlohmann::ordered_json modules = nlohmann::ordered_json::array();
   const auto add = [&](const char* path, const char* type) {
     const auto index = modules.size();
-    modules.push_back({{"idx", index}, {"name", std::to_string(index)}, {"path", path},
-                       {"type", std::string("sentence_transformers.models.") + type}});
+    modules.push_back(
+        {{"idx", index}, {"name", std::to_string(index)}, {"path", path}, {"type", std::string("sentence_transformers.models.") + type}});
   };
   add("", "Transformer");
   add("1_Pooling", "Pooling");
@@ -82,12 +82,13 @@ void write_modules(const fs::path& folder, const EmbeddingConfig& embedding, std
   // BERT's pooler head is no sentence-transformers pooling; the first token is what it reads.
   const bool cls = embedding.pooling == Pooling::cls || embedding.pooling == Pooling::pooler;
   create_folder(folder / "1_Pooling");
-  write_json(folder / "1_Pooling" / "config.json",
-             nlohmann::ordered_json{{"word_embedding_dimension", width}, {"pooling_mode_cls_token", cls},
-                                    {"pooling_mode_mean_tokens", embedding.pooling == Pooling::mean},
-                                    {"pooling_mode_max_tokens", embedding.pooling == Pooling::max},
-                                    {"pooling_mode_mean_sqrt_len_tokens", false}});
-  write_json(folder / "sentence_bert_config.json", nlohmann::ordered_json{{"max_seq_length", embedding.max_tokens}, {"do_lower_case", false}});
+  write_json(folder / "1_Pooling" / "config.json", nlohmann::ordered_json{{"word_embedding_dimension", width},
+                                                                          {"pooling_mode_cls_token", cls},
+                                                                          {"pooling_mode_mean_tokens", embedding.pooling == Pooling::mean},
+                                                                          {"pooling_mode_max_tokens", embedding.pooling == Pooling::max},
+                                                                          {"pooling_mode_mean_sqrt_len_tokens", false}});
+  write_json(folder / "sentence_bert_config.json",
+             nlohmann::ordered_json{{"max_seq_length", embedding.max_tokens}, {"do_lower_case", false}});
 }
 
 // Copies the file when the source has it.
@@ -98,7 +99,9 @@ void copy_if_there(const fs::path& from, const fs::path& to) {
 // config.json byte for byte, unless it promises a head that is not written.
 void write_config(const fs::path& folder, const ModelFolder& source) {
   const fs::path from = source.weights_folder / "config.json";
-  const std::string bare = source.encoder.model_type == "bert" ? "BertModel" : source.encoder.model_type == "roberta" ? "RobertaModel" : "XLMRobertaModel";
+  const std::string bare = source.encoder.model_type == "bert"      ? "BertModel"
+                           : source.encoder.model_type == "roberta" ? "RobertaModel"
+                                                                    : "XLMRobertaModel";
   auto config = nlohmann::ordered_json::parse(read_text_file(from));
   const nlohmann::ordered_json architectures = {bare};
   if (config.contains("architectures") && config["architectures"] != architectures) {
@@ -143,19 +146,21 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder, const E
   }
   write_model_weights(folder, std::move(tensors));
   write_config(folder, source);
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json",
-                           "merges.txt", "sentencepiece.bpe.model", "spiece.model"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt",
+                           "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model"}) {
     copy_if_there(source.weights_folder / name, folder / name);
   }
   copy_if_there(source.folder / "config_sentence_transformers.json", folder / "config_sentence_transformers.json");
-  const bool unchanged = source.sentence_transformers && source.weights_folder == source.folder && same_settings(embedding, source.embedding) &&
-                         fs::exists(source.folder / "1_Pooling" / "config.json") && fs::exists(source.folder / "sentence_bert_config.json");
+  const bool unchanged = source.sentence_transformers && source.weights_folder == source.folder &&
+                         same_settings(embedding, source.embedding) && fs::exists(source.folder / "1_Pooling" / "config.json") &&
+                         fs::exists(source.folder / "sentence_bert_config.json");
   if (!unchanged) {
     write_modules(folder, embedding, encoder.config().hidden_size);
     return;
   }
   create_folder(folder / "1_Pooling");
-  for (const char* name : {"modules.json", "1_Pooling/config.json", "sentence_bert_config.json"}) gpuhpc::copy_file(source.folder / name, folder / name);
+  for (const char* name : {"modules.json", "1_Pooling/config.json", "sentence_bert_config.json"})
+    gpuhpc::copy_file(source.folder / name, folder / name);
 }
 
 }  // namespace gpuhpc

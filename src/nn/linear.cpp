@@ -58,7 +58,8 @@ struct JoinedLinear : torch::autograd::Function<JoinedLinear> {
   }
 };
 
-at::Tensor apply(const at::Tensor& x, const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& biases, at::ScalarType compute) {
+at::Tensor apply(const at::Tensor& x, const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& biases,
+                 at::ScalarType compute) {
   std::vector<at::Tensor> parameters = weights;
   parameters.insert(parameters.end(), biases.begin(), biases.end());
   return JoinedLinear::apply(x, at::TensorList(parameters), static_cast<std::int64_t>(weights.size()), static_cast<std::int64_t>(compute));

@@ -33,7 +33,8 @@ template <typename T>
 Rows<T> noise(std::int64_t rows, std::int64_t columns, std::uint64_t seed, double scale = 1) {
   Rows<T> result(rows, columns);
   RandomStream random(seed, 0);
-  for (std::int64_t i = 0; i < rows * columns; ++i) result.data()[i] = from_float<T>(static_cast<float>((random.uniform() * 4 - 2) * scale));
+  for (std::int64_t i = 0; i < rows * columns; ++i)
+    result.data()[i] = from_float<T>(static_cast<float>((random.uniform() * 4 - 2) * scale));
   return result;
 }
 
@@ -60,8 +61,9 @@ Rows<T> attention_gradient(Isa isa, std::int64_t tokens, std::int64_t heads, std
   const std::int64_t width = heads * size;
   Rows<T> qkv = noise<T>(tokens, 3 * width, 1), gradient = noise<T>(tokens, width, 2), result(tokens, 3 * width);
   AlignedBuffer<std::byte> scratch(attention_gradient_scratch_bytes(tokens, size));
-  const AttentionGradientCall<T> call{qkv.data(), 3 * width, width, 2 * width, tokens, heads, size, 1 / std::sqrt(static_cast<float>(size)),
-                                      gradient.data(), width, result.data(), 3 * width, scratch.data()};
+  const AttentionGradientCall<T> call{
+      qkv.data(),      3 * width, width,         2 * width, tokens,        heads, size, 1 / std::sqrt(static_cast<float>(size)),
+      gradient.data(), width,     result.data(), 3 * width, scratch.data()};
   const EncoderKernels<T> kernels = encoder_kernels<T>(isa);
   const KernelScope<T> scope(kernels);
   training_kernels<T>(isa).attention_gradient(call);
@@ -95,8 +97,8 @@ TYPED_TEST(TrainingKernelsTest, AddNormAndItsGradient) {
       kernels.add_norm({residual.data(), change.data(), rows, columns, gamma.data(), beta.data(), 1e-12F, r.output.data(), r.rounded.data(),
                         r.normalised.data(), r.factors.data()});
       std::copy(gradient.data(), gradient.data() + rows * columns, r.result.data());  // in place
-      kernels.add_norm_gradient({r.result.data(), with_more ? more.data() : nullptr, r.normalised.data(), r.factors.data(), gamma.data(), rows,
-                                 columns, r.result.data(), r.rounded_gradient.data(), r.sums.data(), r.sums.data() + columns,
+      kernels.add_norm_gradient({r.result.data(), with_more ? more.data() : nullptr, r.normalised.data(), r.factors.data(), gamma.data(),
+                                 rows, columns, r.result.data(), r.rounded_gradient.data(), r.sums.data(), r.sums.data() + columns,
                                  r.sums.data() + 2 * columns});
       return r;
     };
@@ -158,7 +160,9 @@ TEST(TrainingPacking, EveryElementIsInItsPlace) {
   constexpr std::int64_t k_count = 96, columns = 160, first_k = 32, rows = 41;
   Rows<float> weight = noise<float>(64, 64, 1);
   Rows<BFloat16> values = noise<BFloat16>(rows, 64, 2);
-  const auto bits_at = [](const PackedMatrix<BFloat16>& m, std::int64_t k, std::int64_t n) { return m.values.data()[packed_index(m, k, n)].bits; };
+  const auto bits_at = [](const PackedMatrix<BFloat16>& m, std::int64_t k, std::int64_t n) {
+    return m.values.data()[packed_index(m, k, n)].bits;
+  };
   for (const Isa isa : supported_isas()) {
     const PackingKernels kernels = packing_kernels(isa);
     PackedMatrix<BFloat16> joined, by_rows, ragged;

@@ -4,10 +4,13 @@
 #include <gpuhpc/nn/folder.hpp>
 
 #include <ATen/ops/equal.h>
+#include <ATen/ops/norm.h>
+#include <ATen/ops/randn.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fixture.hpp"
@@ -193,6 +196,49 @@ TEST(MiniLm, EmbeddingsEqualSentenceTransformers) {
   options.compute = at::kBFloat16;
   const at::Tensor half = loaded.encoder.embed(batch, loaded.model.embedding, options);
   EXPECT_GE((half * wanted).sum(1).min().item<double>(), 0.999);
+}
+
+// Gradients of the top three layers, each flattened, in order.
+std::vector<at::Tensor> minilm_gradients(at::ScalarType compute, bool plain, int threads) {
+  at::set_num_threads(threads);
+  const SafeTensors expected(fixture_path("minilm_expected.safetensors"));
+  LoadedEncoder loaded = load_encoder(minilm_folder);
+  loaded.encoder.train_top_layers(3);
+  ForwardOptions options;
+  options.compute = compute;
+  if (plain) options.attention_dropout = 1e-300;  // drops nothing, but only the plain operators know dropout
+  options.generator = make_generator(at::kCPU, 1);
+  const at::Tensor rows = loaded.encoder.embed(read_batch(expected), loaded.model.embedding, options);
+  (rows * at::randn(rows.sizes(), make_generator(at::kCPU, 5))).sum().backward();
+  at::set_num_threads(1);
+  std::vector<at::Tensor> gradients;
+  for (const NamedParameter& parameter : loaded.encoder.parameters()) {
+    if (parameter.value.requires_grad() && !parameter.name.starts_with("pooler.")) gradients.push_back(parameter.value.grad().flatten());
+  }
+  return gradients;
+}
+
+// Relative distance of two gradients; key biases, whose gradient is zero up to rounding, are measured against the query biases.
+double distance(const std::vector<at::Tensor>& ours, const std::vector<at::Tensor>& twin) {
+  double largest = ours.size() == twin.size() ? 0 : 1e30;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const double scale = twin[i % 16 == 3 ? i - 2 : i].norm().item<double>();
+    largest = std::max(largest, (ours[i] - twin[i]).norm().item<double>() / scale);
+  }
+  return largest;
+}
+
+TEST(MiniLm, FusedLayersFollowThePlainOperators) {
+  const auto exact = minilm_gradients(at::kFloat, true, 1);
+  EXPECT_EQ(exact.size(), 48U);
+  EXPECT_LE(distance(minilm_gradients(at::kFloat, false, 1), exact), 1e-4);
+  const double plain_error = distance(minilm_gradients(at::kBFloat16, true, 1), exact);
+  EXPECT_LE(distance(minilm_gradients(at::kBFloat16, false, 1), exact), std::max(plain_error, 0.03));
+}
+
+TEST(MiniLm, ThreadsChangeNothingButTheOrderOfSums) {
+  EXPECT_LE(distance(minilm_gradients(at::kFloat, false, 3), minilm_gradients(at::kFloat, false, 1)), 1e-5);
+  EXPECT_LE(distance(minilm_gradients(at::kBFloat16, false, 3), minilm_gradients(at::kBFloat16, false, 1)), 1e-3);
 }
 
 }  // namespace

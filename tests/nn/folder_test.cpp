@@ -97,14 +97,16 @@ TEST_F(Folder, ConfigIsRead) {
 }
 
 TEST_F(Folder, BothSpellingsOfSentenceTransformersAreRead) {
-  set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling", "sentence_transformers.models.Normalize"});
+  set_modules(
+      {"sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling", "sentence_transformers.models.Normalize"});
   set("pooling_mode_cls_token", true, "1_Pooling/config.json");
   set("max_seq_length", 17, "sentence_bert_config.json");
   EXPECT_EQ(read_model_folder(model).embedding.pooling, Pooling::cls);
   EXPECT_EQ(read_model_folder(model).embedding.max_tokens, 17);
   fs::remove(model / "sentence_bert_config.json");
   fs::remove(model / "1_Pooling" / "config.json");
-  set_modules({"sentence_transformers.base.modules.transformer.Transformer", "sentence_transformers.sentence_transformer.modules.pooling.Pooling"});
+  set_modules(
+      {"sentence_transformers.base.modules.transformer.Transformer", "sentence_transformers.sentence_transformer.modules.pooling.Pooling"});
   set("pooling_mode", "max", "1_Pooling/config.json");
   set("model_max_length", 1e30, "tokenizer_config.json");
   EXPECT_EQ(read_model_folder(model).embedding.pooling, Pooling::max);
@@ -237,7 +239,8 @@ TEST_F(Folder, SavedFolderIsTheSameModel) {
   save_encoder_folder(out, loaded.encoder, loaded.model.embedding, loaded.model);
   const LoadedEncoder again = load_encoder(out);
   for (std::size_t i = 0; i < loaded.encoder.parameters().size(); ++i) {
-    EXPECT_TRUE(at::equal(again.encoder.parameters()[i].value, loaded.encoder.parameters()[i].value)) << loaded.encoder.parameters()[i].name;
+    EXPECT_TRUE(at::equal(again.encoder.parameters()[i].value, loaded.encoder.parameters()[i].value))
+        << loaded.encoder.parameters()[i].name;
   }
   for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json", "modules.json",
                            "1_Pooling/config.json", "sentence_bert_config.json", "config_sentence_transformers.json"}) {
@@ -263,7 +266,8 @@ TEST_F(Folder, ChangedSettingsAreWritten) {
 }
 
 TEST(PoolingNames, AreReadAndRefused) {
-  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler}) EXPECT_EQ(parse_pooling(to_string(pooling)), pooling);
+  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler})
+    EXPECT_EQ(parse_pooling(to_string(pooling)), pooling);
   EXPECT_THROW(parse_pooling("median"), Error);
 }
 

@@ -22,7 +22,7 @@ struct PackingKernels {
   // values (K, N): element (k, n) = values[k][n]. N a multiple of 32; rows beyond K up to the next multiple of 32 become zeros.
   void (*weight_rows)(const PackCall<float>&) = nullptr;
   void (*rows)(const PackCall<BFloat16>&) = nullptr;
-  // (rows, columns) -> (columns, result_stride); columns and result_stride multiples of 32. Rows up to the next multiple of 32 become zeros.
+  // (rows, columns) -> (columns, result_stride), both multiples of 32. Rows up to the next multiple of 32 become zeros.
   void (*transpose)(const BFloat16* values, std::int64_t rows, std::int64_t columns, std::int64_t stride, BFloat16* result,
                     std::int64_t result_stride) = nullptr;
 };

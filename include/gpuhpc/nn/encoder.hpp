@@ -25,8 +25,8 @@ struct NamedParameter {
 struct ForwardOptions {
   // Type of the matrix products: kFloat, kBFloat16 or kHalf. Parameters, residual stream, layer norm and softmax stay fp32.
   at::ScalarType compute = at::kFloat;
-  double hidden_dropout = 0;     // after embeddings, attention output and feed-forward output
-  double attention_dropout = 0;  // on attention probabilities
+  double hidden_dropout = 0;               // after embeddings, attention output and feed-forward output
+  double attention_dropout = 0;            // on attention probabilities
   std::optional<at::Generator> generator;  // of the device; needed when a dropout is above 0
 };
 
@@ -66,7 +66,8 @@ class Encoder {
 
  private:
   at::Tensor embeddings(const PackedTokens& batch, const ForwardOptions& options) const;
-  at::Tensor layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch, const ForwardOptions& options) const;
+  at::Tensor layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch,
+                    const ForwardOptions& options) const;
   at::Tensor plain_layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const;
   const at::Tensor& value(std::size_t i) const { return parameters_[i].value; }
   void check(const PackedTokens& batch) const;
@@ -75,8 +76,8 @@ class Encoder {
   EncoderConfig config_;
   at::Device device_;
   std::vector<NamedParameter> parameters_;
-  std::size_t layer_base_ = 0;      // index of the first parameter of layer 0
-  std::int64_t pooler_ = -1;        // index of pooler.dense.weight
+  std::size_t layer_base_ = 0;  // index of the first parameter of layer 0
+  std::int64_t pooler_ = -1;    // index of pooler.dense.weight
   std::int64_t first_trained_ = 0;
   std::shared_ptr<CpuLayerContext> fp32_layers_, bf16_layers_;  // null: plain operators
 };
