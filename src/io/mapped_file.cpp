@@ -34,6 +34,13 @@ MappedFile::MappedFile(const std::filesystem::path& path, Access access) : path_
   }
 }
 
+void MappedFile::let_go(std::span<const std::byte> pages) const {
+  constexpr std::uintptr_t page = 4096;
+  const auto first = (reinterpret_cast<std::uintptr_t>(pages.data()) + page - 1) / page * page;
+  const auto last = reinterpret_cast<std::uintptr_t>(pages.data() + pages.size()) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), static_cast<std::size_t>(size_));
 }

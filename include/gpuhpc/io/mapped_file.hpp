@@ -19,6 +19,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, static_cast<std::size_t>(size_)}; }
   std::int64_t size() const { return size_; }
+  // This process lets go of these pages; they come back from the file when they are touched again.
+  void let_go(std::span<const std::byte> pages) const;
   const std::filesystem::path& path() const { return path_; }
 
  private:

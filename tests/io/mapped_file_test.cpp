@@ -1,0 +1,49 @@
+#include "gpuhpc/io/mapped_file.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "expect_error.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/hdf5.hpp"
+#include "scratch_folder.hpp"
+
+namespace gpuhpc {
+namespace {
+using ::testing::HasSubstr;
+using testing::error_of;
+using testing::ScratchFolder;
+
+TEST(MappedFile, BytesMovesAndEmptyFiles) {
+  const ScratchFolder folder;
+  write_text_file(folder / "a", "abc");
+  MappedFile first(folder / "a", MappedFile::Access::random);
+  MappedFile second = std::move(first);
+  EXPECT_EQ(first.size(), 0);
+  ASSERT_EQ(second.size(), 3);
+  EXPECT_EQ(second.bytes()[2], std::byte{'c'});
+  write_text_file(folder / "b", "");
+  EXPECT_TRUE(MappedFile(folder / "b").bytes().empty());
+  EXPECT_THAT(error_of(ExitCode::io, [&] { MappedFile none(folder / "none"); }), HasSubstr("cannot open"));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { MappedFile none(folder.path()); }), HasSubstr("this is a folder"));
+}
+
+TEST(MappedFile, PagesComeBackAfterLettingGo) {
+  const ScratchFolder folder;
+  std::vector<std::int32_t> values(6'000'000);  // more than Hdf5File checks without letting go
+  std::iota(values.begin(), values.end(), 0);
+  Hdf5Writer writer(folder / "a.h5");
+  writer.dataset<std::int32_t>("values", values);
+  writer.commit();
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_TRUE(std::ranges::equal(file.dataset<std::int32_t>("values"), values));
+  const MappedFile mapped(folder / "a.h5");
+  const std::byte before = mapped.bytes()[5000];
+  mapped.let_go(mapped.bytes());
+  EXPECT_EQ(mapped.bytes()[5000], before);
+}
+
+}  // namespace
+}  // namespace gpuhpc
