@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# quality.sh [--students] [--presets]   Every step of the `recommended` preset on debtags-topical test: our figures beside the
+# prototype's. --students adds the runs that train (minutes each), --presets the published pipelines (longer).
+# Gold is read for reporting only. The table goes to standard output, runs to runs/quality/.
+set -eu
+cd "$(dirname "$0")/.."
+program=build/release/gpuhpc
+students=; presets=
+for word in "$@"; do case $word in --students) students=1 ;; --presets) presets=1 ;; *) echo "quality: unknown option $word" >&2; exit 2 ;; esac; done
+
+# row TITLE PROTOTYPE ARGS...: PROTOTYPE = Example-F1/P@1/macro-F1 as published in the design, or -
+row() {
+  local title=$1 prototype=$2 run; shift 2
+  run=runs/quality/$(echo "$title" | tr -c 'a-zA-Z0-9.=\n' '-')
+  if ! "$program" run --config gpuhpc.ini --run.dir "$run" "$@" >"$run.log" 2>&1; then
+    echo "quality: '$title' failed; see $run.log" >&2
+    tail -3 "$run.log" >&2
+    exit 70
+  fi
+  python3 - "$title" "$prototype" "$run/metrics.json" <<'PY'
+import json, sys
+title, prototype, path = sys.argv[1:]
+m = json.load(open(path))
+f = lambda name: "-" if m.get(name) is None else f"{m[name]:.3f}"
+print(f"| {title} | {prototype} | {f('example_f1')} | {f('precision_at_1')} | {f('precision_at_3')} | {f('mrr_filtered')} | {f('macro_f1')} |", flush=True)
+PY
+}
+mkdir -p runs/quality
+none="--teleclass.head none"
+off="$none --teleclass.lexical 0 --teleclass.csls 0 --teleclass.name-votes 0 --teleclass.smoothing-rounds 0"
+L() { echo "--decode.expected-leaves $1"; }
+echo "| debtags-topical test | prototype: F1/P@1/macro-F1 | Example-F1 | P@1 | P@3 | MRR filtered | macro-F1 |"
+echo "|---|---|---|---|---|---|---|"
+row "leaf softmax, names, L=2" ".422/.596/.326" $off --teleclass.class-texts name --teleclass.descriptions false --teleclass.centring 0 $(L 2)
+row "+ five texts and description, L=2" ".439/.618/.343" $off --teleclass.centring 0 $(L 2)
+row "+ centring, L=2" ".460/.639/.360" $off $(L 2)
+row "+ lexical and half CSLS, L=2" ".473/.668/.384" $none --teleclass.name-votes 0 --teleclass.smoothing-rounds 0 $(L 2)
+row "recommended without the student, L=2" ".524/.712/.423" $none $(L 2)
+row "recommended without the student, L=3" ".535/.714/.431" $none $(L 3)
+row "recommended without the student, L=1.5" "-" $none $(L 1.5)
+row "less five texts, L=3" ".525/-/-" $none --teleclass.class-texts name $(L 3)
+row "less lexical, L=3" ".534/-/-" $none --teleclass.lexical 0 $(L 3)
+row "less half CSLS, L=3" ".525/-/-" $none --teleclass.csls 0 $(L 3)
+row "less centring, L=3" ".534/-/-" $none --teleclass.centring 0 $(L 3)
+row "less refinement, L=3" ".518/-/-" $none --teleclass.name-votes 0 $(L 3)
+row "less smoothing, L=3" ".508/-/-" $none --teleclass.smoothing-rounds 0 $(L 3)
+row "one chain" ".430/-/-" $none --decode.mode chain
+if [ -n "$students" ]; then
+  row "recommended with the student, L=3" "-" $(L 3)
+  row "recommended with the student, L=1.5" "-" $(L 1.5)
+fi
+if [ -n "$presets" ]; then
+  for preset in paper code multi-gpu; do
+    row "preset $preset, frozen encoder" "-" --pipeline.preset $preset --teleclass.train-encoder false
+    row "preset $preset" "-" --pipeline.preset $preset --train.max-length 128
+  done
+fi
