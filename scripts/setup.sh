@@ -49,7 +49,7 @@ unpack() {
   local temporary=.deps/unpacking-$sum
   rm -rf "$temporary"; mkdir -p "$temporary" "$destination"
   unzip -q ".deps/downloads/$sum.whl" "$@" -d "$temporary"
-  cp -al "$temporary/$from/." "$destination/"
+  cp -alf "$temporary/$from/." "$destination/"
   rm -rf "$temporary"
   touch "$destination/.$sum"
   rm ".deps/downloads/$sum.whl"
