@@ -32,7 +32,7 @@ std::vector<std::vector<Item>> read_records(const std::string& path) {
     at += 4;
     if (at + count * sizeof(Item) > data.size()) throw std::runtime_error(path + " is cut");
     std::vector<Item> record(count);
-    std::memcpy(record.data(), data.data() + at, count * sizeof(Item));
+    if (count != 0) std::memcpy(record.data(), data.data() + at, count * sizeof(Item));
     at += count * sizeof(Item);
     records.push_back(std::move(record));
   }
