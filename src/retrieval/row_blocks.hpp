@@ -17,6 +17,7 @@ namespace gpuhpc {
 
 inline at::Tensor copy_rows(MatrixView matrix, Range rows) {
   at::Tensor block = at::empty({rows.size(), matrix.columns}, at::kFloat);
+  if (rows.size() == 0) return block;  // an empty matrix has no memory to copy from
   std::memcpy(block.data_ptr<float>(), matrix.data + rows.first * matrix.columns,
               static_cast<std::size_t>(rows.size() * matrix.columns) * sizeof(float));
   return block;
