@@ -101,6 +101,18 @@ TEST(Decoding, ContradictingOptionsAreRefused) {
   EXPECT_THROW(Decoder(small_tree(), options), Error);
 }
 
+TEST(Decoding, OptionsReadFromTheCommandLine) {
+  DecodeOptions options;
+  config::OptionSet set;
+  declare(set.section("decode", "labels"), options);
+  set.parse("", {"--decode.mode", "chain", "--decode.expected-leaves", "3", "--decode.minimum", "1"});
+  EXPECT_EQ(options.mode, "chain");
+  EXPECT_EQ(options.expected_leaves, 3);
+  EXPECT_EQ(options.minimum, 1);
+  EXPECT_THROW(set.parse("", {"--decode.mode", "guess"}), Error);
+  EXPECT_THROW(set.parse("", {"--decode.threshold", "2"}), Error);
+}
+
 TEST(Lexical, TokensAndEvidenceByHand) {
   EXPECT_THAT(lexical_tokens("The Games of Editing, a 3D-STORY; x"), ElementsAre("gam", "edit", "3d", "story"));
   EXPECT_THAT(lexical_tokens(""), IsEmpty());

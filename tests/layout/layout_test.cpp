@@ -70,6 +70,17 @@ std::vector<std::string> find_problems(const fs::path& root) {
   return problems;
 }
 
+// Every path of this repository that the README names.
+std::vector<std::string> missing_readme_paths(const fs::path& root) {
+  std::ifstream stream(root / "README.md");
+  const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  static const std::regex path(R"re((^|[\s`(])((scripts|configs|jobs|data_tools|docs|bench|tests|src|include|data)/[A-Za-z0-9_./-]*[A-Za-z0-9_-]))re");
+  std::vector<std::string> missing;
+  for (std::sregex_iterator i(text.begin(), text.end(), path), end; i != end; ++i)
+    if (!fs::exists(root / (*i)[2].str())) missing.push_back((*i)[2]);
+  return missing;
+}
+
 class PlantedTree : public testing::Test {
  protected:
   void SetUp() override {
@@ -86,6 +97,12 @@ class PlantedTree : public testing::Test {
 };
 
 TEST(Layout, RepositoryKeepsTheRules) { EXPECT_THAT(find_problems(GPUHPC_SOURCE_DIR), IsEmpty()); }
+
+TEST(Layout, ReadmeNamesWhatIsThere) { EXPECT_THAT(missing_readme_paths(GPUHPC_SOURCE_DIR), IsEmpty()); }
+TEST_F(PlantedTree, ReadmePathThatIsNotThereIsFound) {
+  plant("README.md", "run `bash scripts/gone.sh` first");
+  EXPECT_THAT(missing_readme_paths(root_), testing::ElementsAre("scripts/gone.sh"));
+}
 
 TEST_F(PlantedTree, IncludeOfALowerRoomIsFound) {
   EXPECT_THAT(plant("src/labels/x.cpp", "#include \"gpuhpc/nn/encoder.hpp\""), Contains(HasSubstr("labels includes the lower room nn")));

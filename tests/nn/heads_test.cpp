@@ -58,7 +58,8 @@ TEST(PathClassifier, EqualsPyTorchWithGradients) {
   const at::Tensor targets = fixture.tensor("path", "targets", {B, K}), weights = fixture.tensor("path", "weights", {B});
   const auto loss = [&] { return soft_target_cross_entropy(head.logits(documents), targets, weights); };
   EXPECT_LT(distance(head.logits(documents), fixture.tensor("path", "logits", {B, K})), 1e-5F);
-  EXPECT_NEAR(soft_target_cross_entropy(head.logits(documents), targets).item<double>(), fixture.all["path"]["loss_unweighted"].get<double>(), 1e-4);
+  EXPECT_NEAR(soft_target_cross_entropy(head.logits(documents), targets).item<double>(),
+              fixture.all["path"]["loss_unweighted"].get<double>(), 1e-4);
   const at::Tensor value = loss();
   EXPECT_NEAR(value.item<double>(), fixture.all["path"]["loss"].get<double>(), 1e-4);
   value.backward();
@@ -81,7 +82,8 @@ TEST(BilinearHead, EqualsPyTorchWithGradients) {
   const at::Tensor weights = fixture.tensor("bilinear", "weights", {B});
   const auto loss = [&] { return masked_binary_cross_entropy(head.logits(documents), targets, mask, 10, weights); };
   EXPECT_LT(distance(head.logits(documents), fixture.tensor("bilinear", "logits", {B, C})), 2e-5F);
-  EXPECT_NEAR(masked_binary_cross_entropy(head.logits(documents), targets, mask).item<double>(), fixture.all["bilinear"]["loss_plain"].get<double>(), 1e-3);
+  EXPECT_NEAR(masked_binary_cross_entropy(head.logits(documents), targets, mask).item<double>(),
+              fixture.all["bilinear"]["loss_plain"].get<double>(), 1e-3);
   const at::Tensor value = loss();
   EXPECT_NEAR(value.item<double>(), fixture.all["bilinear"]["loss"].get<double>(), 1e-5 * value.item<double>());
   value.backward();
@@ -106,7 +108,8 @@ TEST(BilinearHead, UniformStartIsBoundedSeededAndAroundZero) {
 TEST(Heads, LogitsOfAMatrixEqualThoseOfATensor) {
   const HeadFixture fixture;
   const auto B = fixture.size("B"), K = fixture.size("K"), H = fixture.size("H");
-  const PathClassifier head(fixture.matrix("path", "class_vectors", K, H).view(), fixture.values("path", "mean"), fixture.values("path", "hub"));
+  const PathClassifier head(fixture.matrix("path", "class_vectors", K, H).view(), fixture.values("path", "mean"),
+                            fixture.values("path", "hub"));
   const Matrix logits = head_logits(head, fixture.matrix("path", "documents", B, H).view());
   ASSERT_EQ(logits.rows, B);
   const std::vector<float> expected = fixture.values("path", "logits");

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -57,7 +58,7 @@ class Pipeline : public testing::Test {
   }
   static std::string arguments(const fs::path& run, const fs::path& input = root_ / "input") {
     return "run --input.dir " + input.string() + " --run.dir " + run.string() + " --model.encoder " + std::string(GPUHPC_MODELS) +
-           "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.layers 1 --train.max-length 48 --eval.bootstrap-samples 50";
+           "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.precision fp32 --train.layers 1 --train.max-length 48 --eval.bootstrap-samples 50";
   }
   static void make_input(const fs::path& input) {
     const fs::path data = kSource / "data/debtags-topical";
@@ -199,6 +200,15 @@ TEST_F(Pipeline, ASecondRunInTheSameFolderIsRefused) {
                               GPUHPC_BINARY + " " + arguments(run) + "; code=$?; kill -9 $first; exit $code'");
   EXPECT_EQ(result.code, 78);
   EXPECT_THAT(result.output, HasSubstr("another gpuhpc is running in"));
+}
+
+TEST_F(Pipeline, DocumentedOptionsAreTheProgramsOwn) {
+  EXPECT_EQ(shell(std::string(GPUHPC_BINARY) + " --markdown").output, read(kSource / "docs/options.md")) << "write it anew: gpuhpc --markdown > docs/options.md";
+  const std::string help = gpuhpc("--help").output, readme = read(kSource / "README.md");
+  static const std::regex option(R"(--([a-z]+\.[a-z0-9-]+))");
+  int options = 0;
+  for (std::sregex_iterator i(readme.begin(), readme.end(), option), end; i != end; ++i, ++options) EXPECT_THAT(help, HasSubstr((*i)[0].str() + " "));
+  EXPECT_GT(options, 5);
 }
 
 struct BadInput {

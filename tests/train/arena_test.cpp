@@ -63,7 +63,8 @@ TEST(Arena, SlicesCoverEverythingOnce) {
 
 TEST(Arena, TiedWeightsTakeOnePlace) {
   at::Tensor shared = random_tensor({4, 4}, 1, 1), first = shared, second = shared;
-  ParameterArena arena({{"all", 1, 0, {{"in", shared, [&](at::Tensor t) { first = t; }}, {"out", shared, [&](at::Tensor t) { second = t; }}}}});
+  ParameterArena arena(
+      {{"all", 1, 0, {{"in", shared, [&](at::Tensor t) { first = t; }}, {"out", shared, [&](at::Tensor t) { second = t; }}}}});
   EXPECT_EQ(arena.parameter_count(), 16);
   EXPECT_TRUE(first.is_same(second));
 }

@@ -49,7 +49,9 @@ void follow(const nlohmann::json& run, int slices) {
       gradient.copy_(tensor_of(step["gradients"][name], run["shapes"][name]));
     }
     const double norm = gradient_norm(setup.arena, {0, setup.arena.capacity()}), clip = run["clip"];
-    if (clip > 0) { EXPECT_NEAR(norm, step["norm"].get<double>(), 1e-5 * norm); }
+    if (clip > 0) {
+      EXPECT_NEAR(norm, step["norm"].get<double>(), 1e-5 * norm);
+    }
     for (AdamW& optimizer : optimizers) optimizer.step(step["factor"], clip_factor(norm, clip));
     for (const auto& [name, tensor] : setup.tensors) {
       const at::Tensor expected = tensor_of(step["parameters"][name], run["shapes"][name]);
@@ -58,16 +60,20 @@ void follow(const nlohmann::json& run, int slices) {
   }
 }
 
-TEST(AdamW, EqualsPyTorch) { for (const auto& run : fixture()["runs"]) follow(run, 1); }
+TEST(AdamW, EqualsPyTorch) {
+  for (const auto& run : fixture()["runs"]) follow(run, 1);
+}
 
 TEST(AdamW, SlicesGiveTheSameUpdates) {
-  for (const auto& run : fixture()["runs"]) for (const int slices : {2, 3, 5}) follow(run, slices);
+  for (const auto& run : fixture()["runs"])
+    for (const int slices : {2, 3, 5}) follow(run, slices);
 }
 
 TEST(AdamW, DecayAloneShrinksAndPaddingStaysZero) {
   PyTorchRun setup(fixture()["runs"][0]);
   AdamW optimizer(setup.arena, {});
-  const float before = setup.tensors["weight"].detach().select(0, 0).select(0, 0).item<float>(), bias = setup.tensors["bias"].detach().select(0, 0).item<float>();
+  const float before = setup.tensors["weight"].detach().select(0, 0).select(0, 0).item<float>(),
+              bias = setup.tensors["bias"].detach().select(0, 0).item<float>();
   optimizer.step(.5, 1);  // gradients are zero
   EXPECT_FLOAT_EQ(setup.tensors["weight"].detach().select(0, 0).select(0, 0).item<float>(), before * (1 - .5F * 1e-2F * .05F));
   EXPECT_FLOAT_EQ(setup.tensors["bias"].detach().select(0, 0).item<float>(), bias);

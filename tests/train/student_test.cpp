@@ -153,7 +153,8 @@ TEST_F(Student, FollowsTheLossCurveOfPyTorch) {
   ParameterArena parameters = arena(head, options());
   const Loss loss = [&](const PackedIds& batch) {
     const at::Tensor logits = head.logits(vectors(batch, at::kFloat));
-    return LossSum{soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)), static_cast<double>(batch.documents.size())};
+    return LossSum{soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
+                   static_cast<double>(batch.documents.size())};
   };
   const TrainSummary summary = Trainer(parameters, documents, loss, options(), *comm, hooks()).run();
   const std::vector<double> losses = fixture["losses"], norms = fixture["norms"];
@@ -176,7 +177,8 @@ TEST_F(Student, Bf16FollowsTheSameCurve) {
   ParameterArena parameters = arena(head, options());
   const Loss loss = [&](const PackedIds& batch) {
     const at::Tensor logits = head.logits(vectors(batch, at::kBFloat16));
-    return LossSum{soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)), static_cast<double>(batch.documents.size())};
+    return LossSum{soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
+                   static_cast<double>(batch.documents.size())};
   };
   const TrainSummary summary = Trainer(parameters, documents, loss, options(), *comm, hooks()).run();
   const std::vector<double> losses = fixture["losses"];
@@ -205,7 +207,8 @@ TEST_F(Student, BilinearHeadLearnsOnTheSameEncoder) {
   ParameterArena parameters = arena(head, settings);
   const Loss loss = [&](const PackedIds& batch) {
     const MultiLabelBatch rows = gather_labels(labels, names.size(), batch.documents);
-    return LossSum{masked_binary_cross_entropy(head.logits(vectors(batch, at::kBFloat16)), rows.targets, rows.mask), static_cast<double>(batch.documents.size())};
+    return LossSum{masked_binary_cross_entropy(head.logits(vectors(batch, at::kBFloat16)), rows.targets, rows.mask),
+                   static_cast<double>(batch.documents.size())};
   };
   const TrainSummary summary = Trainer(parameters, documents, loss, settings, *comm, hooks()).run();
   EXPECT_LT(summary.last_loss, .7 * summary.first_loss);

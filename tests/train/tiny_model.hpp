@@ -31,10 +31,15 @@ inline at::Tensor random_tensor(std::vector<std::int64_t> shape, std::uint64_t s
 
 class TinyModel {
  public:
-  struct Parameter { std::string name; at::Tensor value; };
+  struct Parameter {
+    std::string name;
+    at::Tensor value;
+  };
   TinyModel()
-      : parameters_{{"table", random_tensor({vocabulary, width}, 1, .5)}, {"hidden.weight", random_tensor({width, width}, 2, .5)},
-                    {"hidden.bias", random_tensor({width}, 3, .1)}, {"head", random_tensor({classes, width}, 4, .5)}} {}
+      : parameters_{{"table", random_tensor({vocabulary, width}, 1, .5)},
+                    {"hidden.weight", random_tensor({width, width}, 2, .5)},
+                    {"hidden.bias", random_tensor({width}, 3, .1)},
+                    {"head", random_tensor({classes, width}, 4, .5)}} {}
   const std::vector<Parameter>& parameters() const { return parameters_; }
   void rebind(std::size_t i, at::Tensor view) { parameters_[i].value = std::move(view); }
   at::Tensor logits(const PackedIds& batch) const {  // (B, classes)
@@ -61,7 +66,8 @@ class TinySource final : public BatchSource {
       for (std::uint64_t t = 0; t < length; ++t)
         tokens.push_back(static_cast<std::int32_t>(random.uniform() < .6 ? 10 * label + random.below(10) : random.below(vocabulary)));
       documents_.push_back(std::move(tokens));
-      for (std::int64_t k = 0; k < classes; ++k) targets.row(d)[static_cast<std::size_t>(k)] = k == static_cast<std::int64_t>(label) ? .8F : .05F;
+      for (std::int64_t k = 0; k < classes; ++k)
+        targets.row(d)[static_cast<std::size_t>(k)] = k == static_cast<std::int64_t>(label) ? .8F : .05F;
     }
   }
   std::int64_t size() const override { return std::ssize(documents_); }

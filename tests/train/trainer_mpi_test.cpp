@@ -21,7 +21,8 @@ struct Outcome {
 Outcome train(const TrainOptions& options, Communicator& comm, std::int64_t documents) {
   TinyTask task(documents, comm.size());
   Outcome outcome;
-  Trainer trainer(task.arena, task.source, task.loss(), options, comm, {{}, [&](const StepReport& r) { outcome.reports.push_back(r); }, {}});
+  Trainer trainer(task.arena, task.source, task.loss(), options, comm,
+                  {{}, [&](const StepReport& r) { outcome.reports.push_back(r); }, {}});
   trainer.run();
   outcome.weights = task.weights();
   outcome.weights.resize(static_cast<std::size_t>(task.arena.entries().back().range.last));
@@ -45,10 +46,13 @@ TEST(TrainerMpi, SameLossCurveAsOneRank) {
       EXPECT_EQ(one.reports[i].documents, many.reports[i].documents);
       EXPECT_EQ(one.reports[i].tokens, many.reports[i].tokens);
     }
-    for (std::size_t i = 0; i < one.weights.size(); ++i) weight = std::max(weight, static_cast<double>(std::abs(one.weights[i] - many.weights[i])));
+    for (std::size_t i = 0; i < one.weights.size(); ++i)
+      weight = std::max(weight, static_cast<double>(std::abs(one.weights[i] - many.weights[i])));
     EXPECT_LT(loss, 1e-5);
     EXPECT_LT(weight, 1e-4);
-    if (comm->is_root()) std::printf("%d ranks, micro-batch %ld: largest difference of loss %.2e, of a weight %.2e\n", comm->size(), static_cast<long>(micro), loss, weight);
+    if (comm->is_root())
+      std::printf("%d ranks, micro-batch %ld: largest difference of loss %.2e, of a weight %.2e\n", comm->size(), static_cast<long>(micro),
+                  loss, weight);
   }
 }
 
@@ -75,7 +79,11 @@ TEST(TrainerMpi, NanOnOneRankSkipsTheSameStepOnAll) {
   };
   std::vector<std::int64_t> skipped;
   Trainer trainer(task.arena, task.source, poisoned, tiny_options(), *comm,
-                  {{}, [&](const StepReport& r) { if (r.skipped) skipped.push_back(r.step); }, {}});
+                  {{},
+                   [&](const StepReport& r) {
+                     if (r.skipped) skipped.push_back(r.step);
+                   },
+                   {}});
   const TrainSummary summary = trainer.run();
   EXPECT_EQ(skipped, std::vector<std::int64_t>{3});
   EXPECT_TRUE(std::isfinite(summary.last_loss));

@@ -24,7 +24,8 @@ Outcome train(const TrainOptions& options, std::int64_t documents = 240) {
   TinyTask task(documents);
   const auto comm = make_single_communicator();
   Outcome outcome;
-  Trainer trainer(task.arena, task.source, task.loss(), options, *comm, {{}, [&](const StepReport& r) { outcome.reports.push_back(r); }, {}});
+  Trainer trainer(task.arena, task.source, task.loss(), options, *comm,
+                  {{}, [&](const StepReport& r) { outcome.reports.push_back(r); }, {}});
   outcome.summary = trainer.run();
   outcome.weights = task.weights();
   return outcome;
@@ -56,7 +57,9 @@ TEST(Batches, MicroBatchesHoldEveryItemOnceInBalance) {
           all.insert(all.end(), part.begin(), part.end());
           load.push_back(0);
           for (const std::int64_t item : part) load.back() += source.length(item);
-          if (micro > 0) { EXPECT_LE(std::ssize(part), micro); }
+          if (micro > 0) {
+            EXPECT_LE(std::ssize(part), micro);
+          }
         }
         EXPECT_THAT(all, testing::UnorderedElementsAreArray(batch));
         EXPECT_GE(std::ssize(parts), std::min<std::int64_t>(ranks, std::ssize(batch)));
@@ -145,11 +148,17 @@ TEST(Trainer, SkipsAStepThatIsNotFiniteAndLeavesTheWeights) {
       before = task.weights();
       loss.sum = loss.sum.mul(std::numeric_limits<float>::infinity());
     }
-    if (step == 5) { EXPECT_EQ(before, task.weights()); }
+    if (step == 5) {
+      EXPECT_EQ(before, task.weights());
+    }
     return loss;
   };
   Trainer trainer(task.arena, task.source, poisoned, tiny_options(), *comm,
-                  {{}, [&](const StepReport& r) { if (r.skipped) skipped.push_back(r.step); }, {}});
+                  {{},
+                   [&](const StepReport& r) {
+                     if (r.skipped) skipped.push_back(r.step);
+                   },
+                   {}});
   const TrainSummary summary = trainer.run();
   EXPECT_EQ(skipped, std::vector<std::int64_t>{4});
   EXPECT_EQ(summary.skipped, 1);
@@ -185,8 +194,8 @@ TEST(Trainer, DescribesTheRunInOneLine) {
   TinyTask task(100);
   const auto comm = make_single_communicator();
   EXPECT_EQ(Trainer(task.arena, task.source, task.loss(), tiny_options(), *comm).describe(),
-            "training 816 parameters on 100 documents: 2 epochs, 10 steps of 24 documents in 1 micro-batches over 1 rank; peak learning rates model 0.01, "
-            "model.no-decay 0.01 after 1 steps, then linear; seed 42");
+            "training 816 parameters on 100 documents: 2 epochs, 10 steps of 24 documents (micro-batches: 1, ranks: 1); "
+            "peak learning rates model 0.01, model.no-decay 0.01 after 1 steps, then linear; seed 42");
 }
 
 TEST(Trainer, ValidatesAfterEachEpoch) {
