@@ -1,9 +1,11 @@
 // The classifier of the quality recipe: teacher and student posteriors of a new document, each smoothed with its
 // neighbours in the training corpus, averaged.
 #include <optional>
+#include <unordered_map>
 
 #include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/labels/smoothing.hpp"
@@ -45,6 +47,11 @@ class PathPredictor final : public Classifier {
     teacher_ = {copy(paths.matrix("vectors")), copy(paths.dataset<float>("hubness")), settings.temperature, settings.csls, settings.lexical};
     lexical_.set_idf(paths.dataset<float>("idf"));
     mean_ = copy(classes.dataset<float>("document_mean"));
+    if (settings.transductive) {
+      const Hdf5File hashes(data_ / "text_hashes.h5");
+      const auto values = hashes.dataset<std::int64_t>("hashes");
+      for (std::size_t i = 0; i < values.size(); ++i) row_of_text_.emplace(values[i], static_cast<std::int64_t>(i));
+    }
     if (!settings.student) return;
     student_ = {copy(MappedMatrix(data_ / "student_paths.h5").view()), teacher_.hubness, settings.temperature, settings.csls, 0};
     student_posterior_.emplace(data_ / "student_posterior.h5");
@@ -91,6 +98,15 @@ class PathPredictor final : public Classifier {
       one_posterior(student_, student.view().slice(rows.first, rows.size()), block_texts, neighbours, student_posterior_->view(), second.view());
       average_into(posterior, second.view());
     }
+    for (std::int64_t i = 0; i < rows.size() && !row_of_text_.empty(); ++i) keep_known(block_texts[static_cast<std::size_t>(i)], posterior.slice(i, 1));
+  }
+
+  // Quality recipe, step 8: with no training corpus a document's posterior is F itself.
+  void keep_known(const std::string& text, MutableMatrixView posterior) const {
+    const auto known = row_of_text_.find(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(text)))));
+    if (known == row_of_text_.end()) return;
+    std::copy_n(posterior_.view().row(known->second).data(), posterior.columns, posterior.data);
+    if (settings_.student) average_into(posterior, student_posterior_->view().slice(known->second, 1));
   }
 
   void one_posterior(const PathModel& model, MatrixView documents, std::span<const std::string> texts, const SparseMatrix& neighbours, MatrixView training,
@@ -119,6 +135,7 @@ class PathPredictor final : public Classifier {
   LexicalEvidence lexical_;
   MappedMatrix documents_, posterior_;  // x' (N,H) and F (N,K) of the training corpus
   std::optional<MappedMatrix> student_posterior_;
+  std::unordered_map<std::int64_t, std::int64_t> row_of_text_;  // transductive: hash of a training text -> its row
   TfidfModel tfidf_;
   SparseIndex index_;
   PathModel teacher_, student_;

@@ -4,6 +4,7 @@
 
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
@@ -30,6 +31,14 @@ void copy_teacher(const StageContext& c, const LoadedEncoder& teacher, const fs:
   for (const char* name : {"paths.h5", "posterior.h5", "tfidf.h5", "tfidf_rows.h5"}) gpuhpc::copy_file(refinement / name, model / "gpuhpc" / name);
   for (const char* name : {"centred.h5", "classes.h5"}) gpuhpc::copy_file(encoding / name, model / "gpuhpc" / name);
   save_encoder_folder(model / "gpuhpc" / "teacher", teacher.encoder, teacher.model.embedding, teacher.model);
+}
+
+// Hashes of the training texts: where the test texts served as the corpus, a document keeps what the corpus gave it.
+void write_text_hashes(const TeleclassPipelineOptions& o, const InputLayout& layout, const fs::path& path) {
+  std::vector<std::int64_t> hashes;
+  CorpusReader reader(layout.train_corpus, o.input.corpus);
+  for (Document document; reader.next(document);) hashes.push_back(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(document.text)))));
+  write_arrays(path, {{"hashes", std::span<const std::int64_t>(hashes)}});
 }
 
 // Fine-tunes `student` and returns the learnt path vectors.
@@ -115,6 +124,7 @@ void train_path_model(const StageContext& c, const TeleclassPipelineOptions& o, 
   if (with_student) vectors = train_student(c, o, *encoder, *tokenizer, taxonomy);
   on_root(c.comm, [&] {
     save_encoder_folder(model, encoder->encoder, encoder->model.embedding, encoder->model);
+    if (layout.test_serves_as_train) write_text_hashes(o, layout, model / "gpuhpc" / "text_hashes.h5");
     if (with_student) write_matrix(model / "gpuhpc" / "student_paths.h5", std::as_const(vectors).view());
     write_settings(model, settings);
   });
