@@ -24,8 +24,8 @@ at::Tensor soft_target_cross_entropy(const at::Tensor& logits, const at::Tensor&
   return terms.sum().neg();
 }
 
-at::Tensor masked_binary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& mask,
-                                       double positive_weight, const at::Tensor& weights) {
+at::Tensor masked_binary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& mask, double positive_weight,
+                                       const at::Tensor& weights) {
   const at::Tensor weight = weights.defined() ? mask.mul(weights.unsqueeze(1)) : mask;
   const at::Tensor positive = at::full({1}, positive_weight, logits.options().dtype(at::kFloat));
   return at::binary_cross_entropy_with_logits(logits.to(at::kFloat), targets, weight, positive, at::Reduction::Sum);
@@ -67,7 +67,8 @@ MultiLabelBatch gather_labels(const MultiLabelTargets& labels, std::int64_t clas
   float* target = targets.mutable_data_ptr<float>();
   float* counts = mask.mutable_data_ptr<float>();
   const auto mark = [classes](const ClassLists& lists, std::int64_t document, float* row, float value) {
-    for (std::int64_t i = lists.offsets[at_index(document)]; i < lists.offsets[at_index(document + 1)]; ++i) row[lists.classes[at_index(i)]] = value;
+    for (std::int64_t i = lists.offsets[at_index(document)]; i < lists.offsets[at_index(document + 1)]; ++i)
+      row[lists.classes[at_index(i)]] = value;
     return row + classes;
   };
   for (const std::int64_t document : documents) {

@@ -45,7 +45,8 @@ std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::i
   return batches;
 }
 
-std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source, std::span<const std::int64_t> batch, std::int64_t micro_batch, int ranks) {
+std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source, std::span<const std::int64_t> batch,
+                                                         std::int64_t micro_batch, int ranks) {
   std::vector<std::pair<std::int64_t, std::int64_t>> by_length;  // (length, item)
   for (const std::int64_t item : batch) by_length.emplace_back(source.length(item), item);
   std::ranges::sort(by_length, [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });

@@ -30,7 +30,9 @@ double square_sum(const float* values, std::int64_t count) {
 }  // namespace
 
 AdamW::AdamW(ParameterArena& arena, const AdamWOptions& options, Range slice)
-    : arena_(arena), options_(options), slice_(slice),
+    : arena_(arena),
+      options_(options),
+      slice_(slice),
       first_moment_(at::zeros({slice.size()}, arena.parameters().options())),
       second_moment_(at::zeros({slice.size()}, arena.parameters().options())) {}
 

@@ -13,21 +13,30 @@ void declare(config::Section& section, TrainOptions& options) {
   section.option("head-lr", options.head_rate, "peak learning rate of the head (class vectors, bilinear matrix)").range(0, 1);
   section.option("epochs", options.epochs, "passes over the documents").range(0, many);
   section.option("batch", options.batch, "documents an update, over all ranks").range(1, many).unit("documents");
-  section.option("micro-batch", options.micro_batch, "documents computed at once; a rank adds up the gradients of its micro-batches (0: one micro-batch a rank)")
-      .range(0, many).unit("documents");
+  section
+      .option("micro-batch", options.micro_batch,
+              "documents computed at once; a rank adds up the gradients of its micro-batches (0: one micro-batch a rank)")
+      .range(0, many)
+      .unit("documents");
   section.option("weight-decay", options.weight_decay, "decoupled weight decay; biases and LayerNorm weights have none").range(0, 1);
-  section.option("warmup", options.warmup, "rise of the learning rate: below 1 a share of all updates, from 1 a number of updates").range(0, many);
+  section.option("warmup", options.warmup, "rise of the learning rate: below 1 a share of all updates, from 1 a number of updates")
+      .range(0, many);
   section.option("decay", options.decay, "fall of the learning rate after the warm-up").one_of({"linear", "cosine", "constant"});
   section.option("clip", options.clip, "largest norm of the gradient (0: no clipping)").range(0, many);
-  section.option("max-length", options.max_length, "documents are cut here for training, [CLS] and [SEP] included").range(3, many).unit("tokens");
-  section.option("layers", options.layers, "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)").range(-1, 1000);
+  section.option("max-length", options.max_length, "documents are cut here for training, [CLS] and [SEP] included")
+      .range(3, many)
+      .unit("tokens");
+  section.option("layers", options.layers, "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)")
+      .range(-1, 1000);
   section.option("dropout", options.dropout, "dropout in the encoder").range(0, .9);
-  section.option("precision", options.precision, "type of the matrix products; parameters, sums and losses are always fp32").one_of({"fp32", "bf16"});
+  section.option("precision", options.precision, "type of the matrix products; parameters, sums and losses are always fp32")
+      .one_of({"fp32", "bf16"});
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);
   section.option("adam-beta1", options.beta1, "AdamW: decay of the mean gradient").range(0, .999999);
   section.option("adam-beta2", options.beta2, "AdamW: decay of the mean squared gradient").range(0, .999999);
   section.option("adam-epsilon", options.epsilon, "AdamW: added to the root of the mean square").range(0, 1);
-  section.option("max-skipped", options.max_skipped, "updates in a row that may be skipped for gradients that are not finite").range(0, many);
+  section.option("max-skipped", options.max_skipped, "updates in a row that may be skipped for gradients that are not finite")
+      .range(0, many);
 }
 
 }  // namespace gpuhpc

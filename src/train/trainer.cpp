@@ -31,9 +31,16 @@ double mean(std::span<const double> values) {
 
 }  // namespace
 
-Trainer::Trainer(ParameterArena& model, const BatchSource& source, Loss loss, const TrainOptions& options, Communicator& comm, TrainHooks hooks)
-    : model_(model), source_(source), loss_(std::move(loss)), options_(options), comm_(comm), hooks_(std::move(hooks)),
-      optimizer_(model, {options.beta1, options.beta2, options.epsilon}), schedule_(schedule_of(options, source.size())) {
+Trainer::Trainer(ParameterArena& model, const BatchSource& source, Loss loss, const TrainOptions& options, Communicator& comm,
+                 TrainHooks hooks)
+    : model_(model),
+      source_(source),
+      loss_(std::move(loss)),
+      options_(options),
+      comm_(comm),
+      hooks_(std::move(hooks)),
+      optimizer_(model, {options.beta1, options.beta2, options.epsilon}),
+      schedule_(schedule_of(options, source.size())) {
   if (source.size() == 0) throw input_error("there is nothing to train on: no document has a target");
 }
 
@@ -59,12 +66,23 @@ StepReport Trainer::step() {
   skipped_in_a_row_ = finite ? 0 : skipped_in_a_row_ + 1;
   // 6 report
   const double seconds = seconds_since(start);
-  const StepReport report{step_, epoch_, share.loss / share.count, norm, factor, !finite, static_cast<std::int64_t>(share.documents),
-                          static_cast<std::int64_t>(share.tokens), share.tokens / seconds, computed, summed - computed, seconds - summed};
+  const StepReport report{.step = step_,
+                          .epoch = epoch_,
+                          .loss = share.loss / share.count,
+                          .gradient_norm = norm,
+                          .rate_factor = factor,
+                          .skipped = !finite,
+                          .documents = static_cast<std::int64_t>(share.documents),
+                          .tokens = static_cast<std::int64_t>(share.tokens),
+                          .tokens_per_second = share.tokens / seconds,
+                          .compute_seconds = computed,
+                          .sum_seconds = summed - computed,
+                          .update_seconds = seconds - summed};
   if (hooks_.report) hooks_.report(report);
   if (skipped_in_a_row_ > options_.max_skipped)
     throw Error(ExitCode::diverged, fmt::format("training diverged: {} updates in a row were not finite (the last at step {}); lower "
-                                                "--train.encoder-lr and --train.head-lr, or use --train.precision fp32", skipped_in_a_row_, step_));
+                                                "--train.encoder-lr and --train.head-lr, or use --train.precision fp32",
+                                                skipped_in_a_row_, step_));
   return report;
 }
 
@@ -103,11 +121,19 @@ void Trainer::sum_gradients() {
 bool Trainer::agree(Share& share, double& norm) {
   const bool usable = !share.error && std::isfinite(share.loss) && std::isfinite(norm);
   // Sums over ranks; the norm is rank 0's, so that all clip alike.
-  double sums[] = {usable ? share.loss : 0, share.count, share.documents, share.tokens,
-                   share.error ? 1.0 : 0.0, usable ? 0.0 : 1.0, usable && comm_.is_root() ? norm : 0};
+  double sums[] = {usable ? share.loss : 0,
+                   share.count,
+                   share.documents,
+                   share.tokens,
+                   share.error ? 1.0 : 0.0,
+                   usable ? 0.0 : 1.0,
+                   usable && comm_.is_root() ? norm : 0};
   comm_.all_reduce(std::span<double>(sums));
   const bool failed = sums[4] > 0, finite = sums[5] == 0 && sums[1] > 0;
-  if (failed) together(comm_, [&] { if (share.error) std::rethrow_exception(share.error); });
+  if (failed)
+    together(comm_, [&] {
+      if (share.error) std::rethrow_exception(share.error);
+    });
   share.count = sums[1], share.documents = sums[2], share.tokens = sums[3];
   share.loss = finite ? sums[0] : std::nan("");
   norm = finite ? sums[6] / share.count : std::nan("");
@@ -118,10 +144,12 @@ std::string Trainer::describe() const {
   const std::int64_t ranks = comm_.size(), wanted = options_.micro_batch > 0 ? block_count(options_.batch, options_.micro_batch) : 0;
   const std::int64_t micro_batches = std::max(wanted, std::min(ranks, options_.batch));
   std::string rates;
-  for (const ParameterArena::Group& group : model_.groups()) rates += fmt::format("{}{} {:g}", rates.empty() ? "" : ", ", group.name, group.learning_rate);
-  return fmt::format("training {} parameters on {} documents: {} epochs, {} steps of {} documents in {} micro-batches over {} rank{}; peak learning rates {} "
-                     "after {} steps, then {}; seed {}", model_.parameter_count(), source_.size(), options_.epochs, total_steps(), options_.batch,
-                     micro_batches, ranks, ranks == 1 ? "" : "s", rates, schedule_.warmup_steps, options_.decay, options_.seed);
+  for (const ParameterArena::Group& group : model_.groups())
+    rates += fmt::format("{}{} {:g}", rates.empty() ? "" : ", ", group.name, group.learning_rate);
+  return fmt::format("training {} parameters on {} documents: {} epochs, {} steps of {} documents (micro-batches: {}, ranks: {}); "
+                     "peak learning rates {} after {} steps, then {}; seed {}",
+                     model_.parameter_count(), source_.size(), options_.epochs, total_steps(), options_.batch, micro_batches, ranks, rates,
+                     schedule_.warmup_steps, options_.decay, options_.seed);
 }
 
 TrainSummary Trainer::run() {

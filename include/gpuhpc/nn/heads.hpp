@@ -57,8 +57,8 @@ class BilinearHead : public HeadParameters {
   // class_embeddings (C,H): encoded class names.
   BilinearHead(MatrixView class_embeddings, BilinearStart start, std::uint64_t seed, at::Device device = at::kCPU);
   at::Tensor logits(const at::Tensor& documents) const;  // (B,H) -> (B,C), fp32
-  Matrix class_embeddings() const;  // (C,H)
-  Matrix interaction() const;       // (H,H)
+  Matrix class_embeddings() const;                       // (C,H)
+  Matrix interaction() const;                            // (H,H)
 };
 
 // The logits of a head for many document vectors, without gradients; `rows` (N,H) -> (N, outputs).

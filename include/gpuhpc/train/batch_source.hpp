@@ -12,8 +12,8 @@ namespace gpuhpc {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  virtual std::int64_t size() const = 0;                      // items
-  virtual std::int64_t length(std::int64_t item) const = 0;   // tokens that the model computes for it
+  virtual std::int64_t size() const = 0;                     // items
+  virtual std::int64_t length(std::int64_t item) const = 0;  // tokens that the model computes for it
   // The items as one packed batch; `documents` of the result holds what the loss looks targets up by.
   virtual PackedIds pack(std::span<const std::int64_t> items) const = 0;
 };
@@ -58,6 +58,7 @@ std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::i
 // The micro-batches of one global batch, at most `micro_batch` items each, of about equal work: cut from the batch alone, so
 // that each gives the same gradient whoever computes it. Only when they would be fewer than `ranks` (or when `micro_batch`
 // is 0) are there as many as ranks.
-std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source, std::span<const std::int64_t> batch, std::int64_t micro_batch, int ranks);
+std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source, std::span<const std::int64_t> batch,
+                                                         std::int64_t micro_batch, int ranks);
 
 }  // namespace gpuhpc

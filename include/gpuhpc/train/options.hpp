@@ -14,17 +14,17 @@ struct TrainOptions {
   double encoder_rate = 3e-5;
   double head_rate = 1e-3;
   std::int64_t epochs = 1;
-  std::int64_t batch = 32;        // documents an update, over all ranks
+  std::int64_t batch = 32;  // documents an update, over all ranks
   // Documents a forward and backward: cut from the batch alone, so that each micro-batch gives the same gradient whoever
   // computes it. 0: one a rank (faster on a GPU; rounding then depends on the number of ranks).
   std::int64_t micro_batch = 8;
   double weight_decay = .01;
-  double warmup = .1;             // below 1: share of all updates; from 1: updates
-  std::string decay = "linear";   // linear | cosine | constant
-  double clip = 1;                // largest gradient norm; 0: no clipping
-  std::int64_t max_length = 96;   // tokens a document
-  std::int64_t layers = 3;        // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
-  double dropout = 0;             // in the encoder
+  double warmup = .1;            // below 1: share of all updates; from 1: updates
+  std::string decay = "linear";  // linear | cosine | constant
+  double clip = 1;               // largest gradient norm; 0: no clipping
+  std::int64_t max_length = 96;  // tokens a document
+  std::int64_t layers = 3;       // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
+  double dropout = 0;            // in the encoder
   std::string precision = "fp32";
   std::int64_t seed = 42;
   double beta1 = .9, beta2 = .999, epsilon = 1e-8;

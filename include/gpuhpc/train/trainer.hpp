@@ -28,14 +28,14 @@ struct LossSum {
 using Loss = std::function<LossSum(const PackedIds&)>;
 
 struct StepReport {
-  std::int64_t step = 0;   // from 1
-  std::int64_t epoch = 0;  // from 0
-  double loss = 0;         // per counted item, over all ranks
-  double gradient_norm = 0;  // of the mean gradient, before clipping
-  double rate_factor = 0;    // of each group's own learning rate
-  bool skipped = false;      // gradients were not finite on some rank: weights and moments untouched
-  std::int64_t documents = 0, tokens = 0;  // of this global batch
-  double tokens_per_second = 0;            // of this step, all ranks together
+  std::int64_t step = 0;                                            // from 1
+  std::int64_t epoch = 0;                                           // from 0
+  double loss = 0;                                                  // per counted item, over all ranks
+  double gradient_norm = 0;                                         // of the mean gradient, before clipping
+  double rate_factor = 0;                                           // of each group's own learning rate
+  bool skipped = false;                                             // gradients were not finite on some rank: weights and moments untouched
+  std::int64_t documents = 0, tokens = 0;                           // of this global batch
+  double tokens_per_second = 0;                                     // of this step, all ranks together
   double compute_seconds = 0, sum_seconds = 0, update_seconds = 0;  // this rank: forward and backward, sum over ranks, norm and optimizer
 };
 
@@ -43,8 +43,8 @@ struct TrainSummary {
   std::int64_t steps = 0, skipped = 0, documents = 0, tokens = 0;
   double seconds = 0;
   double compute_seconds = 0, sum_seconds = 0, update_seconds = 0;  // of this rank, as in StepReport
-  double first_loss = 0, last_loss = 0;   // means of the first and last tenth of the steps (skipped ones left out)
-  std::vector<double> validation;         // one value an epoch, when there is a validator
+  double first_loss = 0, last_loss = 0;  // means of the first and last tenth of the steps (skipped ones left out)
+  std::vector<double> validation;        // one value an epoch, when there is a validator
 };
 
 // All are optional, and called on every rank with the same values (seconds apart).
@@ -56,7 +56,8 @@ struct TrainHooks {
 
 class Trainer {
  public:
-  Trainer(ParameterArena& model, const BatchSource& source, Loss loss, const TrainOptions& options, Communicator& comm, TrainHooks hooks = {});
+  Trainer(ParameterArena& model, const BatchSource& source, Loss loss, const TrainOptions& options, Communicator& comm,
+          TrainHooks hooks = {});
   // All epochs. Throws an Error with code `diverged` after options.max_skipped skipped steps in a row, and on all ranks the
   // error of the lowest rank whose loss threw.
   TrainSummary run();
