@@ -10,16 +10,6 @@ namespace gpuhpc {
 using kernels::BFloat16;
 using kernels::kPanel;
 
-namespace {
-
-// The whole depth of the packed matrix, also where a call can ask for a part of it.
-template <typename Call>
-void full_depth(Call& call) {
-  if constexpr (requires { call.k_count; }) call.k_count = call.weight->rows;
-}
-
-}  // namespace
-
 std::int64_t Linears::outputs() const {
   std::int64_t sum = 0;
   for (const at::Tensor& weight : weights) sum += weight.size(0);
@@ -114,7 +104,6 @@ void CpuProducts<BFloat16>::input_gradient(const at::Tensor& g, const Linears& l
     call.weight = &packed_;
     call.output = pointer<float>(into) + first * inputs;
     call.output_stride = inputs;
-    full_depth(call);
     table_.accumulate(call);
   });
 }
@@ -143,7 +132,6 @@ at::Tensor CpuProducts<BFloat16>::weight_gradient(const at::Tensor& g, const at:
       call.weight = &chunks_[static_cast<std::size_t>(c)];
       call.output = pointer<float>(result) + first * inputs;
       call.output_stride = inputs;
-      full_depth(call);
       table_.accumulate(call);
     }
   });
