@@ -1,6 +1,13 @@
 #include "gpuhpc/train/options.hpp"
 
+#include "gpuhpc/nn/cpu_encoder.hpp"
+
 namespace gpuhpc {
+
+Precision TrainOptions::precision_kind(bool cuda) const {
+  if (precision != "auto") return precision == "bf16" ? Precision::bf16 : Precision::fp32;
+  return cuda || best_cpu_precision(kernels::best_isa()) == CpuPrecision::bf16 ? Precision::bf16 : Precision::fp32;
+}
 
 Decay TrainOptions::decay_kind() const {
   if (decay == "cosine") return Decay::cosine;
@@ -29,8 +36,8 @@ void declare(config::Section& section, TrainOptions& options) {
   section.option("layers", options.layers, "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)")
       .range(-1, 1000);
   section.option("dropout", options.dropout, "dropout in the encoder").range(0, .9);
-  section.option("precision", options.precision, "type of the matrix products; parameters, sums and losses are always fp32")
-      .one_of({"fp32", "bf16"});
+  section.option("precision", options.precision, "type of the matrix products; parameters, sums and losses are always fp32; auto takes bf16 where the hardware multiplies it")
+      .one_of({"auto", "fp32", "bf16"});
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);
   section.option("adam-beta1", options.beta1, "AdamW: decay of the mean gradient").range(0, .999999);
   section.option("adam-beta2", options.beta2, "AdamW: decay of the mean squared gradient").range(0, .999999);

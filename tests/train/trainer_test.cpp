@@ -221,7 +221,7 @@ TEST(TrainOptions, AreDeclaredOnce) {
   set.parse({}, {"--train.batch", "64", "--train.decay", "cosine", "--train.precision", "bf16", "--train.warmup", "500"});
   EXPECT_EQ(options.batch, 64);
   EXPECT_EQ(options.decay_kind(), Decay::cosine);
-  EXPECT_EQ(options.precision_kind(), Precision::bf16);
+  EXPECT_EQ(options.precision_kind(false), Precision::bf16);
   EXPECT_EQ(options.warmup, 500);
   EXPECT_THROW(set.parse({}, {"--train.precision", "fp8"}), Error);
 }

@@ -25,12 +25,13 @@ struct TrainOptions {
   std::int64_t max_length = 96;  // tokens a document
   std::int64_t layers = 3;       // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
   double dropout = 0;            // in the encoder
-  std::string precision = "fp32";
+  std::string precision = "auto";
   std::int64_t seed = 42;
   double beta1 = .9, beta2 = .999, epsilon = 1e-8;
   std::int64_t max_skipped = 20;  // updates skipped in a row (not finite) before the run is given up
 
-  Precision precision_kind() const { return precision == "bf16" ? Precision::bf16 : Precision::fp32; }
+  // auto: bf16 on GPUs and on processors that multiply bf16, else fp32.
+  Precision precision_kind(bool cuda) const;
   Decay decay_kind() const;
 };
 

@@ -8,7 +8,7 @@
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/stages/classify/corpus_blocks.hpp"
 #include "gpuhpc/stages/classify/smoothing.hpp"
-#include "gpuhpc/stages/teleclass/published_labels.hpp"
+#include "gpuhpc/stages/teleclass/variants/published_labels.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -10,7 +10,7 @@
 #include "gpuhpc/stages/classify/neighbours.hpp"
 #include "gpuhpc/stages/classify/path_model.hpp"
 #include "gpuhpc/stages/classify/smoothing.hpp"
-#include "gpuhpc/stages/teleclass/published_refinement.hpp"
+#include "gpuhpc/stages/teleclass/variants/published_refinement.hpp"
 
 namespace gpuhpc {
 namespace {

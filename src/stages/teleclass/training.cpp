@@ -2,8 +2,8 @@
 
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/stages/classify/model_folder.hpp"
-#include "gpuhpc/stages/teleclass/bilinear_training.hpp"
-#include "gpuhpc/stages/teleclass/student_training.hpp"
+#include "gpuhpc/stages/teleclass/variants/bilinear_training.hpp"
+#include "gpuhpc/stages/teleclass/variants/student_training.hpp"
 
 namespace gpuhpc {
 

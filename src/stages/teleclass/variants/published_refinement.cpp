@@ -1,4 +1,4 @@
-#include "gpuhpc/stages/teleclass/published_refinement.hpp"
+#include "gpuhpc/stages/teleclass/variants/published_refinement.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "gpuhpc/stages/teleclass/bilinear_training.hpp"
+#include "gpuhpc/stages/teleclass/variants/bilinear_training.hpp"
 
 #include <optional>
 
@@ -88,7 +88,7 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
   const auto generated_weight = static_cast<float>(augmented_weight(set.real, set.generated));
   for (std::int64_t i = real_documents; i < source.documents(); ++i) weights[static_cast<std::size_t>(i)] = generated_weight;
   ForwardOptions forward;
-  forward.compute = o.train.precision_kind() == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+  forward.compute = o.train.precision_kind(c.device.cuda) == Precision::bf16 ? at::kBFloat16 : at::kFloat;
   const Loss loss = [&](const PackedIds& batch) {
     const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
     const MultiLabelBatch labels = gather_labels(set.labels, classes.view().rows, batch.documents, encoder.device());

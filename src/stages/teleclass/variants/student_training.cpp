@@ -1,4 +1,4 @@
-#include "gpuhpc/stages/teleclass/student_training.hpp"
+#include "gpuhpc/stages/teleclass/variants/student_training.hpp"
 
 #include <optional>
 
@@ -55,7 +55,7 @@ Matrix train_student(const StageContext& c, const TeleclassPipelineOptions& o, L
   const TokenDataset documents(c.folder_of("encoding") / "tokens");
   const DocumentSource source({&documents}, std::min(o.train.max_length, student.model.embedding.max_tokens), tokenizer.cls_id(), tokenizer.sep_id());
   ForwardOptions forward;
-  forward.compute = o.train.precision_kind() == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+  forward.compute = o.train.precision_kind(c.device.cuda) == Precision::bf16 ? at::kBFloat16 : at::kFloat;
   forward.hidden_dropout = forward.attention_dropout = o.train.dropout;
   if (o.train.dropout > 0) forward.generator = make_generator(student.encoder.device(), static_cast<std::uint64_t>(o.train.seed + c.comm.rank()));
   EmbeddingConfig unit = student.model.embedding;

@@ -1,4 +1,4 @@
-#include "gpuhpc/stages/teleclass/published_labels.hpp"
+#include "gpuhpc/stages/teleclass/variants/published_labels.hpp"
 
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/data/class_files.hpp"
