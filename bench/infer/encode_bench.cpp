@@ -1,0 +1,99 @@
+// Text to vectors on the CPU, as bench/peers/encode.py drives it: one JSON line with documents, real tokens and seconds of each
+// repetition (tokenizer included), the share of each part, and the vectors in an HDF5 file.
+//   encode_bench MODEL TEXTS OUTPUT.h5 PRECISION THREADS REPETITIONS [KERNELS]
+// TEXTS: id<TAB>text lines.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/infer/encode.hpp"
+#include "gpuhpc/io/lines.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/nn/cpu_encoder.hpp"
+#include "gpuhpc/nn/folder.hpp"
+
+namespace gpuhpc {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<std::string> read_texts(const std::string& path) {
+  std::vector<std::string> texts;
+  LineReader reader(path);
+  for (std::string line; reader.next(line);) texts.push_back(line.substr(line.find('\t') + 1));
+  return texts;
+}
+
+// Seconds in linears, attention and the rest of one pass on one thread.
+CpuWorkspace::Times shares(const LoadedEncoder& model, const Tokenizer& tokenizer, const std::vector<std::vector<std::int32_t>>& documents,
+                           CpuPrecision precision, kernels::Isa isa) {
+  const CpuEncoder encoder(model.encoder, precision, isa);
+  const auto workspace = encoder.make_workspace();
+  std::vector<std::int32_t> ids, offsets{0};
+  const std::int64_t limit = model.model.embedding.max_tokens > 0 ? model.model.embedding.max_tokens : encoder.config().max_tokens();
+  for (const auto& document : documents) {
+    const auto tokens = with_specials(tokenizer, document, limit);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+    offsets.push_back(static_cast<std::int32_t>(ids.size()));
+  }
+  Matrix rows(std::ssize(documents), encoder.config().hidden_size);
+  for (const bool timed : {false, true}) {
+    workspace->timed = timed;
+    encoder.embed(*workspace, {ids, offsets}, model.model.embedding, rows.view());
+  }
+  return workspace->times;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.size() < 6) throw usage_error("encode_bench MODEL TEXTS OUTPUT.h5 PRECISION THREADS REPETITIONS [KERNELS]");
+  const LoadedEncoder model = load_encoder(arguments[0]);
+  const auto tokenizer = load_tokenizer(arguments[0]);
+  const std::vector<std::string> texts = read_texts(arguments[1]);
+  InferOptions options;
+  options.precision = arguments[3];
+  if (arguments.size() > 6) options.kernels = arguments[6];
+  const int threads = std::stoi(arguments[4]);
+  const DocumentEncoder encoder(model, *tokenizer, options, {false, 0, threads});
+  std::string seconds;
+  double tokenizing = 1e9;
+  std::vector<std::vector<std::int32_t>> ids;
+  for (int i = -1; i < std::stoi(arguments[5]); ++i) {  // the first one warms up
+    const auto start = std::chrono::steady_clock::now();
+    ids = tokenize(*tokenizer, texts, threads);
+    const double spent = seconds_since(start);
+    const Matrix rows = encoder.encode(token_source(ids));
+    if (i < 0) write_matrix(arguments[2], rows.view());
+    else seconds += fmt::format("{}{:.6f}", i == 0 ? "" : ", ", seconds_since(start));
+    tokenizing = std::min(tokenizing, spent);
+  }
+  const std::int64_t limit = model.model.embedding.max_tokens > 0 ? model.model.embedding.max_tokens : model.encoder.config().max_tokens();
+  std::int64_t tokens = 0;
+  for (const auto& document : ids) tokens += std::ssize(with_specials(*tokenizer, document, limit));
+  const kernels::Isa isa = options.kernels == "auto" ? kernels::best_isa() : kernels::parse_isa(options.kernels);
+  const bool bf16 = encoder.describe().starts_with("bf16");
+  const CpuWorkspace::Times times = shares(model, *tokenizer, ids, bf16 ? CpuPrecision::bf16 : CpuPrecision::fp32, isa);
+  const double sum = times.linear + times.attention + times.other;
+  fmt::print("{{\"what\": \"{}\", \"documents\": {}, \"tokens\": {}, \"seconds\": [{}], \"tokenizing_seconds\": {:.6f}, \"linear\": {:.4f}, "
+             "\"attention\": {:.4f}, \"other\": {:.4f}}}\n",
+             encoder.describe(), texts.size(), tokens, seconds, tokenizing, times.linear / sum, times.attention / sum, times.other / sum);
+  return 0;
+}
+
+}  // namespace
+}  // namespace gpuhpc
+
+int main(int argc, char** argv) {
+  try {
+    return gpuhpc::run({argv + 1, argv + argc});
+  } catch (const gpuhpc::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(error.code());
+  }
+}
