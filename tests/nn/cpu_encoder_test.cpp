@@ -92,7 +92,7 @@ TEST_P(EveryFp32Level, EqualsLibTorch) {
 TEST_P(EveryBf16Level, IsCloseToLibTorchFp32) {
   const CpuEncoder encoder(model().encoder, CpuPrecision::bf16, GetParam());
   const EmbeddingConfig embedding{Pooling::mean, true, 256};
-  const Documents documents = GetParam() < kernels::Isa::avx512_bf16 ? ragged({2, 17, 40}) : sample();  // the plain twin is slow
+  const Documents documents = GetParam() < kernels::Isa::avx512_bf16 ? ragged({2, 17}) : sample();  // the plain twin is slow
   const Matrix expected = reference(model().encoder, documents, embedding), got = embed(encoder, documents, embedding);
   for (std::int64_t b = 0; b < got.rows; ++b) EXPECT_GT(cosine(got.row(b), expected.row(b)), 0.9995) << b;
 }
@@ -100,7 +100,7 @@ TEST_P(EveryBf16Level, IsCloseToLibTorchFp32) {
 // Alone, in a batch, in a batch of other order: the same bits.
 void expect_neighbours_do_not_matter(const CpuEncoder& encoder) {
   const EmbeddingConfig embedding{Pooling::mean, true, 256};
-  const Documents all = ragged({5, 40, 17, 2, 61});
+  const Documents all = encoder.isa() == kernels::Isa::generic ? ragged({5, 2, 9, 3, 4}) : ragged({5, 40, 17, 2, 61});
   const Matrix together = embed(encoder, all, embedding);
   Documents reversed;
   for (std::int64_t b = all.size() - 1; b >= 0; --b) {
