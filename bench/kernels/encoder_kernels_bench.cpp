@@ -1,0 +1,116 @@
+// Kernels of the encoder at MiniLM's shapes, one per level of this machine: GFLOP/s of the products, ns a token of the rest.
+// Answers are compared with the plain kernels before anything is timed.
+//   encoder_kernels_bench [--benchmark_filter=bf16]
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/kernels/encoder_kernels.hpp"
+
+namespace gpuhpc::kernels {
+namespace {
+
+constexpr std::int64_t kHidden = 384, kSlice = 384, kTokens = 352, kHeads = 12, kDocument = 104;
+
+template <typename T>
+T rounded(float value) {
+  if constexpr (std::is_same_v<T, float>) return value;
+  else return to_bf16(value);
+}
+
+// One slice of a feed-forward layer, and one document for attention.
+template <typename T>
+struct Work {
+  AlignedBuffer<T> input{kTokens * kHidden}, wide{kTokens * kSlice}, qkv{(kDocument + 32) * 3 * kHidden}, context{(kDocument + 32) * kHidden};
+  AlignedBuffer<float> residual{kTokens * kHidden};
+  AlignedBuffer<std::byte> scratch{attention_scratch_bytes(kDocument, kHidden / kHeads)};
+  PackedMatrix<T> up, down;
+  std::vector<float> bias = std::vector<float>(kHidden, 0.1F), gamma = std::vector<float>(kHidden, 1.0F);
+
+  Work() {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    for (std::int64_t i = 0; i < input.size(); ++i) input.data()[i] = rounded<T>(normal(random));
+    for (std::int64_t i = 0; i < qkv.size(); ++i) qkv.data()[i] = rounded<T>(normal(random));
+    Matrix weight(kSlice, kHidden);
+    for (float& value : weight.values) value = 0.05F * normal(random);
+    up = pack<T>(weight.view());
+    down = pack<T>(weight.view());
+  }
+  void linear(const EncoderKernels<T>& kernels) {
+    kernels.linear({input.data(), kHidden, kTokens, &up, 0, up.panels(), bias.data(), Activation::gelu, wide.data(), kSlice});
+  }
+  void accumulate(const EncoderKernels<T>& kernels) { kernels.accumulate({wide.data(), kSlice, kTokens, &down, residual.data(), kHidden}); }
+  void attention(const EncoderKernels<T>& kernels) {
+    kernels.attention({qkv.data(), 3 * kHidden, kHidden, 2 * kHidden, kDocument, kHeads, kHidden / kHeads, 0.17F, context.data(), kHidden,
+                       scratch.data()});
+  }
+  void layer_norm(const EncoderKernels<T>& kernels) {
+    kernels.layer_norm({residual.data(), kHidden, kTokens, kHidden, gamma.data(), bias.data(), 1e-12F, bias.data(), input.data(), kHidden});
+  }
+};
+
+template <typename T>
+void compare(Isa isa) {
+  const EncoderKernels<T> fast = encoder_kernels<T>(isa), plain = encoder_kernels<T>(Isa::generic);
+  Work<T> a, b;
+  {
+    const KernelScope<T> scope(fast);
+    a.linear(fast), a.accumulate(fast), a.attention(fast);
+  }
+  b.linear(plain), b.accumulate(plain), b.attention(plain);
+  double difference = 0;
+  for (std::int64_t i = 0; i < kTokens * kHidden; ++i)
+    difference = std::max(difference, static_cast<double>(std::abs(a.residual.data()[i] - b.residual.data()[i])));
+  for (std::int64_t i = 0; i < kDocument * kHidden; ++i)
+    difference = std::max(difference, static_cast<double>(std::abs(to_float(a.context.data()[i]) - to_float(b.context.data()[i]))));
+  if (difference <= (std::is_same_v<T, float> ? 2e-4 : 6e-2)) return;
+  std::fprintf(stderr, "%s differs from the plain kernels by %g: nothing is timed\n", std::string(to_string(isa)).c_str(), difference);
+  std::exit(1);
+}
+
+template <typename T>
+void add(Isa isa, const char* precision, const char* name, void (Work<T>::*part)(const EncoderKernels<T>&), double operations, double tokens) {
+  benchmark::RegisterBenchmark(fmt::format("{}/{}/{}", name, precision, to_string(isa)).c_str(), [=](benchmark::State& state) {
+    const EncoderKernels<T> kernels = encoder_kernels<T>(isa);
+    const KernelScope<T> scope(kernels);
+    Work<T> work;
+    for (auto step : state) {
+      (void)step;
+      (work.*part)(kernels);
+    }
+    const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+    if (operations > 0) state.counters["FLOP/s"] = benchmark::Counter(operations, rate);
+    state.counters["s/token"] = benchmark::Counter(tokens, rate | benchmark::Counter::kInvert);
+  });
+}
+
+template <typename T>
+void add_level(Isa isa, const char* precision) {
+  compare<T>(isa);
+  const double product = 2.0 * kTokens * kHidden * kSlice, scores = 4.0 * kDocument * kDocument * kHidden;
+  add<T>(isa, precision, "linear_gelu", &Work<T>::linear, product, kTokens);
+  add<T>(isa, precision, "accumulate", &Work<T>::accumulate, product, kTokens);
+  add<T>(isa, precision, "attention", &Work<T>::attention, scores, kDocument);
+  add<T>(isa, precision, "layer_norm", &Work<T>::layer_norm, 0, kTokens);
+}
+
+}  // namespace
+}  // namespace gpuhpc::kernels
+
+int main(int argc, char** argv) {
+  using namespace gpuhpc::kernels;
+  for (const Isa isa : {Isa::avx2, Isa::avx512})
+    if (supported(isa)) add_level<float>(isa, "fp32");
+  for (const Isa isa : {Isa::avx512_bf16, Isa::amx})
+    if (supported(isa)) add_level<BFloat16>(isa, "bf16");
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
