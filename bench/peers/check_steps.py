@@ -44,7 +44,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--dump", type=Path, required=True)
-    parser.add_argument("--precision", choices=sorted(BOUNDS), default="fp32", help="of the run's encoder")
+    parser.add_argument("--precision", choices=sorted(BOUNDS), default="fp32",
+                        help="of the run's encoder (device.kind auto encodes in bf16 where the CPU can)")
     arguments = parser.parse_args()
     encoding, refinement = (next(arguments.run.glob(f"stages/*-{name}")) for name in ("encoding", "refinement"))
     wanted = {path.stem: np.load(path) for path in arguments.dump.glob("*.npy")}

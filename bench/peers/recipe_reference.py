@@ -262,7 +262,7 @@ def top(scores, k):
 # ---- metrics -----------------------------------------------------------------------------------------------------------------
 
 def metrics(data, scores, predicted):
-    """Definitions of the methods note; micro-averaged filtered MRR counts non-gold classes scoring at least as much."""
+    """Filtered MRR: 1 + non-gold classes scoring at least as much, averaged over labels; raw MRR: plain ranks, averaged over documents."""
     gold, count = data.gold, data.classes
     hits, said, true = np.zeros(count), np.zeros(count), np.zeros(count)
     example, p1, p3, filtered, raw = [], [], [], [], []
@@ -278,7 +278,7 @@ def metrics(data, scores, predicted):
         p3.append(len(t & set(order[:3].tolist())) / min(3, len(t)))
         others = np.delete(scores[i], list(t))
         filtered += [1 / (1 + (others >= scores[i, c]).sum()) for c in t]
-        raw += [1 / rank[c] for c in t]
+        raw.append(np.mean([1 / rank[c] for c in t]))
     per_class = 2 * hits / np.maximum(said + true, 1)
     return {"example_f1": np.mean(example), "precision_at_1": np.mean(p1), "precision_at_3": np.mean(p3), "mrr_filtered": np.mean(filtered),
             "macro_f1": per_class.mean(), "micro_f1": 2 * hits.sum() / (said.sum() + true.sum()), "mrr_raw": np.mean(raw)}
