@@ -13,6 +13,8 @@ if(MOLD)
   target_link_options(gpuhpc_flags INTERFACE -fuse-ld=mold)
 endif()
 
+add_custom_target(unit_tests)  # what `ctest -L unit` runs
+
 function(gpuhpc_room room)
   cmake_parse_arguments(ARG "" "" "LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
@@ -65,6 +67,7 @@ function(gpuhpc_room_tests room)
       GPUHPC_FIXTURES="${CMAKE_SOURCE_DIR}/tests/${room}/fixtures"
       GPUHPC_SOURCE_DIR="${CMAKE_SOURCE_DIR}" GPUHPC_MODELS="${GPUHPC_DEPS}/models")
     add_test(NAME ${room} COMMAND test_${room})
+    add_dependencies(unit_tests test_${room})
     set_tests_properties(${room} PROPERTIES LABELS unit TIMEOUT 600)
   endif()
   if(mpi_tests)
