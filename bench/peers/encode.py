@@ -83,7 +83,7 @@ class OpenVino:
         best = None
         for hint, requests in (("THROUGHPUT", threads), ("THROUGHPUT", 2 * threads), ("LATENCY", 1)):
             compiled = self.compile(hint)
-            for size in (1, 4, 8, 16, 32):
+            for size in (1, 4, 16):
                 self.queue, self.size = openvino.AsyncInferQueue(compiled, requests), size
                 self.encode(trial)
                 start = time.perf_counter()
@@ -129,7 +129,7 @@ def work(arguments):
     """A peer's process: loads, answers 'ready', then one line of seconds for each line it reads."""
     kind, precision = PEERS[arguments.worker]
     texts = read_texts(arguments.texts, arguments.documents)
-    peer = kind(arguments.model, precision, arguments.threads, texts[::max(1, len(texts) // 200)])
+    peer = kind(arguments.model, precision, arguments.threads, texts[::max(1, len(texts) // 64)])
     np.save(arguments.vectors, peer.encode(texts))
     print(json.dumps({"settings": peer.settings}), flush=True)
     for _ in sys.stdin:
@@ -229,7 +229,7 @@ def measure(arguments, folder, documents):
     peers = [Worker(name, arguments, folder) for name in wanted]
     peers += [Ours(precision, arguments, folder, kernels) for kernels in arguments.kernels.split(",") for precision in ("fp32", "bf16")]
     reference = peers[0].rows
-    print(f"{documents} documents, {arguments.threads} cores; answers against sentence-transformers fp32:")
+    print(f"{documents} documents, {arguments.threads} cores; answers against sentence-transformers fp32:", flush=True)
     for peer in peers[1:]:
         figures = compare(peer.rows, reference)
         precision = "bf16" if "bf16" in peer.settings or "bf16" in peer.name else "fp32"
