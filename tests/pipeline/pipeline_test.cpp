@@ -169,6 +169,19 @@ TEST_F(Pipeline, KilledInAnyStageItContinuesToTheSameFiles) {
   }
 }
 
+TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
+  for (const std::string preset : {"paper", "code", "multi-gpu"}) {
+    const fs::path run = root_ / ("preset-" + preset);
+    ASSERT_EQ(gpuhpc(arguments(run) + " --pipeline.preset " + preset + " --train.epochs 1 --teleclass.augment-documents 1").code, 0) << preset;
+    const fs::path refinement = run / "stages/02-refinement";
+    EXPECT_EQ(Json::parse(read(refinement / "init_core_classes.json")).size(), 300u);
+    EXPECT_EQ(Json::parse(read(refinement / "refined_core_classes.json")).size(), 300u);
+    EXPECT_FALSE(Json::parse(read(run / "stages/03-augmentation/generated_doc2label.json")).empty());
+    EXPECT_EQ(fs::file_size(refinement / "enrichment.txt") > 0, preset != "multi-gpu");
+    EXPECT_GT(metrics(run).at("precision_at_1").get<double>(), .2) << preset;  // chance is .02
+  }
+}
+
 TEST_F(Pipeline, PredictOnTheTestTextsEqualsTheRun) {
   const fs::path out = root_ / "again.jsonl";
   ASSERT_EQ(gpuhpc("predict --device.kind cpu --device.threads 1 --model.dir " + (root_ / "reference/model").string() + " --input.file " + (root_ / "input/test/corpus.txt").string() +
