@@ -30,7 +30,8 @@ std::int64_t window_length(const LoadedEncoder& model, const InferOptions& optio
   const std::int64_t most = model.encoder.config().max_tokens();
   if (options.max_length > most)
     throw configuration_error("infer.max-length is {}, but the model has {} positions; choose at most that", options.max_length, most);
-  if (options.max_length != 0 && options.max_length < 3) throw configuration_error("infer.max-length must leave room for a token; choose at least 3");
+  if (options.max_length != 0 && options.max_length < 3)
+    throw configuration_error("infer.max-length must leave room for a token; choose at least 3");
   if (options.max_length > 0) return options.max_length;
   return model.model.embedding.max_tokens > 0 ? std::min(model.model.embedding.max_tokens, most) : most;
 }
@@ -182,8 +183,9 @@ Matrix DocumentEncoder::encode_together(const TokenSource& source, Communicator&
   return all;
 }
 
-void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& comm, const std::filesystem::path& path, const Attributes& attributes,
-                                     const std::function<std::string_view(std::int64_t)>& id, const Log& log) const {
+void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& comm, const std::filesystem::path& path,
+                                     const Attributes& attributes, const std::function<std::string_view(std::int64_t)>& id,
+                                     const Log& log) const {
   std::vector<EncodeBatch> batches;
   std::vector<ArraySpec> arrays{{"values", ElementType::float32, {source.size, state_->hidden}}};
   together(comm, [&] {

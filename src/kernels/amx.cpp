@@ -45,7 +45,8 @@ struct Fetcher {
 // Tiles 0-3 = 32 rows of a x one panel. A stays in the first-level cache over the panels; B streams past it.
 // between.step(i) is called after the multiplications of the i-th 32 of k. (Functors, not lambdas: those do not get the target.)
 template <typename Between>
-inline void multiply(const BFloat16* a, std::int64_t stride, const BFloat16* b, std::int64_t k_count, Fetcher& fetcher, const Between& between) {
+inline void multiply(const BFloat16* a, std::int64_t stride, const BFloat16* b, std::int64_t k_count, Fetcher& fetcher,
+                     const Between& between) {
   const std::int64_t stride_bytes = stride * 2;
   const BFloat16* lower = a + 16 * stride;
   _tile_zero(0);
@@ -270,7 +271,8 @@ void gather_head(const AttentionCall<BFloat16>& call, std::int64_t head, std::in
 }
 
 // Scores of 16 queries against all keys.
-inline void score_queries(const AttentionCall<BFloat16>& call, const BFloat16* query, std::int64_t keys, const BFloat16* key_tiles, float* scores) {
+inline void score_queries(const AttentionCall<BFloat16>& call, const BFloat16* query, std::int64_t keys, const BFloat16* key_tiles,
+                          float* scores) {
   const std::int64_t tiles = keys / 16, depth = call.head_size / 32, stride = call.qkv_stride * 2;
   for (std::int64_t t = 0; t < tiles; t += 4) {  // 64 keys in tiles 0-3, or the last 32 in tiles 0 and 1
     const bool second = t + 2 < tiles;

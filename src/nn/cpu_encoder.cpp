@@ -15,7 +15,8 @@ std::int64_t length(const PackedDocuments& documents, std::int64_t document) {
 }
 
 void check(const PackedDocuments& documents, const EncoderConfig& config, std::int64_t columns) {
-  if (documents.offsets.empty() || documents.offsets.back() > std::ssize(documents.token_ids)) throw internal_error("packed offsets do not fit the ids");
+  if (documents.offsets.empty() || documents.offsets.back() > std::ssize(documents.token_ids))
+    throw internal_error("packed offsets do not fit the ids");
   if (!documents.segment_ids.empty() && documents.segment_ids.size() != documents.token_ids.size())
     throw internal_error("packed segment ids do not fit the ids");
   if (columns != config.hidden_size) throw internal_error("output has {} columns, the encoder {}", columns, config.hidden_size);
@@ -34,7 +35,8 @@ void each_micro_batch(const PackedDocuments& documents, std::int64_t budget, Use
   }
 }
 
-void pool(const CpuForward& forward, Pooling pooling, CpuForward::Rows rows, std::int64_t first, std::int64_t count, std::span<float> vector) {
+void pool(const CpuForward& forward, Pooling pooling, CpuForward::Rows rows, std::int64_t first, std::int64_t count,
+          std::span<float> vector) {
   const std::int64_t width = std::ssize(vector);
   switch (pooling) {
     case Pooling::cls: std::copy_n(rows.row(first), width, vector.begin()); return;

@@ -150,14 +150,16 @@ class TypedForward final : public CpuForward {
   std::unique_ptr<CpuWorkspace> make_workspace() const override { return std::make_unique<Buffers<T>>(); }
   std::int64_t rows_at_once() const override { return 384; }
 
-  Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t layers) const override {
+  Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last,
+           std::int64_t layers) const override {
     auto& buffers = dynamic_cast<Buffers<T>&>(workspace);
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
     const std::int64_t rows = documents.offsets[static_cast<std::size_t>(last)] - begin;
     resize(buffers, round_up(rows, 32));
     const kernels::KernelScope<T> scope(kernels_);
     Stopwatch watch(workspace);
-    for (std::int64_t b = first; b < last; ++b) add_embeddings(documents, b, buffers.residual.data() + (documents.offsets[static_cast<std::size_t>(b)] - begin) * width_);
+    for (std::int64_t b = first; b < last; ++b)
+      add_embeddings(documents, b, buffers.residual.data() + (documents.offsets[static_cast<std::size_t>(b)] - begin) * width_);
     std::fill_n(buffers.residual.data() + rows * width_, (round_up(rows, 32) - rows) * width_, 0.0F);
     normalise(buffers, rows, gamma_, beta_, layers > 0 ? layers_[0].attention_output_bias.data() : nullptr);
     watch.mark(&CpuWorkspace::Times::other);
@@ -181,8 +183,8 @@ class TypedForward final : public CpuForward {
 
   // Word + position + segment vectors of one document.
   void add_embeddings(const PackedDocuments& documents, std::int64_t document, float* rows) const {
-    const std::int64_t begin = documents.offsets[static_cast<std::size_t>(document)], end = documents.offsets[static_cast<std::size_t>(document) + 1];
-    const std::int64_t hidden = config().hidden_size;
+    const auto b = static_cast<std::size_t>(document);
+    const std::int64_t begin = documents.offsets[b], end = documents.offsets[b + 1], hidden = config().hidden_size;
     for (std::int64_t t = begin; t < end; ++t, rows += width_) {
       const std::int64_t id = documents.token_ids[static_cast<std::size_t>(t)];
       const std::int64_t segment = documents.segment_ids.empty() ? 0 : documents.segment_ids[static_cast<std::size_t>(t)];
@@ -196,7 +198,8 @@ class TypedForward final : public CpuForward {
     }
   }
 
-  void normalise(Buffers<T>& buffers, std::int64_t rows, const std::vector<float>& gamma, const std::vector<float>& beta, const float* next_bias) const {
+  void normalise(Buffers<T>& buffers, std::int64_t rows, const std::vector<float>& gamma, const std::vector<float>& beta,
+                 const float* next_bias) const {
     kernels_.layer_norm({buffers.residual.data(), width_, round_up(rows, 32), config().hidden_size, gamma.data(), beta.data(),
                          static_cast<float>(config().layer_norm_epsilon), next_bias, buffers.input.data(), width_});
   }
@@ -208,7 +211,8 @@ class TypedForward final : public CpuForward {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
       kernels_.linear({buffers.input.data(), width_, rows, &layer.qkv, p, narrow_.size(slice), layer.qkv_bias.data(), kernels::Activation::none,
-                       buffers.qkv.data() + p * kPanel, 3 * width_, more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
+                       buffers.qkv.data() + p * kPanel, 3 * width_,
+                       more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
     }
     watch.mark(&CpuWorkspace::Times::linear);
     const float scale = 1.0F / std::sqrt(static_cast<float>(config().head_size()));

@@ -20,7 +20,8 @@ class CpuForward {
   };
   virtual std::unique_ptr<CpuWorkspace> make_workspace() const = 0;
   // The first `layers` layers on documents [first, last).
-  virtual Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t layers) const = 0;
+  virtual Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last,
+                   std::int64_t layers) const = 0;
   virtual std::int64_t rows_at_once() const = 0;  // tokens whose activations fit the cache beside a slice of weights
 
   const EncoderConfig& config() const { return config_; }
