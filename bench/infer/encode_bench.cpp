@@ -39,11 +39,12 @@ CpuWorkspace::Times shares(const LoadedEncoder& model, const Tokenizer& tokenize
   std::vector<std::int32_t> ids, offsets{0};
   const std::int64_t limit = model.model.embedding.max_tokens > 0 ? model.model.embedding.max_tokens : encoder.config().max_tokens();
   for (const auto& document : documents) {
+    if (std::ssize(offsets) > 256) break;  // enough to tell shares
     const auto tokens = with_specials(tokenizer, document, limit);
     ids.insert(ids.end(), tokens.begin(), tokens.end());
     offsets.push_back(static_cast<std::int32_t>(ids.size()));
   }
-  Matrix rows(std::ssize(documents), encoder.config().hidden_size);
+  Matrix rows(std::ssize(offsets) - 1, encoder.config().hidden_size);
   for (const bool timed : {false, true}) {
     workspace->timed = timed;
     encoder.embed(*workspace, {ids, offsets}, model.model.embedding, rows.view());
