@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2046,SC2086  # options are passed as several words on purpose
 # quality.sh [--students] [--presets]   Every step of the `recommended` preset on debtags-topical test: our figures beside the
 # prototype's. --students adds the runs that train (minutes each), --presets the published pipelines (longer).
 # Gold is read for reporting only. The table goes to standard output, runs to runs/quality/.
