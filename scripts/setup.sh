@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 start=$SECONDS
 packages="ca-certificates git cmake g++ ninja-build ccache mold unzip python3 python3-pip libopenmpi-dev openmpi-bin libhdf5-dev
-  libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev libhwloc-dev zlib1g-dev
+  libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev"
 
 missing=
