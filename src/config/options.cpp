@@ -170,7 +170,11 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
     for (const Option& option : section.options_) description.add_options()(option.name_.c_str(), po::value<std::string>());
   std::vector<std::string> problems;
   const auto assign_all = [&](const po::parsed_options& parsed, const std::string& where) {
+    bool after_unknown = false;  // the word behind an unknown option is its value: one mistake, one sentence
     for (const auto& given : parsed.options) {
+      const bool value_of_unknown = after_unknown && given.position_key >= 0;
+      after_unknown = given.unregistered && given.position_key < 0 && given.value.empty();
+      if (value_of_unknown) continue;
       if (given.position_key >= 0 && given.unregistered == false)
         problems.push_back(fmt::format("{}: unexpected argument `{}`; options are written --section.key VALUE", where, fmt::join(given.value, " ")));
       else

@@ -60,6 +60,7 @@ TEST_F(OptionsTest, EveryProblemIsReportedAtOnceWithTheNearestName) {
   const std::string text = error_of({"--demo.cuont", "1", "--demo.count", "99", "--demo.mode=odd", "--demo.rate", "x", "--demo.file", "/no/such"});
   for (const char* part : {"did you mean `demo.count`", "between 0 and 10", "one of fast, slow", "must be a number", "does not exist"}) EXPECT_THAT(text, HasSubstr(part));
   EXPECT_EQ(example_.count, 3);
+  EXPECT_THAT(text, testing::Not(HasSubstr("unexpected argument")));
 }
 TEST_F(OptionsTest, UnknownKeyInAFileNamesTheFile) {
   write("[demo]\nmodus = slow\n");
