@@ -19,6 +19,31 @@ std::size_t size_of(DataType type) {
   return 0;
 }
 
+namespace {
+
+class Finished final : public Work {
+ public:
+  void wait() override {}
+};
+
+}  // namespace
+
+// Without an engine of its own a communicator finishes the collective at once.
+std::unique_ptr<Work> Communicator::start_all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) {
+  all_reduce(data, count, type, reduce);
+  return std::make_unique<Finished>();
+}
+
+std::unique_ptr<Work> Communicator::start_reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) {
+  reduce_scatter(send, receive, count, type, reduce);
+  return std::make_unique<Finished>();
+}
+
+std::unique_ptr<Work> Communicator::start_all_gather(const void* send, std::int64_t count, DataType type, void* receive) {
+  all_gather(send, count, type, receive);
+  return std::make_unique<Finished>();
+}
+
 std::string Communicator::broadcast_string(std::string text, int root) {
   std::int64_t length = std::ssize(text);
   broadcast(&length, 1, DataType::int64, root);

@@ -24,6 +24,13 @@ constexpr DataType data_type_of() {
   else { static_assert(sizeof(T) == 1, "no wire type"); return DataType::uint8; }
 }
 
+// A collective under way. Its buffers belong to it until wait() returns; destroying it waits, too.
+class Work {
+ public:
+  virtual ~Work() = default;
+  virtual void wait() = 0;  // throws what the collective failed with
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -40,6 +47,11 @@ class Communicator {
   virtual void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive,
                                  std::span<const std::int64_t> counts) = 0;                                  // counts: one a rank
   virtual void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) = 0;  // send: size x count
+
+  // The same, beside other work of this thread. Every rank starts them in the same order, blocking ones included.
+  virtual std::unique_ptr<Work> start_all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce);
+  virtual std::unique_ptr<Work> start_reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce);
+  virtual std::unique_ptr<Work> start_all_gather(const void* send, std::int64_t count, DataType type, void* receive);
 
   template <typename T>
   void all_reduce(std::span<T> data, Reduce reduce = Reduce::sum) { all_reduce(data.data(), std::ssize(data), data_type_of<T>(), reduce); }
