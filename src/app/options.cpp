@@ -30,6 +30,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   declare(set.section("tfidf", "term weights of lexical neighbours"), t.tfidf);
   declare(set.section("neighbours", "nearest documents"), t.neighbours);
   declare(set.section("train", "the trainer"), t.train);
+  declare(set.section("parallel", "how the ranks work together"), t.parallel);
   config::Section& decode = set.section("decode", "from scores to labels");
   declare(decode, t.decode);
   decode.option("review-below", o.files.review_below, "predict marks documents whose best class scores less").range(0, 1);

@@ -2,6 +2,7 @@
 // The six phases of TELEClass in order: encoding, refinement, augmentation, hierarchy, training, inference.
 #include <vector>
 
+#include "gpuhpc/comm/options.hpp"
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/data/layout.hpp"
 #include "gpuhpc/data/token_shards.hpp"
@@ -26,6 +27,7 @@ struct TeleclassPipelineOptions {
   TfidfOptions tfidf;
   NeighbourOptions neighbours;
   TrainOptions train;
+  ParallelOptions parallel;
   DecodeOptions decode;
   SubmissionOptions submission;
 };
