@@ -40,7 +40,7 @@ def read_vectors(path):
 
         with h5py.File(path, "r") as file:
             ids = [name.decode() for name in file["ids"][()].tobytes().rstrip(b"\n").split(b"\n")] if "ids" in file else None
-            return ids, file["vectors"][()].astype(np.float32)
+            return ids, file["values"][()].astype(np.float32)
     rows = [json.loads(line) for line in open(path, encoding="utf-8")]
     return [row["id"] for row in rows], np.asarray([row["embedding"] for row in rows], dtype=np.float32)
 

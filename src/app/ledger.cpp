@@ -169,7 +169,7 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
     if (comm.is_root()) log->info("stage {}/{} {}", i + 1, stages.size(), stage.name);
     times.push_back({stage.name, run_stage(stage, folder_of(stage.name), folder_of, fingerprints[stage.name], ledger, comm, log, device), false});
     earlier_ran = true;
-    if (comm.is_root()) log->info("stage {}/{} {} took {}", i + 1, stages.size(), stage.name, format_duration(times.back().seconds));
+    if (comm.is_root()) log->info("stage {}/{} {} took {}; peak memory {} MiB", i + 1, stages.size(), stage.name, format_duration(times.back().seconds), peak_memory() >> 20);
   }
   return times;
 }

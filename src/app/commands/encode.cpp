@@ -20,6 +20,7 @@ void encode_command(CommandContext& c) {
   std::optional<JsonlWriter> writer;
   on_root(c.comm, [&] { writer.emplace(o.files.output); });
   Progress progress(c.log, "encoding", 0, "documents", c.comm.is_root());
+  std::int64_t documents = 0;
   std::vector<std::string> ids, texts;
   while (reader.next(prediction_chunk, ids, texts)) {
     const Matrix vectors = encoder.encode(texts, c.comm);
@@ -29,9 +30,12 @@ void encode_command(CommandContext& c) {
         writer->write(nlohmann::ordered_json{{"id", ids[i]}, {"embedding", std::vector<float>(row.begin(), row.end())}});
       }
     });
+    documents += std::ssize(texts);
     progress.advance(std::ssize(texts));
   }
   on_root(c.comm, [&] { writer->commit(); });
+  progress.finish();
+  if (c.comm.is_root()) c.log->info("{}: {} documents; peak memory {} MiB", o.files.output, documents, peak_memory() >> 20);
 }
 
 }  // namespace gpuhpc
