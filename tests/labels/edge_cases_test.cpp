@@ -196,14 +196,6 @@ TEST(Smoothing, ARowWithoutNeighboursKeepsItsOwn) {
   EXPECT_EQ(out.values, own.values);
 }
 
-TEST(Smoothing, TopEntriesKeepTheSumAndPreferLowerPathsOnTies) {
-  const std::vector<float> row{.2f, .3f, .2f, .3f};
-  TopPosterior top{4, 3, {}, {}};
-  append_top({row.data(), 1, 4}, top);
-  EXPECT_THAT(top.path, ElementsAre(1, 3, 0));
-  EXPECT_NEAR(top.value[0] + top.value[1] + top.value[2], 1, 1e-6);
-}
-
 TEST(ClassTexts, ByHand) {
   const Taxonomy t({"a_root", "mid", "low"}, {{0, 1}, {1, 2}});
   EXPECT_THAT(five_texts(t, 2), ElementsAre("low", "a root > mid > low", "mid low", "this is about low.", "this is about low, a kind of mid, a root."));

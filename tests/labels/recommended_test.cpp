@@ -130,22 +130,6 @@ TEST_P(Recommended, SmoothingByRowBlocks) {
   expect_near(smoothed.values, world.expected("smoothed"), 1e-6);
 }
 
-TEST_P(Recommended, TopEntriesSmoothLikeFullRowsWhenAllAreKept) {
-  const Matrix own = expected("posterior"), neighbours = input("neighbours");
-  TopPosterior top{paths(), paths() + 2, {}, {}};
-  append_top(own.view().slice(0, 5), top);
-  append_top(own.view().slice(5, world.train - 5), top);
-  ASSERT_EQ(top.rows(), world.train);
-  Matrix full(world.train, paths()), from_top(world.train, paths()), row(1, paths());
-  const SparseMatrix links = sparse(neighbours, 0, world.train);
-  smooth_rows(own.view().slice(0, world.train), links, own.view().slice(0, world.train), .5, full.view());
-  smooth_rows(own.view().slice(0, world.train), links, view_of(top), .5, from_top.view());
-  for (std::size_t i = 0; i < full.values.size(); ++i) ASSERT_NEAR(from_top.values[i], full.values[i], 1e-6);
-  expand_row(view_of(top), 7, row.row(0));
-  for (std::int64_t k = 0; k < paths(); ++k)
-    EXPECT_NEAR(row.row(0)[static_cast<std::size_t>(k)], own.row(7)[static_cast<std::size_t>(k)], 1e-6);
-}
-
 TEST_P(Recommended, MarginalsTargetsAndPrototypes) {
   const Matrix posterior = expected("smoothed");
   Matrix marginals(posterior.rows, world.taxonomy.size()), targets(world.train, paths());
