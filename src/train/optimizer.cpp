@@ -4,16 +4,22 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/sqrt.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <vector>
 
 namespace gpuhpc {
 namespace {
+
+std::int64_t total_size(const std::vector<Range>& ranges) {
+  std::int64_t size = 0;
+  for (const Range& range : ranges) size += range.size();
+  return size;
+}
 
 double square_sum(const float* values, std::int64_t count) {
   // Eight running sums: fixed order, and wide enough for the vector unit.
@@ -29,46 +35,115 @@ double square_sum(const float* values, std::int64_t count) {
 
 }  // namespace
 
-AdamW::AdamW(ParameterArena& arena, const AdamWOptions& options, Range slice)
+Optimizer::Optimizer(ParameterArena& arena, const OptimizerOptions& options, std::vector<Range> ranges)
     : arena_(arena),
       options_(options),
-      slice_(slice),
-      first_moment_(at::zeros({slice.size()}, arena.parameters().options())),
-      second_moment_(at::zeros({slice.size()}, arena.parameters().options())) {}
+      ranges_(std::move(ranges)),
+      first_moment_(at::zeros({total_size(ranges_)}, arena.parameters().options())),
+      second_moment_(at::zeros({total_size(ranges_)}, arena.parameters().options())) {}
 
-void AdamW::step(double factor, double gradient_scale) {
+std::vector<Optimizer::Piece> Optimizer::pieces() const {
+  std::vector<Piece> result;
+  std::int64_t offset = 0;
+  for (const Range& range : ranges_) {
+    for (const ParameterArena::Group& group : arena_.groups()) {
+      const std::int64_t first = std::max(group.range.first, range.first), size = std::min(group.range.last, range.last) - first;
+      if (size > 0) result.push_back({&group, first, size, offset + first - range.first});
+    }
+    offset += range.size();
+  }
+  return result;
+}
+
+void AdamW::step(double rate_factor, double gradient_scale) {
   const c10::NoGradGuard no_grad;
   ++steps_;
   const auto options = arena_.parameters().options();
   const at::Tensor count = at::full({}, static_cast<double>(steps_), options);
   const at::Tensor scale = at::full({}, 1 / gradient_scale, options);  // the kernel divides by it
-  for (const ParameterArena::Group& group : arena_.groups()) {
-    const std::int64_t first = std::max(group.range.first, slice_.first), size = std::min(group.range.last, slice_.last) - first;
-    if (size <= 0) continue;
-    const at::Tensor values = arena_.parameters().narrow(0, first, size), gradients = arena_.gradients().narrow(0, first, size);
-    const at::Tensor mean = first_moment_.narrow(0, first - slice_.first, size);
-    const at::Tensor square = second_moment_.narrow(0, first - slice_.first, size);
-    at::_fused_adamw_(values, gradients, mean, square, {}, count, group.learning_rate * factor, options_.beta1, options_.beta2,
-                      group.weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false, scale);
+  for (const Piece& piece : pieces()) {
+    const at::Tensor values = arena_.parameters().narrow(0, piece.first, piece.size);
+    const at::Tensor gradients = arena_.gradients().narrow(0, piece.first, piece.size);
+    const at::Tensor mean = first_moment_.narrow(0, piece.offset, piece.size);
+    const at::Tensor square = second_moment_.narrow(0, piece.offset, piece.size);
+    at::_fused_adamw_(values, gradients, mean, square, {}, count, piece.group->learning_rate * rate_factor, options_.beta1,
+                      options_.beta2, piece.group->weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false, scale);
   }
 }
 
-double gradient_norm(ParameterArena& arena, Range slice) {
-  const at::Tensor gradients = arena.gradients().narrow(0, slice.first, slice.size());
-  if (!gradients.is_cpu()) return at::linalg_vector_norm(gradients, 2, std::nullopt, false, at::kDouble).item<double>();
+Lamb::Lamb(ParameterArena& arena, const OptimizerOptions& options, std::vector<Range> ranges, Sum sum_over_ranks)
+    : Optimizer(arena, options, std::move(ranges)), sum_over_ranks_(std::move(sum_over_ranks)) {
+  const auto& entries = arena_.entries();
+  for (const Range& range : ranges_)
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::int64_t first = std::max(entries[i].range.first, range.first);
+      const std::int64_t size = std::min(entries[i].range.last, range.last) - first;
+      if (size > 0) parts_.push_back({i, first, size});
+    }
+}
+
+void Lamb::step(double rate_factor, double gradient_scale) {
+  const c10::NoGradGuard no_grad;
+  ++steps_;
+  const double mean_correction = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
+  const double square_correction = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
+  // 1 moments, and the direction in place of the gradients
+  for (const Piece& piece : pieces()) {
+    at::Tensor direction = arena_.gradients().narrow(0, piece.first, piece.size);
+    at::Tensor mean = first_moment_.narrow(0, piece.offset, piece.size);
+    at::Tensor square = second_moment_.narrow(0, piece.offset, piece.size);
+    direction.mul_(gradient_scale);
+    mean.mul_(options_.beta1).add_(direction, 1 - options_.beta1);
+    square.mul_(options_.beta2).addcmul_(direction, direction, 1 - options_.beta2);
+    direction.copy_(mean).div_(square.div(square_correction).sqrt_().add_(options_.epsilon).mul_(mean_correction));
+    direction.add_(arena_.parameters().narrow(0, piece.first, piece.size), piece.group->weight_decay);
+  }
+  // 2 norms of weights and direction in each tensor, over all ranks
+  const auto& entries = arena_.entries();
+  std::vector<double> norms(2 * entries.size());
+  for (const Part& part : parts_) {
+    norms[2 * part.entry] += gpuhpc::square_sum(arena_.parameters().narrow(0, part.first, part.size));
+    norms[2 * part.entry + 1] += gpuhpc::square_sum(arena_.gradients().narrow(0, part.first, part.size));
+  }
+  if (sum_over_ranks_) sum_over_ranks_(norms);
+  // 3 the update
+  for (const Part& part : parts_) {
+    const auto& group = *std::ranges::find_if(arena_.groups(), [&](const auto& g) { return part.first < g.range.last; });
+    const double weights = norms[2 * part.entry], direction = norms[2 * part.entry + 1];
+    const bool adapted = entries[part.entry].shape.size() >= 2 && weights > 0 && direction > 0;
+    const double rate = group.learning_rate * rate_factor * (adapted ? std::sqrt(weights / direction) : 1);
+    arena_.parameters().narrow(0, part.first, part.size).sub_(arena_.gradients().narrow(0, part.first, part.size), rate);
+  }
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterArena& arena, const OptimizerOptions& options,
+                                          std::vector<Range> ranges, Lamb::Sum sum_over_ranks) {
+  if (kind == "lamb") return std::make_unique<Lamb>(arena, options, std::move(ranges), std::move(sum_over_ranks));
+  return std::make_unique<AdamW>(arena, options, std::move(ranges));
+}
+
+double square_sum(const at::Tensor& values) {
+  if (!values.is_cpu()) {
+    const double norm = at::linalg_vector_norm(values, 2, std::nullopt, false, at::kDouble).item<double>();
+    return norm * norm;
+  }
   constexpr std::int64_t block_size = 1 << 15;
-  const std::int64_t blocks = block_count(slice.size(), block_size);
-  const float* values = gradients.const_data_ptr<float>();
+  const std::int64_t blocks = block_count(values.numel(), block_size);
+  const float* data = values.const_data_ptr<float>();
   std::vector<double> sums(static_cast<std::size_t>(blocks));
   at::parallel_for(0, blocks, 4, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t block = first; block < last; ++block) {
-      const Range items = block_items(block, slice.size(), block_size);
-      sums[static_cast<std::size_t>(block)] = square_sum(values + items.first, items.size());
+      const Range items = block_items(block, values.numel(), block_size);
+      sums[static_cast<std::size_t>(block)] = square_sum(data + items.first, items.size());
     }
   });
   double sum = 0;
   for (const double part : sums) sum += part;
-  return std::sqrt(sum);
+  return sum;
+}
+
+double gradient_norm(ParameterArena& arena, Range slice) {
+  return std::sqrt(square_sum(arena.gradients().narrow(0, slice.first, slice.size())));
 }
 
 double clip_factor(double norm, double limit) { return limit > 0 && norm > limit ? limit / norm : 1; }

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <barrier>
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <map>
+#include <mutex>
+#include <thread>
 #include <nlohmann/json.hpp>
 
 #include "tiny_model.hpp"
@@ -69,6 +73,105 @@ TEST(AdamW, SlicesGiveTheSameUpdates) {
   const nlohmann::json all = fixture();
   for (const auto& run : all["runs"])
     for (const int slices : {2, 3, 5}) follow(run, slices);
+}
+
+// A share of several ranges: moments lie one behind the other, floats outside the ranges stay.
+TEST(AdamW, RangesGiveTheSameUpdates) {
+  const nlohmann::json run = fixture()["runs"][0];
+  PyTorchRun whole(run), parts(run);
+  const std::int64_t end = whole.arena.capacity();
+  AdamW all(whole.arena, {});
+  AdamW odd(parts.arena, {}, std::vector<Range>{{0, 16}, {32, 48}}), even(parts.arena, {}, std::vector<Range>{{16, 32}, {48, end}});
+  EXPECT_EQ(odd.first_moment().numel(), 32);
+  for (int step = 0; step < 3; ++step) {
+    for (PyTorchRun* setup : {&whole, &parts}) {
+      float* gradients = setup->arena.gradients().mutable_data_ptr<float>();
+      for (std::int64_t i = 0; i < end; ++i) gradients[i] = static_cast<float>(std::sin(.3 * static_cast<double>(i + step)));
+    }
+    all.step(1, .5);
+    odd.step(1, .5);
+    EXPECT_FALSE(whole.arena.parameters().equal(parts.arena.parameters()));
+    even.step(1, .5);
+    EXPECT_TRUE(whole.arena.parameters().equal(parts.arena.parameters()));
+  }
+  EXPECT_TRUE(odd.second_moment().narrow(0, 16, 16).equal(all.second_moment().narrow(0, 32, 16)));
+  EXPECT_EQ(even.steps(), 3);
+}
+
+// You et al. 2020, algorithm 2, one value after the other, in double.
+struct PlainLamb {
+  explicit PlainLamb(const ParameterArena& arena) : mean(static_cast<std::size_t>(arena.capacity())), square(mean.size()) {}
+  void step(ParameterArena& arena, std::vector<double>& weights, double factor, double scale, int count) {
+    const float* gradients = arena.gradients().const_data_ptr<float>();
+    for (const ParameterArena::Entry& entry : arena.entries()) {
+      const auto& group = *std::ranges::find_if(arena.groups(), [&](const auto& g) { return entry.range.first < g.range.last; });
+      std::vector<double> direction;
+      double of_weights = 0, of_direction = 0;
+      for (auto i = static_cast<std::size_t>(entry.range.first); i < static_cast<std::size_t>(entry.range.last); ++i) {
+        const double gradient = gradients[i] * scale;
+        mean[i] = .9 * mean[i] + .1 * gradient;
+        square[i] = .98 * square[i] + .02 * gradient * gradient;
+        const double adam = mean[i] / (1 - std::pow(.9, count)) / (std::sqrt(square[i] / (1 - std::pow(.98, count))) + 1e-6);
+        direction.push_back(adam + group.weight_decay * weights[i]);
+        of_weights += weights[i] * weights[i];
+        of_direction += direction.back() * direction.back();
+      }
+      const double trust = entry.shape.size() > 1 && of_weights > 0 && of_direction > 0 ? std::sqrt(of_weights / of_direction) : 1;
+      for (std::size_t i = 0; i < direction.size(); ++i)
+        weights[static_cast<std::size_t>(entry.range.first) + i] -= group.learning_rate * factor * trust * direction[i];
+    }
+  }
+  std::vector<double> mean, square;
+};
+
+// Adds up the vectors of several threads.
+class SumOfThreads {
+ public:
+  explicit SumOfThreads(std::ptrdiff_t threads) : everyone_(threads) {}
+  void operator()(std::span<double> values) {
+    {
+      const std::lock_guard lock(mutex_);
+      total_.resize(values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) total_[i] += values[i];
+    }
+    everyone_.arrive_and_wait();
+    std::ranges::copy(total_, values.begin());
+    everyone_.arrive_and_wait();
+    const std::lock_guard lock(mutex_);
+    total_.clear();
+  }
+
+ private:
+  std::barrier<> everyone_;
+  std::mutex mutex_;
+  std::vector<double> total_;
+};
+
+// In one piece, and in shares whose norms are added up as ranks do (a tensor may lie in several shares).
+TEST(Lamb, EqualsThePlainLoop) {
+  const OptimizerOptions options{.9, .98, 1e-6};
+  for (const int slices : {1, 3}) {
+    TinyTask task(1);
+    PlainLamb plain(task.arena);
+    const std::vector<float> start = task.weights();
+    std::vector<double> weights(start.begin(), start.end());
+    SumOfThreads sum(slices);
+    std::vector<std::unique_ptr<Optimizer>> shares;
+    for (int i = 0; i < slices; ++i)
+      shares.push_back(make_optimizer("lamb", task.arena, options, {task.arena.slice(i, slices)}, [&](std::span<double> norms) { sum(norms); }));
+    for (int step = 1; step <= 12; ++step) {
+      float* gradients = task.arena.gradients().mutable_data_ptr<float>();
+      for (const auto& entry : task.arena.entries())
+        for (std::int64_t i = entry.range.first; i < entry.range.last; ++i)
+          gradients[i] = static_cast<float>(std::sin(.7 * static_cast<double>(i * step)));
+      plain.step(task.arena, weights, .5, .25, step);
+      std::vector<std::jthread> threads;
+      for (const auto& share : shares) threads.emplace_back([&] { share->step(.5, .25); });
+      threads.clear();
+      const std::vector<float> now = task.weights();
+      for (std::size_t i = 0; i < now.size(); ++i) ASSERT_NEAR(now[i], weights[i], 3e-6) << "float " << i << " after update " << step;
+    }
+  }
 }
 
 TEST(AdamW, DecayAloneShrinksAndPaddingStaysZero) {
