@@ -131,11 +131,12 @@ def work(arguments):
     texts = read_texts(arguments.texts, arguments.documents)
     peer = kind(arguments.model, precision, arguments.threads, texts[::max(1, len(texts) // 64)])
     np.save(arguments.vectors, peer.encode(texts))
-    print(json.dumps({"settings": peer.settings}), flush=True)
+    # The new line first: libraries leave unfinished lines behind.
+    print("\n" + json.dumps({"settings": peer.settings}), flush=True)
     for _ in sys.stdin:
         start = time.perf_counter()
         peer.encode(texts)
-        print(json.dumps({"seconds": time.perf_counter() - start}), flush=True)
+        print("\n" + json.dumps({"seconds": time.perf_counter() - start}), flush=True)
 
 
 class Worker:
