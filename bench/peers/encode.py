@@ -80,11 +80,12 @@ class OpenVino:
         self.tokenizer.enable_truncation(MAX_LENGTH)
         self.tokenizer.no_padding()
         self.precision, self.threads = precision, threads
-        best = None
+        best, self.kept = None, []  # OpenVINO can hang when a compiled model is freed: all live as long as the process
         for hint, requests in (("THROUGHPUT", threads), ("THROUGHPUT", 2 * threads), ("LATENCY", 1)):
             compiled = self.compile(hint)
             for size in (1, 4, 16):
                 self.queue, self.size = openvino.AsyncInferQueue(compiled, requests), size
+                self.kept.append((compiled, self.queue))
                 self.encode(trial)
                 start = time.perf_counter()
                 self.encode(trial)
@@ -161,7 +162,7 @@ class Worker:
         self.seconds.append(self.answer()["seconds"])
 
     def close(self):
-        self.process.stdin.close()
+        self.process.kill()
         self.process.wait()
 
 
