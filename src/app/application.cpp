@@ -1,5 +1,6 @@
 #include "gpuhpc/app/application.hpp"
 
+#include <c10/util/Exception.h>
 #include <fmt/ranges.h>
 
 #include <cstdio>
@@ -82,6 +83,7 @@ void execute(Communicator& comm, const std::vector<std::string>& arguments) {
   } else if (invocation.dry_run) {
     if (comm.is_root()) fmt::print("{}", set.ini());
   } else {
+    together(comm, [&] { apply(options.device, device); });
     CommandContext context{comm, make_console_log(comm.rank()), set, options, device, fmt::format("gpuhpc {}", fmt::join(arguments, " "))};
     find_command(invocation.command).run(context);
   }
@@ -105,6 +107,9 @@ int run_application(Communicator& comm, const std::vector<std::string>& argument
     return 0;
   } catch (const Error& e) {
     return report_failure(comm, e, abort_all);
+  } catch (const c10::OutOfMemoryError& e) {
+    return report_failure(comm, Error(ExitCode::out_of_memory, fmt::format("out of memory: {}; lower --train.micro-batch or --infer.token-budget",
+                                                                           e.what_without_backtrace())), abort_all);
   } catch (const std::bad_alloc&) {
     return report_failure(comm, Error(ExitCode::out_of_memory, "out of host memory; start fewer ranks on a host or use more hosts"), abort_all);
   } catch (const std::exception& e) {

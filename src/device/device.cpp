@@ -1,19 +1,29 @@
 #include "gpuhpc/device/device.hpp"
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/device/memory.hpp"
 
 namespace gpuhpc {
 
 void declare(config::Section& section, DeviceOptions& options) {
   section.option("kind", options.kind, "where models run; auto takes a GPU when there is one").one_of({"auto", "cpu", "cuda"});
   section.option("threads", options.threads, "CPU threads of each rank; 0 shares the cores of a host among its ranks").range(0, 4096);
+  section
+      .option("memory-limit", options.memory_limit,
+              "most memory that the tensors of a rank may hold, in host memory or on its GPU; 0: whatever the machine gives")
+      .range(0, 1e15)
+      .unit("bytes");
+  section.option("deterministic", options.deterministic,
+                 "only operators that give the same bits every time (same machine, threads and ranks); processors always do, GPUs lose speed");
 }
 
 DeviceFacts query_devices() {
@@ -35,6 +45,16 @@ DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& fact
   choice.index = choice.cuda ? node_rank % facts.cuda_devices : 0;
   choice.threads = options.threads > 0 ? static_cast<int>(options.threads) : std::max(1, facts.cores / std::max(1, node_size));
   return choice;
+}
+
+void apply(const DeviceOptions& options, const DeviceChoice& choice) {
+  at::set_num_threads(choice.threads);
+  if (options.memory_limit > 0 && choice.cuda) limit_cuda_memory(options.memory_limit, choice.index);
+  else if (options.memory_limit > 0) limit_host_memory(options.memory_limit);
+  if (!options.deterministic) return;
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // cuBLAS reads it when it starts
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);  // nothing here reads what nobody wrote
 }
 
 std::string describe(const DeviceChoice& choice) {

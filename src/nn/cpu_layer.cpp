@@ -20,13 +20,19 @@ using kernels::BFloat16;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What the backward pass of one layer needs. Rows in T and fp32 have padded_rows(T) rows.
+// What forward leaves for backward. Rows in T and fp32 have padded_rows(T) rows.
+struct LayerRecord {
+  at::Tensor qkv, attended, middle, pre, wide;              // T: (3H), (H), (H), (F), (F)
+  at::Tensor normalised1, factors1, normalised2, factors2;  // fp32: (H), (1), (H), (1)
+};
+
 struct LayerState : torch::CustomClassHolder {
   std::shared_ptr<CpuLayerContext> context;
   std::vector<std::int64_t> offsets;
   std::int64_t tokens = 0;
-  at::Tensor input, qkv, attended, middle, pre, wide;       // T: (H), (3H), (H), (H), (F), (F)
-  at::Tensor normalised1, factors1, normalised2, factors2;  // fp32: (H), (1), (H), (1)
+  bool checkpoint = false;  // `record` is made again by backward
+  at::Tensor input;         // T: (H)
+  LayerRecord record;
 };
 
 kernels::Activation kernel_activation(Activation activation) {
@@ -51,6 +57,7 @@ class RowSums {
 
 class LayerContext : public CpuLayerContext {
  public:
+  // The output and its rounded copy; fills the record.
   virtual variable_list forward(LayerState& state, const at::Tensor& hidden, at::TensorList parameters) = 0;
   virtual variable_list backward(const LayerState& state, const at::Tensor& gradient, at::TensorList parameters, bool of_input) = 0;
 };
@@ -61,16 +68,16 @@ class TypedContext : public LayerContext {
   TypedContext(const EncoderConfig& config, kernels::Isa isa)
       : config_(config), products_(isa), table_(kernels::training_kernels<T>(isa)) {}
 
-  // Gives the output (T,H) and its rounded copy.
-  variable_list forward(LayerState& s, const at::Tensor& hidden, at::TensorList p) override {
+  variable_list forward(LayerState& state, const at::Tensor& hidden, at::TensorList p) override {
     const std::lock_guard lock(mutex_);
-    tokens_ = s.tokens;
-    const std::int64_t tokens = s.tokens, h = config_.hidden_size, f = config_.intermediate_size;
-    if (!s.input.defined()) s.input = rounded(hidden);
+    tokens_ = state.tokens;
+    LayerRecord& s = state.record;
+    const std::int64_t tokens = state.tokens, h = config_.hidden_size, f = config_.intermediate_size;
+    if (!state.input.defined()) state.input = rounded(hidden);
     s.qkv = rows<T>(3 * h);
-    products_.linear(s.input, joined(p), tokens, s.qkv);
+    products_.linear(state.input, joined(p), tokens, s.qkv);
     s.attended = rows<T>(h);
-    attend(s);
+    attend(state);
     const at::Tensor change = rows<T>(h);
     products_.linear(s.attended, {{p[attention_weight]}, {p[attention_bias]}}, tokens, change);
     const at::Tensor middle = rows<float>(h);
@@ -90,10 +97,11 @@ class TypedContext : public LayerContext {
   }
 
   // Gradients of hidden (undefined unless asked for) and of the sixteen parameters.
-  variable_list backward(const LayerState& s, const at::Tensor& gradient, at::TensorList p, bool of_input) override {
+  variable_list backward(const LayerState& state, const at::Tensor& gradient, at::TensorList p, bool of_input) override {
     const std::lock_guard lock(mutex_);
-    tokens_ = s.tokens;
-    const std::int64_t tokens = s.tokens, h = config_.hidden_size, f = config_.intermediate_size;
+    tokens_ = state.tokens;
+    const LayerRecord& s = state.record;
+    const std::int64_t tokens = state.tokens, h = config_.hidden_size, f = config_.intermediate_size;
     variable_list result(1 + layer_parameters);
     const auto of = [&](LayerParameter which) -> at::Tensor& { return result[1 + which]; };
     const at::Tensor flow = rows<float>(h), change = rows<T>(h);  // gradient of the residual stream; of what was added to it
@@ -119,12 +127,12 @@ class TypedContext : public LayerContext {
     const at::Tensor attended = rows<T>(h), qkv = rows<T>(3 * h);
     products_.input_product(change, {{p[attention_weight]}, {}}, tokens, attended);
     const RowSums qkv_sums(3 * h);
-    attend_gradient(s, attended, qkv);
+    attend_gradient(state, attended, qkv);
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
       table_.column_sums({pointer<T>(qkv) + first * 3 * h, last - first, 3 * h, qkv_sums.mine()});
     });
     const auto biases = qkv_sums.total().split(h);
-    const auto weights = products_.weight_gradient(qkv, s.input, tokens).split(h);
+    const auto weights = products_.weight_gradient(qkv, state.input, tokens).split(h);
     for (std::size_t i = 0; i < 3; ++i) {
       result[1 + query_weight + 2 * i] = weights[i];
       result[1 + query_bias + 2 * i] = biases[i];
@@ -190,8 +198,8 @@ class TypedContext : public LayerContext {
       kernels::AlignedBuffer<std::byte> scratch(kernels::attention_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
       for (std::int64_t b = first; b < last; ++b) {
         const std::int64_t start = s.offsets[static_cast<std::size_t>(b)], length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
-        products_.table().attention({pointer<T>(s.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(),
-                                     scale(), pointer<T>(s.attended) + start * h, h, scratch.data()});
+        products_.table().attention({pointer<T>(s.record.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(),
+                                     scale(), pointer<T>(s.record.attended) + start * h, h, scratch.data()});
       }
     });
   }
@@ -204,7 +212,7 @@ class TypedContext : public LayerContext {
           kernels::attention_gradient_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
       for (std::int64_t b = first; b < last; ++b) {
         const std::int64_t start = s.offsets[static_cast<std::size_t>(b)], length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
-        table_.attention_gradient({pointer<T>(s.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(), scale(),
+        table_.attention_gradient({pointer<T>(s.record.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(), scale(),
                                    pointer<T>(gradient) + start * h, h, pointer<T>(result) + start * 3 * h, 3 * h, scratch.data()});
       }
     });
@@ -224,16 +232,27 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
   static variable_list forward(AutogradContext* context, const at::Tensor& hidden, at::TensorList parameters,
                                const c10::intrusive_ptr<LayerState>& state) {
     const variable_list outputs = typed(*state).forward(*state, hidden.contiguous(), parameters);
-    context->save_for_backward(parameters.vec());
+    variable_list saved = parameters.vec();
+    if (state->checkpoint) {
+      state->record = {};
+      saved.push_back(hidden);
+    }
+    context->save_for_backward(saved);
     context->saved_data["state"] = c10::IValue::make_capsule(state);
     context->mark_non_differentiable({outputs[1]});
     return outputs;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto capsule = context->saved_data["state"].toCapsule();
-    const auto& state = static_cast<const LayerState&>(*capsule);
-    variable_list result =
-        typed(state).backward(state, gradients[0].contiguous(), context->get_saved_variables(), context->needs_input_grad(0));
+    auto& state = static_cast<LayerState&>(*capsule);
+    variable_list parameters = context->get_saved_variables();
+    if (state.checkpoint) {
+      const at::Tensor hidden = parameters.back().contiguous();
+      parameters.pop_back();
+      typed(state).forward(state, hidden, parameters);
+    }
+    variable_list result = typed(state).backward(state, gradients[0].contiguous(), parameters, context->needs_input_grad(0));
+    if (state.checkpoint) state.record = {};
     result.emplace_back();  // the state
     return result;
   }
@@ -250,11 +269,12 @@ std::shared_ptr<CpuLayerContext> make_cpu_layer_context(const EncoderConfig& con
 }
 
 LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters, const PackedTokens& batch,
-                    const std::shared_ptr<CpuLayerContext>& context) {
+                    const std::shared_ptr<CpuLayerContext>& context, bool checkpoint) {
   auto state = c10::make_intrusive<LayerState>();
   state->context = context;
   state->offsets.assign(batch.offsets.begin(), batch.offsets.end());
   state->tokens = batch.tokens();
+  state->checkpoint = checkpoint;
   state->input = input.rounded;
   const variable_list outputs = LayerFunction::apply(input.hidden, at::TensorList(parameters), state);
   return {outputs[0], outputs[1]};

@@ -46,8 +46,8 @@ struct LayerRows {
   at::Tensor hidden;   // (T,H) fp32
   at::Tensor rounded;  // (padded T, H) the same in the compute type, without gradient; undefined: made when needed
 };
-// `parameters`: the layer's sixteen.
+// `parameters`: the layer's sixteen. `checkpoint`: only the input is kept, and the backward pass computes the layer again.
 LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters, const PackedTokens& batch,
-                    const std::shared_ptr<CpuLayerContext>& context);
+                    const std::shared_ptr<CpuLayerContext>& context, bool checkpoint = false);
 
 }  // namespace gpuhpc

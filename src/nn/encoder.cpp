@@ -10,10 +10,8 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/segment_reduce.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
@@ -24,21 +22,9 @@
 #include <mutex>
 
 #include "cpu_layer.hpp"
+#include "plain_layer.hpp"
 
 namespace gpuhpc {
-namespace {
-
-at::Tensor activate(const at::Tensor& x, Activation activation) {
-  switch (activation) {
-    case Activation::gelu: return at::gelu(x, "none");
-    case Activation::gelu_tanh: return at::gelu(x, "tanh");
-    case Activation::relu: return at::relu(x);
-  }
-  throw internal_error("activation {} is unknown", static_cast<int>(activation));
-}
-
-}  // namespace
-
 Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler) : config_(std::move(config)), device_(device) {
   const std::int64_t hidden = config_.hidden_size, wide = config_.intermediate_size;
   add("embeddings.word_embeddings.weight", {config_.vocabulary_size, hidden});
@@ -140,40 +126,23 @@ at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& 
   return seeded_dropout(hidden, options.hidden_dropout, options.generator);
 }
 
-at::Tensor Encoder::plain_layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch,
-                                const ForwardOptions& options) const {
-  const std::size_t base = layer_base_ + static_cast<std::size_t>(index) * layer_parameters;
-  const auto p = [&](LayerParameter which) -> const at::Tensor& { return value(base + which); };
-  const auto add_and_norm = [&](const at::Tensor& change, const at::Tensor& residual, LayerParameter norm) {
-    const at::Tensor sum = residual + seeded_dropout(change, options.hidden_dropout, options.generator);
-    return at::layer_norm(sum, {config_.hidden_size}, value(base + norm), value(base + norm + 1), config_.layer_norm_epsilon);
-  };
-  const at::Tensor qkv = joined_linear(hidden, {p(query_weight), p(key_weight), p(value_weight)},
-                                       {p(query_bias), p(key_bias), p(value_bias)}, options.compute);  // (T,3H)
-  const at::Tensor context = packed_attention(qkv, batch, config_.heads, options.attention_dropout, options.generator);
-  const at::Tensor attended =
-      add_and_norm(mixed_linear(context, p(attention_weight), p(attention_bias), options.compute), hidden, attention_norm_weight);
-  const at::Tensor wide =
-      activate(mixed_linear(attended, p(intermediate_weight), p(intermediate_bias), options.compute), config_.activation);
-  return add_and_norm(mixed_linear(wide, p(output_weight), p(output_bias), options.compute), attended, output_norm_weight);
-}
-
 at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch,
                            const ForwardOptions& options) const {
+  if (device_.is_cuda() && options.compute == at::kFloat) at::globalContext().setAllowTF32CuBLAS(options.tf32);
+  const auto parameters_of = [&](std::int64_t index) {
+    std::vector<at::Tensor> result;
+    for (std::size_t i = 0; i < layer_parameters; ++i) result.push_back(value(layer_base_ + static_cast<std::size_t>(index) * layer_parameters + i));
+    return result;
+  };
   const std::shared_ptr<CpuLayerContext> no_layers;
   const auto& context = options.compute == at::kFloat ? fp32_layers_ : options.compute == at::kBFloat16 ? bf16_layers_ : no_layers;
   if (context == nullptr || options.hidden_dropout > 0 || options.attention_dropout > 0) {
-    for (std::int64_t index = first; index < last; ++index) hidden = plain_layer(index, hidden, batch, options);
+    const auto layer = options.checkpoint_layers ? checkpointed_layer : plain_layer;
+    for (std::int64_t index = first; index < last; ++index) hidden = layer(config_, parameters_of(index), hidden, batch, options);
     return hidden;
   }
   LayerRows rows{std::move(hidden), {}};
-  for (std::int64_t index = first; index < last; ++index) {
-    std::vector<at::Tensor> parameters;
-    for (std::size_t i = 0; i < layer_parameters; ++i) {
-      parameters.push_back(value(layer_base_ + static_cast<std::size_t>(index) * layer_parameters + i));
-    }
-    rows = cpu_layer(rows, parameters, batch, context);
-  }
+  for (std::int64_t index = first; index < last; ++index) rows = cpu_layer(rows, parameters_of(index), batch, context, options.checkpoint_layers);
   return rows.hidden;
 }
 

@@ -16,6 +16,11 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// What a product multiplies. On processors fp16 values go in as fp32: fp16 sums would overflow, and few processors have them.
+at::Tensor factor(const at::Tensor& values) {
+  return values.is_cpu() && values.scalar_type() == at::kHalf ? values.to(at::kFloat) : values;
+}
+
 // Inputs: x, then weights, then biases. The products run on one joined matrix in the compute type; its cast copy is what backward uses.
 struct JoinedLinear : torch::autograd::Function<JoinedLinear> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, at::TensorList parameters, std::int64_t count,
@@ -34,7 +39,7 @@ struct JoinedLinear : torch::autograd::Function<JoinedLinear> {
     context->save_for_backward({input, weight});
     context->saved_data["sizes"] = sizes;
     context->saved_data["input_type"] = static_cast<std::int64_t>(x.scalar_type());
-    return at::addmm(bias, input, weight.t());
+    return at::addmm(factor(bias), factor(input), factor(weight).t()).to(type);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -45,9 +50,9 @@ struct JoinedLinear : torch::autograd::Function<JoinedLinear> {
     const at::Tensor gradient = gradients[0].to(input.scalar_type()).contiguous();  // (T, sum of outs)
     const std::size_t count = sizes.size();
     variable_list result(2 * count + 3);
-    if (context->needs_input_grad(0)) result[0] = at::mm(gradient, weight).to(input_type);
+    if (context->needs_input_grad(0)) result[0] = at::mm(factor(gradient), factor(weight)).to(input_type);
     if (context->needs_input_grad(1)) {
-      const auto of_weights = at::mm(gradient.t(), input).to(at::kFloat).split_with_sizes(sizes);
+      const auto of_weights = at::mm(factor(gradient).t(), factor(input)).to(at::kFloat).split_with_sizes(sizes);
       const auto of_biases = gradient.sum(0, false, at::kFloat).split_with_sizes(sizes);
       for (std::size_t i = 0; i < count; ++i) {
         result[1 + i] = of_weights[i];

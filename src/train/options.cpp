@@ -36,6 +36,8 @@ void declare(config::Section& section, TrainOptions& options) {
   section.option("layers", options.layers, "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)")
       .range(-1, 1000);
   section.option("dropout", options.dropout, "dropout in the encoder").range(0, .9);
+  section.option("activation-checkpointing", options.activation_checkpointing,
+                 "keep only each encoder layer's input and compute the layer again for its gradient: far less memory, a third more time, same result");
   section.option("precision", options.precision, "type of the matrix products; parameters, sums and losses are always fp32; auto takes bf16 where the hardware multiplies it")
       .one_of({"auto", "fp32", "bf16"});
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);

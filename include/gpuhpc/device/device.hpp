@@ -10,6 +10,8 @@ namespace gpuhpc {
 struct DeviceOptions {
   std::string kind = "auto";
   std::int64_t threads = 0;
+  std::int64_t memory_limit = 0;  // bytes of tensors a rank; 0: none
+  bool deterministic = false;
 };
 void declare(config::Section& section, DeviceOptions& options);
 
@@ -27,6 +29,11 @@ struct DeviceChoice {
 // Rank k of a host takes GPU k modulo their number (a GPU that is the only one visible is taken by all: the launcher chose).
 // Threads: an equal share of the cores. Throws configuration_error for kind "cuda" without a GPU, or with more ranks than GPUs.
 DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& facts, int node_rank, int node_size);
+
+// Puts the choice into effect in this process: threads of the operators, memory limit (memory.hpp), deterministic operators. Called once
+// at the start, before the first tensor. Deterministic: the same program on the same machine with the same number of threads and ranks
+// gives the same bits; processors do so anyway, GPUs pay for it. An operator that cannot throws when it is called.
+void apply(const DeviceOptions& options, const DeviceChoice& choice);
 
 // "cpu, 2 threads" or "cuda:3, 4 threads"
 std::string describe(const DeviceChoice& choice);

@@ -24,7 +24,12 @@ struct NamedParameter {
 
 struct ForwardOptions {
   // Type of the matrix products: kFloat, kBFloat16 or kHalf. Parameters, residual stream, layer norm and softmax stay fp32.
+  // kHalf needs a loss scale in training; on processors its products are rounded as on a GPU but no faster than fp32.
   at::ScalarType compute = at::kFloat;
+  bool tf32 = false;  // with kFloat: a GPU may round the inputs of products to 10 bits (process-wide); processors take no notice
+  // Nothing of a layer but its input is kept for the backward pass, which computes the layer again: same bits, dropout included,
+  // about a sixth of the memory for a third more time.
+  bool checkpoint_layers = false;
   double hidden_dropout = 0;               // after embeddings, attention output and feed-forward output
   double attention_dropout = 0;            // on attention probabilities
   std::optional<at::Generator> generator;  // of the device; needed when a dropout is above 0
@@ -68,7 +73,6 @@ class Encoder {
   at::Tensor embeddings(const PackedTokens& batch, const ForwardOptions& options) const;
   at::Tensor layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch,
                     const ForwardOptions& options) const;
-  at::Tensor plain_layer(std::int64_t index, const at::Tensor& hidden, const PackedTokens& batch, const ForwardOptions& options) const;
   const at::Tensor& value(std::size_t i) const { return parameters_[i].value; }
   void check(const PackedTokens& batch) const;
   void add(std::string name, std::vector<std::int64_t> shape);

@@ -25,6 +25,7 @@ struct TrainOptions {
   std::int64_t max_length = 96;  // tokens a document
   std::int64_t layers = 3;       // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
   double dropout = 0;            // in the encoder
+  bool activation_checkpointing = false;  // keep each layer's input alone, compute the layer again in the backward pass
   std::string precision = "auto";
   std::int64_t seed = 42;
   double beta1 = .9, beta2 = .999, epsilon = 1e-8;

@@ -89,6 +89,7 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
   for (std::int64_t i = real_documents; i < source.documents(); ++i) weights[static_cast<std::size_t>(i)] = generated_weight;
   ForwardOptions forward;
   forward.compute = o.train.precision_kind(c.device.cuda) == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+  forward.checkpoint_layers = o.train.activation_checkpointing;
   const Loss loss = [&](const PackedIds& batch) {
     const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
     const MultiLabelBatch labels = gather_labels(set.labels, classes.view().rows, batch.documents, encoder.device());

@@ -56,6 +56,7 @@ Matrix train_student(const StageContext& c, const TeleclassPipelineOptions& o, L
   const DocumentSource source({&documents}, std::min(o.train.max_length, student.model.embedding.max_tokens), tokenizer.cls_id(), tokenizer.sep_id());
   ForwardOptions forward;
   forward.compute = o.train.precision_kind(c.device.cuda) == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+  forward.checkpoint_layers = o.train.activation_checkpointing;
   forward.hidden_dropout = forward.attention_dropout = o.train.dropout;
   if (o.train.dropout > 0) forward.generator = make_generator(student.encoder.device(), static_cast<std::uint64_t>(o.train.seed + c.comm.rank()));
   EmbeddingConfig unit = student.model.embedding;

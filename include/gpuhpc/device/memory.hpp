@@ -1,0 +1,25 @@
+#pragma once
+// How much memory the tensors of this process hold, and a limit on it: training then finds out that a batch does not fit before the
+// machine does, and tests can make one rank run out of memory.
+#include <cstdint>
+
+namespace gpuhpc {
+
+struct HostMemory {
+  std::int64_t used = 0;   // bytes that tensors in host memory hold now, as the system hands them out
+  std::int64_t peak = 0;   // most bytes since the counter was installed or reset_host_memory_peak()
+  std::int64_t limit = 0;  // 0: none
+};
+
+// Puts a counting allocator under all tensors in host memory that are made from now on (those before are not counted), or changes its
+// limit; 0 counts only. An allocation that would pass the limit throws c10::OutOfMemoryError, and nothing has changed: the caller may
+// free memory and go on. Safe beside allocations of other threads.
+void limit_host_memory(std::int64_t bytes);
+HostMemory host_memory();          // zeros while no counting allocator is installed
+void reset_host_memory_peak();     // the peak starts again from what is held now
+
+// The same for one GPU, by LibTorch's own allocator: its tensors and its cache stay below `bytes`. (Never run on a GPU.)
+// Throws configuration_error in a program built without CUDA.
+void limit_cuda_memory(std::int64_t bytes, int device);
+
+}  // namespace gpuhpc

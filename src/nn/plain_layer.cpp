@@ -1,0 +1,139 @@
+#include "plain_layer.hpp"
+
+#include <gpuhpc/base/error.hpp>
+#include <gpuhpc/nn/ops.hpp>
+
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/relu.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <mutex>
+#include <utility>
+
+#include "cpu_layer.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+at::Tensor activate(const at::Tensor& x, Activation activation) {
+  switch (activation) {
+    case Activation::gelu: return at::gelu(x, "none");
+    case Activation::gelu_tanh: return at::gelu(x, "tanh");
+    case Activation::relu: return at::relu(x);
+  }
+  throw internal_error("activation {} is unknown", static_cast<int>(activation));
+}
+
+// Where the generators that a layer draws from stand.
+class GeneratorStates {
+ public:
+  explicit GeneratorStates(std::vector<at::Generator> generators) {
+    for (at::Generator& generator : generators) {
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      at::Tensor state = generator.get_state();
+      states_.emplace_back(std::move(generator), std::move(state));
+    }
+  }
+  static GeneratorStates of(const at::Tensor& hidden, const ForwardOptions& options) {
+    std::vector<at::Generator> generators;
+    if (options.generator) generators.push_back(*options.generator);
+    // Attention on a GPU draws from the device's own generator (ops.hpp).
+    if (hidden.is_cuda() && options.attention_dropout > 0) generators.push_back(at::globalContext().defaultGenerator(hidden.device()));
+    return GeneratorStates(std::move(generators));
+  }
+  void restore() const {
+    for (const auto& [generator, state] : states_) {
+      at::Generator target = generator;
+      const std::lock_guard<std::mutex> lock(target.mutex());
+      target.set_state(state);
+    }
+  }
+  GeneratorStates now() const {
+    std::vector<at::Generator> generators;
+    for (const auto& [generator, state] : states_) generators.push_back(generator);
+    return GeneratorStates(std::move(generators));
+  }
+
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> states_;
+};
+
+// How to compute the layer again.
+struct Recipe : torch::CustomClassHolder {
+  Recipe(EncoderConfig c, PackedTokens b, ForwardOptions o, GeneratorStates s)
+      : config(std::move(c)), batch(std::move(b)), options(std::move(o)), before(std::move(s)) {}
+  EncoderConfig config;
+  PackedTokens batch;
+  ForwardOptions options;
+  GeneratorStates before;
+};
+
+struct Checkpoint : torch::autograd::Function<Checkpoint> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, at::TensorList parameters,
+                            const c10::intrusive_ptr<Recipe>& recipe) {
+    variable_list saved = parameters.vec();
+    saved.push_back(hidden);
+    context->save_for_backward(saved);
+    context->saved_data["recipe"] = c10::IValue::make_capsule(recipe);
+    return plain_layer(recipe->config, parameters.vec(), hidden, recipe->batch, recipe->options);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto capsule = context->saved_data["recipe"].toCapsule();
+    const auto& recipe = static_cast<const Recipe&>(*capsule);
+    variable_list parameters = context->get_saved_variables();
+    const at::Tensor hidden = parameters.back().detach().set_requires_grad(context->needs_input_grad(0));
+    parameters.pop_back();
+    const at::AutoGradMode with_graph(true);
+    const GeneratorStates present = recipe.before.now();
+    recipe.before.restore();
+    const at::Tensor output = plain_layer(recipe.config, parameters, hidden, recipe.batch, recipe.options);
+    present.restore();
+    variable_list wanted;
+    std::vector<std::size_t> places;
+    const auto want = [&](const at::Tensor& tensor, std::size_t place) {
+      if (!tensor.requires_grad()) return;
+      wanted.push_back(tensor);
+      places.push_back(place);
+    };
+    want(hidden, 0);
+    for (std::size_t i = 0; i < parameters.size(); ++i) want(parameters[i], 1 + i);
+    const variable_list found = torch::autograd::grad({output}, wanted, gradients);
+    variable_list result(parameters.size() + 2);
+    for (std::size_t i = 0; i < places.size(); ++i) result[places[i]] = found[i];
+    return result;
+  }
+};
+
+}  // namespace
+
+at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor>& p, const at::Tensor& hidden, const PackedTokens& batch,
+                       const ForwardOptions& options) {
+  const auto add_and_norm = [&](const at::Tensor& change, const at::Tensor& residual, LayerParameter norm) {
+    const at::Tensor sum = residual + seeded_dropout(change, options.hidden_dropout, options.generator);
+    return at::layer_norm(sum, {config.hidden_size}, p[norm], p[norm + 1], config.layer_norm_epsilon);
+  };
+  const at::Tensor qkv = joined_linear(hidden, {p[query_weight], p[key_weight], p[value_weight]},
+                                       {p[query_bias], p[key_bias], p[value_bias]}, options.compute);  // (T,3H)
+  const at::Tensor context = packed_attention(qkv, batch, config.heads, options.attention_dropout, options.generator);
+  const at::Tensor attended =
+      add_and_norm(mixed_linear(context, p[attention_weight], p[attention_bias], options.compute), hidden, attention_norm_weight);
+  const at::Tensor wide = activate(mixed_linear(attended, p[intermediate_weight], p[intermediate_bias], options.compute), config.activation);
+  return add_and_norm(mixed_linear(wide, p[output_weight], p[output_bias], options.compute), attended, output_norm_weight);
+}
+
+at::Tensor checkpointed_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
+                              const PackedTokens& batch, const ForwardOptions& options) {
+  return Checkpoint::apply(hidden, at::TensorList(parameters),
+                           c10::make_intrusive<Recipe>(config, batch, options, GeneratorStates::of(hidden, options)));
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,20 @@
+#pragma once
+// An encoder layer out of differentiable operators: any device, any type, dropout. Private to room nn.
+#include <gpuhpc/nn/encoder.hpp>
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace gpuhpc {
+
+// `parameters`: the layer's sixteen (LayerParameter), hidden (T,H) fp32 -> (T,H) fp32.
+at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
+                       const PackedTokens& batch, const ForwardOptions& options);
+
+// The same values and gradients, bit for bit; only `hidden` and the state of the generators are kept until the backward pass, which
+// computes the layer again (Chen et al. 2016, section 4).
+at::Tensor checkpointed_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
+                              const PackedTokens& batch, const ForwardOptions& options);
+
+}  // namespace gpuhpc

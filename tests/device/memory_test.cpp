@@ -1,0 +1,132 @@
+#include "gpuhpc/device/memory.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gpuhpc/device/device.hpp"
+
+namespace gpuhpc {
+namespace {
+
+constexpr std::int64_t mebibyte = 1 << 20;
+
+at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::TensorOptions().dtype(at::kByte)); }
+
+class MemoryLimit : public ::testing::Test {
+ protected:
+  void SetUp() override { limit_host_memory(0); }
+  void TearDown() override { limit_host_memory(0); }
+};
+
+TEST_F(MemoryLimit, CountsWhatTensorsHold) {
+  const std::int64_t before = host_memory().used;
+  reset_host_memory_peak();
+  {
+    const at::Tensor a = bytes(3 * mebibyte), b = at::zeros({mebibyte / 4});
+    const std::int64_t held = host_memory().used - before;
+    EXPECT_GE(held, 4 * mebibyte);
+    EXPECT_LT(held, 4 * mebibyte + mebibyte / 4);
+  }
+  EXPECT_EQ(host_memory().used, before);
+  EXPECT_GE(host_memory().peak, before + 4 * mebibyte);
+  reset_host_memory_peak();
+  EXPECT_EQ(host_memory().peak, before);
+}
+
+TEST_F(MemoryLimit, RefusesAndRecovers) {
+  const at::Tensor kept = at::ones({1000});
+  limit_host_memory(host_memory().used + 8 * mebibyte);
+  const HostMemory before = host_memory();
+  EXPECT_NO_THROW(bytes(7 * mebibyte));
+  try {
+    bytes(9 * mebibyte);
+    FAIL() << "9 MiB of 8";
+  } catch (const c10::OutOfMemoryError& error) {
+    EXPECT_NE(std::string(error.what()).find("--device.memory-limit"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("9437184"), std::string::npos) << error.what();
+  }
+  {  // what fits alone does not fit twice
+    const at::Tensor first = bytes(5 * mebibyte);
+    EXPECT_THROW(bytes(5 * mebibyte), c10::OutOfMemoryError);
+  }
+  EXPECT_EQ(host_memory().used, before.used);
+  EXPECT_NO_THROW(bytes(5 * mebibyte));
+  EXPECT_EQ(kept.sum().item<float>(), 1000);
+  EXPECT_THROW(at::empty({1LL << 60}, at::TensorOptions().dtype(at::kByte)), c10::OutOfMemoryError);  // does not overflow
+}
+
+TEST_F(MemoryLimit, OperatorsRunUnderTheLimitToo) {
+  const at::Tensor a = at::ones({512, 1024});
+  limit_host_memory(host_memory().used + mebibyte);
+  EXPECT_THROW(a.add(1), c10::OutOfMemoryError);
+  limit_host_memory(0);
+  EXPECT_EQ(a.add(1).sum().item<float>(), 2.F * 512 * 1024);
+}
+
+TEST_F(MemoryLimit, ResizingKeepsTheCount) {
+  const std::int64_t before = host_memory().used;
+  {
+    at::Tensor a = bytes(mebibyte);
+    a.fill_(7);
+    a.resize_({4 * mebibyte});
+    EXPECT_EQ(a[mebibyte - 1].item<int>(), 7);
+    EXPECT_GE(host_memory().used - before, 4 * mebibyte);
+    EXPECT_LT(host_memory().used - before, 5 * mebibyte);
+  }
+  EXPECT_EQ(host_memory().used, before);
+}
+
+// Four threads allocate and free at random sizes below a limit that their sum passes: never above it, and nothing is lost.
+TEST_F(MemoryLimit, HoldsWithManyThreads) {
+  const std::int64_t before = host_memory().used, limit = before + 6 * mebibyte;
+  limit_host_memory(limit);
+  reset_host_memory_peak();
+  std::atomic<std::int64_t> refused{0}, given{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::vector<at::Tensor> held(4);
+      for (std::uint64_t i = 0, state = static_cast<std::uint64_t>(t) + 1; i < 2000; ++i) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        at::Tensor& slot = held[(state >> 33) % held.size()];
+        slot.reset();
+        try {
+          slot = bytes(static_cast<std::int64_t>((state >> 40) % (2 * mebibyte)) + 1);
+          ++given;
+        } catch (const c10::OutOfMemoryError&) {
+          ++refused;
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(refused.load(), 0);
+  EXPECT_GT(given.load(), 0);
+  EXPECT_LE(host_memory().peak, limit);
+  EXPECT_EQ(host_memory().used, before);
+}
+
+TEST(Apply, SetsThreadsLimitAndDeterminism) {
+  const int threads = at::get_num_threads();
+  const std::int64_t limit = host_memory().used + 64 * mebibyte;
+  apply({"cpu", 3, limit, true}, {false, 0, 3});
+  EXPECT_EQ(at::get_num_threads(), 3);
+  EXPECT_EQ(host_memory().limit, limit);
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+  EXPECT_THROW(bytes(65 * mebibyte), c10::OutOfMemoryError);
+  limit_host_memory(0);
+  at::globalContext().setDeterministicAlgorithms(false, false);
+  at::set_num_threads(threads);
+}
+
+}  // namespace
+}  // namespace gpuhpc
