@@ -108,8 +108,7 @@ int run_application(Communicator& comm, const std::vector<std::string>& argument
   } catch (const Error& e) {
     return report_failure(comm, e, abort_all);
   } catch (const c10::OutOfMemoryError& e) {
-    return report_failure(comm, Error(ExitCode::out_of_memory, fmt::format("out of memory: {}; lower --train.micro-batch or --infer.token-budget",
-                                                                           e.what_without_backtrace())), abort_all);
+    return report_failure(comm, Error(ExitCode::out_of_memory, fmt::format("out of memory: {}", e.what_without_backtrace())), abort_all);
   } catch (const std::bad_alloc&) {
     return report_failure(comm, Error(ExitCode::out_of_memory, "out of host memory; start fewer ranks on a host or use more hosts"), abort_all);
   } catch (const std::exception& e) {

@@ -59,8 +59,9 @@ class CountingAllocator final : public c10::Allocator {
 
  private:
   [[noreturn]] void refuse(std::size_t bytes) const {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "a tensor of ", bytes, " bytes does not fit: this process holds ", counter.used.load(), " of the ",
-                     counter.limit.load(), " bytes that --device.memory-limit allows");
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "a tensor of ", bytes, " bytes does not fit: this process holds ", counter.used.load(),
+                     " of the ", counter.limit.load(),
+                     " bytes that --device.memory-limit allows; raise it, or compute fewer documents at once (--train.micro-batch, --infer.token-budget)");
   }
   static void release(void* data) {
     if (data == nullptr) return;
