@@ -1,22 +1,47 @@
 #!/usr/bin/env bash
-# fuzz.sh [SECONDS]   builds every libFuzzer target (tests/*/*_fuzz.cpp) with ASan and UBSan, runs each from its real seeds for
-# SECONDS (60), and prints runs and coverage. Needs clang and libclang-rt-14-dev. A finding ends it with exit 70 and the input's path.
+# fuzz.sh [--planted] [SECONDS]   builds every libFuzzer target (tests/*/*_fuzz.cpp) with ASan and UBSan, runs each from its real seeds
+# for SECONDS (60), and prints runs and coverage. Needs clang and libclang-rt-14-dev. A finding ends it with exit 70 and the input's path.
+# --planted proves that the targets can find something: in a copy of the tree each loses one check, and every loss must be found.
 set -eu
 cd "$(dirname "$0")/.."
+planted=; [ "${1:-}" = --planted ] && { planted=1; shift; }
 seconds=${1:-60}
 targets=$(basename -s .cpp tests/*/*_fuzz.cpp)
-# shellcheck disable=SC2086
-bash scripts/build.sh fuzz $targets
 declare -A seeds=([options_fuzz]=tests/config/fixtures/options_seeds [safetensors_fuzz]=tests/io/fixtures/safetensors_seeds
   [corpus_fuzz]=tests/data/fixtures/corpus_seeds [taxonomy_fuzz]=tests/labels/fixtures/taxonomy_seeds
   [label_files_fuzz]=tests/eval/fixtures/label_file_seeds [tokenizer_json_fuzz]=tests/text/fixtures/fuzz)
+
+# plant FILE TEXT REPLACEMENT: takes one check out of the copy.
+plant() {
+  grep -qF -- "$2" "$1" || { echo "fuzz: $1 no longer holds \`$2\`; plant another bug" >&2; exit 70; }
+  python3 -c 'import sys; p, a, b = sys.argv[1:]; s = open(p).read(); open(p, "w").write(s.replace(a, b, 1))' "$@"
+}
+if [ -n "$planted" ]; then
+  copy=$PWD/build/planted; mkdir -p "$copy"
+  tar -c --exclude=./build --exclude=./runs --exclude=./.deps --exclude=./.git . | tar -x -C "$copy" && ln -sfn "$PWD/.deps" "$copy/.deps"
+  cd "$copy"
+  plant src/config/options.cpp 'std::stod(value) > option->high_' 'false'
+  plant src/text/tokenizer_files.cpp 'value.get<std::int64_t>() < 0' 'false'
+  plant src/eval/predictions_read.cpp '!std::isfinite(scores.back().score)' 'false'
+  plant src/data/corpus.cpp 'id.empty()' 'false'
+  plant src/labels/taxonomy_parse.cpp '!labels_.contains(c)' 'false'
+  plant src/io/safetensors.cpp 'placed.end > data_bytes' 'false'
+fi
+# shellcheck disable=SC2086
+bash scripts/build.sh fuzz $targets
 mkdir -p build/fuzz/findings
 for target in $targets; do
   corpus=build/fuzz/corpus-$target; mkdir -p "$corpus"
-  log=build/fuzz/$target.log
+  log=build/fuzz/$target.log; found=
   # libFuzzer copies what it learns into the first folder; the seeds stay as they are.
-  if ! "build/fuzz/$target" "$corpus" "${seeds[$target]}" -max_total_time="$seconds" -artifact_prefix="build/fuzz/findings/$target-" \
-      -print_final_stats=1 -rss_limit_mb=4096 >"$log" 2>&1; then
+  "build/fuzz/$target" "$corpus" "${seeds[$target]}" -max_total_time="$seconds" -artifact_prefix="build/fuzz/findings/$target-" \
+    -print_final_stats=1 -rss_limit_mb=4096 >"$log" 2>&1 || found=1
+  if [ -n "$planted" ]; then
+    [ -n "$found" ] || { echo "fuzz: $target did not find the planted bug in $seconds s" >&2; exit 70; }
+    echo "$target: the planted bug was found"
+    continue
+  fi
+  if [ -n "$found" ]; then
     tail -30 "$log" >&2
     echo "fuzz: $target found something; the input is in build/fuzz/findings" >&2
     exit 70
