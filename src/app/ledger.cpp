@@ -48,6 +48,15 @@ void check_stage_name(const std::vector<Stage>& stages, const std::string& name,
   throw usage_error("--pipeline.{} {}: no such stage; the stages are {}", option, name, known);
 }
 
+// "section.key = value" of all that the outputs depend on.
+std::vector<std::string> option_lines(const Stage& stage, const config::OptionSet& options) {
+  std::vector<std::string> lines;
+  for (const std::string& prefix : stage.options)
+    for (const std::string& line : options.resolved(prefix))
+      if (std::ranges::find(stage.free_options, line.substr(0, line.find(' '))) == stage.free_options.end()) lines.push_back(line);
+  return lines;
+}
+
 std::size_t position(const std::vector<Stage>& stages, const std::string& name, std::size_t fallback) {
   for (std::size_t i = 0; i < stages.size(); ++i)
     if (stages[i].name == name) return i;
@@ -99,8 +108,7 @@ bool Ledger::holds(const std::string& stage, const std::string& fingerprint, con
 std::string stage_fingerprint(const Stage& stage, const config::OptionSet& options, const std::map<std::string, std::string>& earlier) {
   Fingerprint fingerprint;
   fingerprint.add(stage.name);
-  for (const std::string& prefix : stage.options)
-    for (const std::string& line : options.resolved(prefix)) fingerprint.add(line);
+  for (const std::string& line : option_lines(stage, options)) fingerprint.add(line);
   for (const fs::path& file : stage.files) add_files(fingerprint, file);
   for (const std::string& name : stage.after) fingerprint.add(name).add(earlier.at(name));
   return fingerprint.hex();
@@ -113,9 +121,9 @@ StageDecision decide(const Stage& stage, bool holds, bool earlier_ran, const std
 namespace {
 
 // One stage, from empty temporary folder to ledger entry.
-double run_stage(const Stage& stage, const fs::path& folder, const std::function<fs::path(const std::string&)>& folder_of,
-                 const std::string& fingerprint, Ledger& ledger, Communicator& comm, const Log& log, const DeviceChoice& device) {
-  const fs::path partial = folder.string() + ".partial";
+double run_stage(const Stage& stage, StageContext context, Ledger& ledger) {
+  Communicator& comm = context.comm;
+  const fs::path folder = context.folder_of(stage.name), partial = folder.string() + ".partial";
   on_root(comm, [&] {
     ledger.forget(stage.name);
     fs::remove_all(folder);
@@ -123,13 +131,16 @@ double run_stage(const Stage& stage, const fs::path& folder, const std::function
     create_folder(partial);
   });
   const auto start = std::chrono::steady_clock::now();
-  stage.run({comm, log, device, partial, folder_of});
+  context.folder = partial;
+  stage.run(context);
   comm.barrier();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   on_root(comm, [&] {
     auto sizes = output_sizes(partial, stage.outputs);
     rename_synced(partial, folder);
-    ledger.finish(stage.name, {fingerprint, seconds, std::move(sizes)});
+    ledger.finish(stage.name, {context.task.fingerprint, seconds, std::move(sizes)});
+    std::error_code ignored;  // they do no harm
+    fs::remove_all(context.checkpoints, ignored);
   });
   return seconds;
 }
@@ -137,7 +148,8 @@ double run_stage(const Stage& stage, const fs::path& folder, const std::function
 }  // namespace
 
 std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config::OptionSet& options, const PipelineRange& range,
-                                  const fs::path& run_folder, Communicator& comm, const Log& log, const DeviceChoice& device) {
+                                  const fs::path& run_folder, Communicator& comm, const Log& log, const DeviceChoice& device,
+                                  const std::function<bool()>& stop_requested) {
   check_stage_name(stages, range.from, "from");
   check_stage_name(stages, range.to, "to");
   check_stage_name(stages, range.force, "force");
@@ -146,11 +158,13 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
   };
   Ledger ledger(run_folder);
   std::map<std::string, std::string> fingerprints;
+  std::vector<std::string> lines;  // of this stage and all before it
   std::vector<StageTime> times;
   const std::size_t first = position(stages, range.from, 0), last = position(stages, range.to, stages.size() - 1);
   bool earlier_ran = false;
   for (std::size_t i = 0; i <= last; ++i) {
     const Stage& stage = stages[i];
+    for (std::string& line : option_lines(stage, options)) lines.push_back(std::move(line));
     std::int32_t skip = 0;
     on_root(comm, [&] {
       fingerprints[stage.name] = stage_fingerprint(stage, options, fingerprints);
@@ -166,8 +180,11 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
       if (comm.is_root()) log->info("stage {}/{} {}: finished before, skipped", i + 1, stages.size(), stage.name);
       continue;
     }
+    const StageContext context{comm, log, device, {}, folder_of, run_folder / "checkpoints" / stage.name,
+                               {comm.broadcast_string(fingerprints[stage.name]), lines}, stop_requested};
+    context.leave_together_if_asked();
     if (comm.is_root()) log->info("stage {}/{} {}", i + 1, stages.size(), stage.name);
-    times.push_back({stage.name, run_stage(stage, folder_of(stage.name), folder_of, fingerprints[stage.name], ledger, comm, log, device), false});
+    times.push_back({stage.name, run_stage(stage, context, ledger), false});
     earlier_ran = true;
     if (comm.is_root()) log->info("stage {}/{} {} took {}; peak memory {} MiB", i + 1, stages.size(), stage.name, format_duration(times.back().seconds), peak_memory() >> 20);
   }

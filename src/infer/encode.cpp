@@ -185,7 +185,7 @@ Matrix DocumentEncoder::encode_together(const TokenSource& source, Communicator&
 
 void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& comm, const std::filesystem::path& path,
                                      const Attributes& attributes, const std::function<std::string_view(std::int64_t)>& id,
-                                     const Log& log) const {
+                                     const Log& log, const std::function<void()>& after_batch) const {
   std::vector<EncodeBatch> batches;
   std::vector<ArraySpec> arrays{{"values", ElementType::float32, {source.size, state_->hidden}}};
   together(comm, [&] {
@@ -209,6 +209,7 @@ void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& co
       if (id) writer.write_strings("ids", first, ids);
       const std::lock_guard lock(mutex);
       progress.advance(rows.rows);
+      if (after_batch) after_batch();
     });
     progress.finish();
   });

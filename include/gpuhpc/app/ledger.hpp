@@ -1,6 +1,7 @@
 #pragma once
 // ledger.json of a run folder: which stages are finished, with the fingerprint of what they were made from.
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ class Ledger {
 };
 
 // Hash of the option values, file contents and earlier fingerprints that a stage depends on.
+// Options that change only how a stage computes are left out.
 std::string stage_fingerprint(const Stage& stage, const config::OptionSet& options, const std::map<std::string, std::string>& earlier);
 
 // What is done with a stage, and why: decided without touching anything.
@@ -49,8 +51,11 @@ struct PipelineRange {
 };
 
 // Runs the stages in order inside `run_folder`/stages/NN-name. Collective. A stage works in a temporary folder which is
-// renamed when it has finished, so a run killed at any point continues from the last finished stage.
+// renamed when it has finished, so a run killed at any point continues from the last finished stage; one that trains, from its newest
+// checkpoint in `run_folder`/checkpoints/name, which a finished stage removes. When `stop_requested` says so on any rank, the stage saves
+// what it can and all ranks throw the error of exit 75.
 std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config::OptionSet& options, const PipelineRange& range,
-                                  const std::filesystem::path& run_folder, Communicator& comm, const Log& log, const DeviceChoice& device);
+                                  const std::filesystem::path& run_folder, Communicator& comm, const Log& log, const DeviceChoice& device,
+                                  const std::function<bool()>& stop_requested = {});
 
 }  // namespace gpuhpc

@@ -65,8 +65,10 @@ class DocumentEncoder {
   // Collective: the work is spread over ranks. Every rank gets all rows.
   Matrix encode_together(const TokenSource& source, Communicator& comm) const;
   // Collective: rows to dataset "values" (and, when given, `ids`) of an HDF5 file. Memory does not grow with the documents.
+  // `after_batch` may throw, on any rank: then all ranks do.
   void encode_to_file(const TokenSource& source, Communicator& comm, const std::filesystem::path& path, const Attributes& attributes,
-                      const std::function<std::string_view(std::int64_t)>& id, const Log& log) const;
+                      const std::function<std::string_view(std::int64_t)>& id, const Log& log,
+                      const std::function<void()>& after_batch = {}) const;
 
  private:
   struct State;

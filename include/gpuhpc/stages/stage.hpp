@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/log.hpp"
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/device/device.hpp"
+#include "gpuhpc/train/checkpoint_task.hpp"
 
 namespace gpuhpc {
 
@@ -19,7 +21,18 @@ struct StageContext {
   DeviceChoice device;
   std::filesystem::path folder;                                                  // of this stage's outputs, empty at the start
   std::function<std::filesystem::path(const std::string& stage)> folder_of;     // outputs of an earlier stage
+  std::filesystem::path checkpoints;       // folder that outlives a run stopped or killed in this stage
+  CheckpointTask task;                     // what a checkpoint of this stage belongs to
+  std::function<bool()> stop_requested;    // this rank was asked to save what it can and leave
+
+  // Throws stopped() when asked to leave. Of this rank alone: only where an error of one rank becomes one of all.
+  void leave_if_asked() const;
+  // The same when any rank was asked. Collective.
+  void leave_together_if_asked() const;
 };
+
+// Exit 75: what is finished is kept, the same command goes on.
+Error stopped(bool on_all_ranks);
 
 struct Stage {
   std::string name;
@@ -28,6 +41,7 @@ struct Stage {
   std::vector<std::string> after;                  // stages whose outputs it reads
   std::vector<std::string> outputs;                // files it leaves in its folder
   std::function<void(const StageContext&)> run;    // collective
+  std::vector<std::string> free_options = {};      // of `options` those that change how it is computed, not what
 };
 
 }  // namespace gpuhpc

@@ -20,14 +20,9 @@
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/train/arena.hpp"
+#include "gpuhpc/train/checkpoint_task.hpp"
 
 namespace gpuhpc {
-
-// What the checkpoints of a folder belong to; those of another task are refused.
-struct CheckpointTask {
-  std::string fingerprint;           // of option values, input files and earlier stages
-  std::vector<std::string> options;  // "section.key = value": named when they differ
-};
 
 struct CheckpointSettings {
   std::filesystem::path folder;

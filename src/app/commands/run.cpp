@@ -4,6 +4,7 @@
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/ledger.hpp"
 #include "gpuhpc/app/run_report.hpp"
+#include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
@@ -36,6 +37,7 @@ void publish(const fs::path& stages, const fs::path& run) {
 }  // namespace
 
 void run_command(CommandContext& c) {
+  const StopSignals signals;
   const Options& o = c.options;
   const fs::path run = o.run_dir;
   InputLayout layout;
@@ -57,7 +59,7 @@ void run_command(CommandContext& c) {
     c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s", describe(c.device), describe(layout));
 
   const std::vector<Stage> stages = teleclass_stages(o.teleclass, layout);
-  const auto times = run_stages(stages, c.set, {o.from, o.to, o.force}, run, c.comm, c.log, c.device);
+  const auto times = run_stages(stages, c.set, {o.from, o.to, o.force}, run, c.comm, c.log, c.device, StopSignals::requested);
   if (times.size() < stages.size()) return;
   on_root(c.comm, [&] { publish(run / "stages", run); });
 

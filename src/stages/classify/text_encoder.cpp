@@ -41,9 +41,10 @@ Matrix TextEncoder::encode(std::span<const std::string> texts, Communicator& com
   return state_->encoder->encode_together(token_source(tokens), comm);
 }
 
-void TextEncoder::encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm) const {
+void TextEncoder::encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm, const std::function<void()>& after_batch) const {
   dataset.check_tokenizer(*state_->tokenizer);
-  state_->encoder->encode_to_file(token_source(dataset), comm, path, {}, [&](std::int64_t i) { return dataset.id(i); }, state_->log);
+  state_->encoder->encode_to_file(token_source(dataset), comm, path, {}, [&](std::int64_t i) { return dataset.id(i); }, state_->log,
+                                  after_batch);
 }
 
 }  // namespace gpuhpc

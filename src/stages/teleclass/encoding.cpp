@@ -96,10 +96,13 @@ void run_encoding(const StageContext& c, const TeleclassPipelineOptions& o, cons
   const auto tokens = c.folder / "tokens";
   {
     Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
-    prepare_shards(layout.train_corpus, o.input.corpus, encoder.tokenizer(), tokens, o.shards, c.comm, [&](std::int64_t n) { progress.advance(n); });
+    prepare_shards(layout.train_corpus, o.input.corpus, encoder.tokenizer(), tokens, o.shards, c.comm, [&](std::int64_t n) {
+      progress.advance(n);
+      c.leave_if_asked();
+    });
   }
   const TokenDataset documents(tokens);
-  encoder.encode(documents, c.folder / "documents.h5", c.comm);
+  encoder.encode(documents, c.folder / "documents.h5", c.comm, [&] { c.leave_if_asked(); });
 
   const ClassTexts texts = choose_texts(inputs, o.teleclass.class_texts);
   const Matrix classes = encode_classes(inputs, texts, encoder, o.teleclass, c.comm);

@@ -26,7 +26,10 @@ void run_inference(const StageContext& c, const TeleclassPipelineOptions& o, con
         predictions->write(prediction_line(p.id, p.labels, p.scores, words) + "\n");
         submission->write(submission_line(p.id, p.labels) + "\n");
       },
-      [&](std::int64_t documents) { progress.advance(documents); });
+      [&](std::int64_t documents) {
+        progress.advance(documents);
+        c.leave_together_if_asked();
+      });
   on_root(c.comm, [&] {
     predictions->commit();
     submission->commit();

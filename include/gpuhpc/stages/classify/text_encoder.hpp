@@ -1,6 +1,7 @@
 #pragma once
 // One sentence encoder with its tokenizer, over datasets and lists of texts, spread over ranks.
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,7 +26,9 @@ class TextEncoder {
   // Unit vectors (texts, width), in order, on every rank. Collective.
   Matrix encode(std::span<const std::string> texts, Communicator& comm) const;
   // Unit vectors of the dataset's documents to a file, dataset "values" (documents, width). Collective.
-  void encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm) const;
+  // `after_batch` may throw, on any rank: then all ranks do.
+  void encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm,
+              const std::function<void()>& after_batch = {}) const;
 
  private:
   struct State;

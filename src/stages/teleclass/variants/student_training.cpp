@@ -75,7 +75,7 @@ Matrix train_student(const StageContext& c, const TeleclassPipelineOptions& o, L
 void write_student_posterior(const StageContext& c, const TeleclassPipelineOptions& o, const Matrix& vectors, const fs::path& model) {
   const TokenDataset documents(c.folder_of("encoding") / "tokens");
   const fs::path embeddings = c.folder / "student_documents.h5", first = c.folder / "student_first.h5";
-  TextEncoder(model, o.infer, c.device, c.comm, c.log).encode(documents, embeddings, c.comm);
+  TextEncoder(model, o.infer, c.device, c.comm, c.log).encode(documents, embeddings, c.comm, [&] { c.leave_if_asked(); });
   const Hdf5File classes(c.folder_of("encoding") / "classes.h5"), paths(c.folder_of("refinement") / "paths.h5");
   const auto hubness = paths.dataset<float>("hubness");
   {

@@ -1,0 +1,129 @@
+// Stages in order, stopped by a signal between them or inside one; what outlives that.
+#include "gpuhpc/app/ledger.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "gpuhpc/app/signals.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+
+class LedgerTest : public testing::Test {
+ protected:
+  LedgerTest() {
+    config::Section& section = set_.section("train", "training");
+    section.option("rate", rate_, "");
+    section.option("micro-batch", micro_batch_, "");
+    log_ = make_console_log(1);
+    fs::remove_all(run_);
+  }
+  ~LedgerTest() override { fs::remove_all(run_); }
+  Stage stage(const std::string& name, std::vector<std::string> after) {
+    return {name, {"train."}, {}, std::move(after), {"out.txt"},
+            [this, name](const StageContext& c) {
+              ran_.push_back(name);
+              tasks_[name] = c.task;
+              write_text_file(c.folder / "half.txt", "half");
+              create_folder(c.checkpoints);
+              checkpoint_was_there_ = fs::exists(c.checkpoints / "step.txt");
+              write_text_file(c.checkpoints / "step.txt", "7");
+              if (during_) during_(c, name);
+              write_text_file(c.folder / "out.txt", name);
+            },
+            {"train.micro-batch"}};
+  }
+  int run() {
+    ran_.clear();
+    try {
+      run_stages({stage("first", {}), stage("second", {"first"})}, set_, {}, run_, *comm_, log_, {}, StopSignals::requested);
+      return 0;
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.on_all_ranks());
+      return static_cast<int>(error.code());
+    }
+  }
+  double rate_ = 1;
+  std::int64_t micro_batch_ = 8;
+  config::OptionSet set_;
+  const std::unique_ptr<Communicator> comm_ = make_single_communicator();
+  Log log_;
+  const fs::path run_ = fs::temp_directory_path() / ("gpuhpc-ledger-" + std::to_string(::getpid()));
+  std::vector<std::string> ran_;
+  std::map<std::string, CheckpointTask> tasks_;
+  bool checkpoint_was_there_ = false;
+  std::function<void(const StageContext&, const std::string&)> during_;
+};
+
+TEST_F(LedgerTest, ASignalStopsBeforeTheNextStageAndTheFinishedOneIsKept) {
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    fs::remove_all(run_);
+    {
+      const StopSignals signals;
+      EXPECT_FALSE(StopSignals::requested());
+      during_ = [&](const StageContext&, const std::string&) { std::raise(signal); };
+      EXPECT_EQ(run(), 75);
+      EXPECT_THAT(ran_, ElementsAre("first"));
+    }
+    during_ = {};
+    const StopSignals signals;
+    EXPECT_EQ(run(), 0);
+    EXPECT_THAT(ran_, ElementsAre("second"));
+  }
+}
+
+TEST_F(LedgerTest, CheckpointsOutliveAStoppedStageButNotAFinishedOne) {
+  const StopSignals signals;
+  during_ = [&](const StageContext& c, const std::string& name) {
+    if (name == "second") std::raise(SIGTERM);
+    c.leave_together_if_asked();
+  };
+  EXPECT_EQ(run(), 75);
+  EXPECT_THAT(ran_, ElementsAre("first", "second"));
+  EXPECT_FALSE(fs::exists(run_ / "checkpoints/first"));
+  EXPECT_TRUE(fs::exists(run_ / "checkpoints/second/step.txt"));
+  during_ = {};
+  const StopSignals again;
+  EXPECT_EQ(run(), 0);
+  EXPECT_TRUE(checkpoint_was_there_);
+  EXPECT_FALSE(fs::exists(run_ / "checkpoints/second"));
+  EXPECT_FALSE(fs::exists(run_ / "stages/02-second.partial"));
+}
+
+TEST_F(LedgerTest, ACheckpointBelongsToTheOptionsButNotToTheFreeOnes) {
+  EXPECT_EQ(run(), 0);
+  const auto before = tasks_;
+  EXPECT_THAT(before.at("second").options, testing::Each("train.rate = 1"));
+  EXPECT_NE(before.at("first").fingerprint, before.at("second").fingerprint);
+  micro_batch_ = 4;
+  EXPECT_EQ(run(), 0);
+  EXPECT_THAT(ran_, ElementsAre()) << "finished all the same";
+  rate_ = 2;
+  EXPECT_EQ(run(), 0);
+  EXPECT_THAT(ran_, ElementsAre("first", "second"));
+  EXPECT_NE(tasks_.at("first").fingerprint, before.at("first").fingerprint);
+}
+
+TEST_F(LedgerTest, SignalsAreTheirOldSelvesAfterwards) {
+  static int caught = 0;
+  std::signal(SIGUSR1, [](int) { ++caught; });
+  {
+    const StopSignals signals;
+    std::raise(SIGUSR1);
+    EXPECT_TRUE(StopSignals::requested());
+  }
+  EXPECT_EQ(caught, 0);
+  std::raise(SIGUSR1);
+  EXPECT_EQ(caught, 1);
+  std::signal(SIGUSR1, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace gpuhpc
