@@ -54,7 +54,7 @@ function(gpuhpc_room room)
 endfunction()
 
 # tests/<room>/*_test.cpp -> test_<room> (label unit); *_mpi_test.cpp -> test_<room>_mpi,
-# run on 1, 2 and 4 ranks (label mpi).
+# run on 1, 2 and 4 ranks, comm's on 3 as well (label mpi).
 function(gpuhpc_room_tests room)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
   set(mpi_tests ${tests})
@@ -76,7 +76,11 @@ function(gpuhpc_room_tests room)
     target_compile_definitions(test_${room}_mpi PRIVATE
       GPUHPC_FIXTURES="${CMAKE_SOURCE_DIR}/tests/${room}/fixtures"
       GPUHPC_SOURCE_DIR="${CMAKE_SOURCE_DIR}" GPUHPC_MODELS="${GPUHPC_DEPS}/models")
-    foreach(ranks 1 2 4)
+    set(rank_counts 1 2 4)
+    if(room STREQUAL "comm")
+      list(APPEND rank_counts 3)
+    endif()
+    foreach(ranks ${rank_counts})
       add_test(NAME ${room}.mpi${ranks}
         COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpirun.sh ${ranks} $<TARGET_FILE:test_${room}_mpi>)
       set_tests_properties(${room}.mpi${ranks} PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 600)

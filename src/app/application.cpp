@@ -74,6 +74,7 @@ void execute(Communicator& comm, const std::vector<std::string>& arguments) {
     apply_preset(set, options);
     device = choose_device(options.device, query_devices(), comm.node_rank(), comm.node_size());
   });
+  comm.configure(options.teleclass.parallel);
   if (invocation.version) {
     if (comm.is_root()) fmt::print("gpuhpc {}\n", GPUHPC_VERSION);
   } else if (invocation.options_table) {

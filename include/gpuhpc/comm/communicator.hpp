@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "gpuhpc/comm/options.hpp"
+
 namespace gpuhpc {
 
 enum class DataType { float32, float64, bfloat16, float16, int32, int64, uint8 };
@@ -39,6 +41,9 @@ class Communicator {
   virtual int node_rank() const = 0;  // rank among the ranks of this host
   virtual int node_size() const = 0;
   virtual std::string host() const = 0;
+
+  // Time limit and checking of the collectives that follow; on all ranks between the same two collectives.
+  virtual void configure(const ParallelOptions&) {}
 
   virtual void barrier() = 0;
   virtual void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) = 0;                 // in place

@@ -1,0 +1,36 @@
+#pragma once
+// One collective as a value: what messages about it say and what ranks compare before they trust each other.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "gpuhpc/comm/communicator.hpp"
+
+namespace gpuhpc {
+
+enum class CollectiveKind : std::int32_t { none, barrier, all_reduce, broadcast, all_gather, all_gather_ragged, reduce_scatter };
+
+// Sent between ranks as it is: plain numbers only.
+struct CollectiveCall {
+  std::uint64_t sequence = 0;  // counted by each communicator, from 1
+  CollectiveKind kind = CollectiveKind::none;
+  DataType type = DataType::uint8;
+  Reduce reduce = Reduce::sum;
+  std::int32_t root = 0;
+  std::int64_t count = 0;  // elements a rank; of all ranks for all_gather_ragged
+  bool operator==(const CollectiveCall&) const = default;
+};
+
+// "all_reduce number 12 (1000 float32, sum)"
+std::string describe(const CollectiveCall& call);
+
+// What is wrong when the ranks are about to do `calls` (one a rank), in one sentence with both calls; nothing when they agree.
+std::optional<std::string> find_mismatch(std::span<const CollectiveCall> calls, std::span<const std::string> hosts);
+
+// The sentence of a time-out: `mine` was waited for; `entered` holds the last collective of each rank, nothing for one that does not answer.
+// Empty when every rank has entered `mine`.
+std::string name_missing(const CollectiveCall& mine, double seconds, int rank, std::span<const std::optional<CollectiveCall>> entered,
+                         std::span<const std::string> hosts);
+
+}  // namespace gpuhpc

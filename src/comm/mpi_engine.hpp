@@ -1,0 +1,106 @@
+#pragma once
+// The thread that makes all MPI calls of one communicator. Callers queue collectives; the engine starts them in order as
+// nonblocking MPI collectives, drives them beside the callers' work, and watches their deadlines.
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "gpuhpc/comm/collective.hpp"
+#include "mpi_peers.hpp"
+#include "mpi_types.hpp"
+
+namespace gpuhpc {
+
+// What a caller holds of its collective.
+class Ticket {
+ public:
+  void wait();  // throws the collective's failure
+  void finish(std::exception_ptr failure);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = false;
+  std::exception_ptr failure_;
+};
+
+struct MpiJob {
+  CollectiveCall call;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::vector<std::int64_t> counts;  // all_gather_ragged: elements of each rank
+  double timeout = 0;                // seconds
+  bool check = false;                // compare the calls of all ranks first
+};
+
+class MpiEngine {
+ public:
+  explicit MpiEngine(MPI_Comm parent);  // collective
+  ~MpiEngine();                         // after all collectives have ended
+  MpiEngine(const MpiEngine&) = delete;
+  MpiEngine& operator=(const MpiEngine&) = delete;
+
+  std::shared_ptr<Ticket> submit(MpiJob job);  // numbers the call
+  void wait(Ticket& ticket);                   // the engine hurries while somebody waits
+  const std::vector<std::string>& hosts() const { return peers_.hosts(); }
+
+ private:
+  struct Running {
+    MpiJob job;
+    std::shared_ptr<Ticket> ticket;
+    bool entered = false, comparing = false, extended = false;
+    double since = 0;         // of clock_
+    std::int64_t pieces = 0;  // MPI operations it consists of
+    std::int64_t posted = 0;
+    int open = 0;
+    std::vector<CollectiveCall> calls;  // of all ranks, when they are compared
+  };
+
+  void run();
+  bool take();   // the queue's jobs; false: the communicator ends and nothing is left
+  void post();   // as many pieces as may travel at once
+  bool test();   // true: something moved
+  void enter(Running& running);
+  void post_piece(Running& running, std::int64_t piece);
+  void post_rooted(Running& running, std::int64_t piece);
+  void finish_compared(Running& running);
+  void add_request(Running& running, MPI_Request request);
+  void check_deadline();
+  void pause(bool moved);
+  void nap(std::chrono::microseconds length);
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+  MpiOperations operations_;
+  MpiPeers peers_;
+
+  // Of the engine's thread.
+  using Time = std::chrono::steady_clock::time_point;
+  std::deque<Running> running_;  // in order of their numbers
+  std::vector<MPI_Request> requests_;
+  std::vector<Running*> owners_;  // of the requests
+  CollectiveCall last_entered_;
+  std::exception_ptr failure_;  // of a comparison: nothing is started any more
+  double clock_ = 0;            // seconds that this process was awake: being stopped and continued costs nobody's deadline
+  Time last_turn_, last_moved_, last_served_;
+
+  // Shared.
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Running> queue_;
+  std::uint64_t sequence_ = 0;
+  bool ending_ = false;
+  std::atomic<int> waiting_ = 0;
+  std::atomic<bool> news_ = false;  // queue_, ending_ or waiting_ changed
+  std::thread thread_;
+};
+
+}  // namespace gpuhpc
