@@ -55,6 +55,15 @@ if(GPUHPC_WITH_CUDA)
   target_link_libraries(gpuhpc::torch INTERFACE
     "-Wl,--push-state,--no-as-needed" ${torch}/lib/libtorch_cuda.so ${torch}/lib/libc10_cuda.so "-Wl,--pop-state"
     CUDA::cudart)
+  # NCCL of the toolkit or the system, or the one that setup.sh fetched: the library LibTorch loads anyway.
+  find_path(NCCL_INCLUDE nccl.h PATHS ${CUDAToolkit_INCLUDE_DIRS} ${GPUHPC_DEPS}/nvidia/nccl/include)
+  find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 PATHS ${CUDAToolkit_LIBRARY_DIR} ${GPUHPC_DEPS}/nvidia/nccl/lib)
+  if(NOT NCCL_INCLUDE OR NOT NCCL_LIBRARY)
+    message(FATAL_ERROR "NCCL's header or library is missing: run bash scripts/setup.sh, or set GPUHPC_CUDA to OFF")
+  endif()
+  add_library(gpuhpc::nccl INTERFACE IMPORTED)
+  target_include_directories(gpuhpc::nccl SYSTEM INTERFACE ${NCCL_INCLUDE})
+  target_link_libraries(gpuhpc::nccl INTERFACE ${NCCL_LIBRARY})
 endif()
 target_link_options(gpuhpc::torch INTERFACE -Wl,--disable-new-dtags -Wl,--allow-shlib-undefined)
 set(CMAKE_BUILD_RPATH ${GPUHPC_RUNTIME_DIRS})

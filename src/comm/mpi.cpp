@@ -48,6 +48,7 @@ class MpiCommunicator final : public Communicator {
   int node_size() const override { return node_size_; }
   std::string host() const override { return engine_.hosts()[static_cast<std::size_t>(rank_)]; }
   void configure(const ParallelOptions& options) override { options_ = options; }
+  PeerBoard* peer_board() override { return &engine_; }
 
   void barrier() override { wait(submit({.kind = CollectiveKind::barrier}, nullptr, nullptr)); }
   void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override { wait(reduce_all(data, count, type, reduce)); }

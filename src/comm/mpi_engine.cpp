@@ -153,8 +153,9 @@ void MpiEngine::run() {
     if (moved) last_moved_ = now;
     if (now - last_served_ > kServe) {
       last_served_ = now;
-      peers_.serve(last_entered_);
+      peers_.serve(state());
     }
+    answer_questions();
     check_deadline();
     pause(moved);
   }
@@ -285,7 +286,8 @@ void MpiEngine::check_deadline() {
   Running& first = running_.front();
   const double waited = clock_ - first.since;
   if (waited < first.job.timeout) return;
-  const auto entered = peers_.ask(last_entered_, kPatience);
+  std::vector<std::optional<CollectiveCall>> entered;
+  for (const auto& peer : peers_.ask(state(), kPatience)) entered.push_back(peer ? std::optional(peer->entered) : std::nullopt);
   const std::string sentence = name_missing(first.job.call, waited, rank_, entered, hosts());
   if (!sentence.empty()) peers_.leave(sentence);
   // Everybody is here and answers: only slow. Once more the same time.
@@ -294,6 +296,39 @@ void MpiEngine::check_deadline() {
                              rank_, hosts()[static_cast<std::size_t>(rank_)], waited + first.job.timeout, describe(first.job.call)));
   first.extended = true;
   first.since = clock_;
+}
+
+MpiPeers::State MpiEngine::state() {
+  const std::lock_guard lock(mutex_);
+  return {last_entered_, noted_};
+}
+
+void MpiEngine::note(const CollectiveCall& entered) {
+  const std::lock_guard lock(mutex_);
+  noted_ = entered;
+}
+
+MpiEngine::Noted MpiEngine::ask_noted() {
+  std::future<Noted> answer;
+  {
+    const std::lock_guard lock(mutex_);
+    answer = questions_.emplace_back().get_future();
+    news_ = true;
+  }
+  wake_.notify_one();
+  return answer.get();
+}
+
+void MpiEngine::answer_questions() {
+  std::vector<std::promise<Noted>> questions;
+  {
+    const std::lock_guard lock(mutex_);
+    questions.swap(questions_);
+  }
+  if (questions.empty()) return;
+  Noted noted;
+  for (const auto& peer : peers_.ask(state(), kPatience)) noted.push_back(peer ? std::optional(peer->noted) : std::nullopt);
+  for (auto& question : questions) question.set_value(noted);
 }
 
 // Nothing under way: sleeps until something is queued. Somebody waits: polls, then naps that grow with the wait. Nobody

@@ -8,12 +8,13 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "gpuhpc/comm/collective.hpp"
+#include "gpuhpc/comm/peer_board.hpp"
 #include "mpi_peers.hpp"
 #include "mpi_types.hpp"
 
@@ -41,16 +42,18 @@ struct MpiJob {
   bool check = false;                // compare the calls of all ranks first
 };
 
-class MpiEngine {
+class MpiEngine final : public PeerBoard {
  public:
   explicit MpiEngine(MPI_Comm parent);  // collective
-  ~MpiEngine();                         // after all collectives have ended
+  ~MpiEngine() override;                // after all collectives have ended
   MpiEngine(const MpiEngine&) = delete;
   MpiEngine& operator=(const MpiEngine&) = delete;
 
   std::shared_ptr<Ticket> submit(MpiJob job);  // numbers the call
   void wait(Ticket& ticket);                   // the engine hurries while somebody waits
-  const std::vector<std::string>& hosts() const { return peers_.hosts(); }
+  const std::vector<std::string>& hosts() const override { return peers_.hosts(); }
+  void note(const CollectiveCall& entered) override;
+  std::vector<std::optional<CollectiveCall>> ask_noted() override;
 
  private:
   struct Running {
@@ -74,6 +77,8 @@ class MpiEngine {
   void finish_compared(Running& running);
   void add_request(Running& running, MPI_Request request);
   void check_deadline();
+  void answer_questions();
+  MpiPeers::State state();
   void pause(bool moved);
   void nap(std::chrono::microseconds length);
 
@@ -97,9 +102,12 @@ class MpiEngine {
   std::condition_variable wake_;
   std::deque<Running> queue_;
   std::uint64_t sequence_ = 0;
+  CollectiveCall noted_;
+  using Noted = std::vector<std::optional<CollectiveCall>>;
+  std::vector<std::promise<Noted>> questions_;
   bool ending_ = false;
   std::atomic<int> waiting_ = 0;
-  std::atomic<bool> news_ = false;  // queue_, ending_ or waiting_ changed
+  std::atomic<bool> news_ = false;  // something above changed
   std::thread thread_;
 };
 

@@ -50,15 +50,15 @@ void MpiPeers::forget_sent() {
   }
 }
 
-void MpiPeers::serve(const CollectiveCall& last_entered) {
+void MpiPeers::serve(const State& mine) {
   for (;;) {
     int waiting = 0;
     MPI_Status status;
     if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &waiting, &status) != MPI_SUCCESS || !waiting) break;
     Message message;
     if (MPI_Recv(&message, sizeof(Message), MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm_, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
-    if (status.MPI_TAG == kAsk) send(status.MPI_SOURCE, kAnswer, {last_entered, {}});
-    if (status.MPI_TAG == kAnswer && !answers_.empty()) answers_[static_cast<std::size_t>(status.MPI_SOURCE)] = message.call;
+    if (status.MPI_TAG == kAsk) send(status.MPI_SOURCE, kAnswer, {mine, {}});
+    if (status.MPI_TAG == kAnswer && !answers_.empty()) answers_[static_cast<std::size_t>(status.MPI_SOURCE)] = message.state;
     if (status.MPI_TAG == kLeaving) {
       fmt::print(stderr, "gpuhpc: rank {} on {} leaves too: {}\n", rank_, hosts_[static_cast<std::size_t>(rank_)], message.sentence);
       std::fflush(stderr);
@@ -68,15 +68,15 @@ void MpiPeers::serve(const CollectiveCall& last_entered) {
   forget_sent();
 }
 
-std::vector<std::optional<CollectiveCall>> MpiPeers::ask(const CollectiveCall& last_entered, double patience) {
+std::vector<std::optional<MpiPeers::State>> MpiPeers::ask(const State& mine, double patience) {
   answers_.assign(hosts_.size(), std::nullopt);
-  answers_[static_cast<std::size_t>(rank_)] = last_entered;
+  answers_[static_cast<std::size_t>(rank_)] = mine;
   for (int peer = 0; peer < std::ssize(hosts_); ++peer)
-    if (peer != rank_) send(peer, kAsk, {last_entered, {}});
+    if (peer != rank_) send(peer, kAsk, {mine, {}});
   const auto start = std::chrono::steady_clock::now();
   const auto complete = [this] { return std::ranges::all_of(answers_, [](const auto& answer) { return answer.has_value(); }); };
   while (!complete() && std::chrono::steady_clock::now() - start < std::chrono::duration<double>(patience)) {
-    serve(last_entered);
+    serve(mine);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return std::exchange(answers_, {});

@@ -21,17 +21,21 @@ class MpiPeers {
   MpiPeers& operator=(const MpiPeers&) = delete;
 
   const std::vector<std::string>& hosts() const { return hosts_; }  // one a rank
+  // What a rank answers: the last collective that it entered here, and on a communicator built on this one.
+  struct State {
+    CollectiveCall entered, noted;
+  };
   // Answers whoever asks; leaves the program when a peer says that it leaves.
-  void serve(const CollectiveCall& last_entered);
-  // What every rank entered last; nothing for a rank that has not answered after `patience` seconds.
-  std::vector<std::optional<CollectiveCall>> ask(const CollectiveCall& last_entered, double patience);
+  void serve(const State& mine);
+  // The state of every rank; nothing for a rank that has not answered after `patience` seconds.
+  std::vector<std::optional<State>> ask(const State& mine, double patience);
   // Prints the sentence, tells all peers and ends this process with exit code 79. Nothing is unwound: a lost peer would
   // hold up whoever waits for it again.
   [[noreturn]] void leave(const std::string& sentence);
 
  private:
   struct Message {  // as it travels
-    CollectiveCall call;
+    State state;
     char sentence[1024] = {};
   };
   struct Outgoing {
@@ -45,7 +49,7 @@ class MpiPeers {
   int rank_ = 0;
   std::vector<std::string> hosts_;
   std::deque<Outgoing> sent_;
-  std::vector<std::optional<CollectiveCall>> answers_;
+  std::vector<std::optional<State>> answers_;
 };
 
 }  // namespace gpuhpc

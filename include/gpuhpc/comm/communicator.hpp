@@ -33,6 +33,8 @@ class Work {
   virtual void wait() = 0;  // throws what the collective failed with
 };
 
+class PeerBoard;
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -44,6 +46,8 @@ class Communicator {
 
   // Time limit and checking of the collectives that follow; on all ranks between the same two collectives.
   virtual void configure(const ParallelOptions&) {}
+  // For a communicator that is built on this one; null where nobody can be lost. Lives as long as this object.
+  virtual PeerBoard* peer_board() { return nullptr; }
 
   virtual void barrier() = 0;
   virtual void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) = 0;                 // in place
