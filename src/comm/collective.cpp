@@ -31,7 +31,15 @@ const char* name_of(DataType type) {
   return "?";
 }
 
-const char* name_of(Reduce reduce) { return reduce == Reduce::sum ? "sum" : reduce == Reduce::max ? "max" : "min"; }
+const char* name_of(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::sum: return "sum";
+    case Reduce::max: return "max";
+    case Reduce::min: return "min";
+    case Reduce::tree_sum: return "tree sum";
+  }
+  return "?";
+}
 
 std::string rank_on_host(std::size_t rank, std::span<const std::string> hosts) { return fmt::format("rank {} on {}", rank, hosts[rank]); }
 

@@ -47,14 +47,29 @@ void make_operations(MPI_Op* operations) {
 MpiOperations::MpiOperations() {
   make_operations<DataType::bfloat16>(own_[0]);
   make_operations<DataType::float16>(own_[1]);
+  constexpr int commutes = 0;
+  check_mpi(MPI_Op_create(combine<DataType::bfloat16, Reduce::sum>, commutes, &tree_[0]), "MPI_Op_create");
+  check_mpi(MPI_Op_create(combine<DataType::float16, Reduce::sum>, commutes, &tree_[1]), "MPI_Op_create");
+  check_mpi(MPI_Op_create(combine<DataType::float32, Reduce::sum>, commutes, &tree_[2]), "MPI_Op_create");
+  check_mpi(MPI_Op_create(combine<DataType::float64, Reduce::sum>, commutes, &tree_[3]), "MPI_Op_create");
 }
 
 MpiOperations::~MpiOperations() {
   for (auto& operations : own_)
     for (MPI_Op& operation : operations) MPI_Op_free(&operation);
+  for (MPI_Op& operation : tree_) MPI_Op_free(&operation);
 }
 
 MPI_Op MpiOperations::operator()(Reduce reduce, DataType type) const {
+  if (reduce == Reduce::tree_sum) {
+    switch (type) {
+      case DataType::bfloat16: return tree_[0];
+      case DataType::float16: return tree_[1];
+      case DataType::float32: return tree_[2];
+      case DataType::float64: return tree_[3];
+      default: return MPI_SUM;  // whole numbers add up alike in any order
+    }
+  }
   if (type == DataType::bfloat16) return own_[0][static_cast<int>(reduce)];
   if (type == DataType::float16) return own_[1][static_cast<int>(reduce)];
   return reduce == Reduce::sum ? MPI_SUM : reduce == Reduce::max ? MPI_MAX : MPI_MIN;

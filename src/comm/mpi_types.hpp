@@ -11,7 +11,8 @@ void check_mpi(int code, const char* what);
 
 MPI_Datatype mpi_type(DataType type);
 
-// MPI has no 16-bit floats: operations of our own that add in float32. One set a communicator.
+// MPI has no 16-bit floats: operations of our own that add in float32. And none that adds in a fixed order: Open MPI reduces with an
+// operation that is said not to commute over the binomial tree of the ranks, which is tree_sum's. One set a communicator.
 class MpiOperations {
  public:
   MpiOperations();
@@ -22,6 +23,7 @@ class MpiOperations {
 
  private:
   MPI_Op own_[2][3];  // (bfloat16 or float16, reduction)
+  MPI_Op tree_[4];    // bfloat16, float16, float32, float64
 };
 
 }  // namespace gpuhpc

@@ -31,7 +31,7 @@ ncclDataType_t nccl_type(DataType type) {
   throw internal_error("unknown wire type");
 }
 
-ncclRedOp_t nccl_op(Reduce reduce) { return reduce == Reduce::sum ? ncclSum : reduce == Reduce::max ? ncclMax : ncclMin; }
+ncclRedOp_t nccl_op(Reduce reduce) { return reduce == Reduce::max ? ncclMax : reduce == Reduce::min ? ncclMin : ncclSum; }
 
 void check_cuda(cudaError_t result, const char* what) {
   if (result != cudaSuccess) throw internal_error("{} failed: {}", what, cudaGetErrorString(result));

@@ -3,6 +3,7 @@
 #include <c10/util/Half.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace gpuhpc {
@@ -49,12 +50,38 @@ void reduce_with(std::span<const void* const> rows, void* into, std::int64_t cou
   }
 }
 
+// Binary counter: after r rows, partial[l] holds the sum of 2^l of them for each bit l of r.
+template <typename T, typename Wide>
+void add_tree(std::span<const void* const> rows, void* into, std::int64_t count) {
+  std::array<std::array<Wide, kBlock>, 16> partial;  // 2^16 ranks
+  std::array<Wide, kBlock> sums;
+  T* const out = static_cast<T*>(into);
+  const auto add = [&](std::size_t level, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) sums[i] += partial[level][i];
+  };
+  for (std::int64_t at = 0; at < count; at += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - at);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const T* row = static_cast<const T*>(rows[r]) + at;
+      for (std::int64_t i = 0; i < n; ++i) sums[i] = static_cast<Wide>(row[i]);
+      std::size_t level = 0;
+      for (; (r >> level) & 1; ++level) add(level, n);
+      if (r + 1 < rows.size()) std::copy_n(sums.begin(), n, partial[level].begin());
+      else
+        for (++level; r >> level != 0; ++level)
+          if (((r + 1) >> level) & 1) add(level, n);
+    }
+    for (std::int64_t i = 0; i < n; ++i) out[at + i] = narrow<T>(sums[i]);
+  }
+}
+
 template <typename T, typename Wide = T>
 void reduce_type(std::span<const void* const> rows, void* into, std::int64_t count, Reduce reduce) {
   switch (reduce) {
     case Reduce::sum: return reduce_with<T, Wide>(rows, into, count, [](Wide a, Wide b) { return static_cast<Wide>(a + b); });
     case Reduce::max: return reduce_with<T, Wide>(rows, into, count, [](Wide a, Wide b) { return a > b ? a : b; });
     case Reduce::min: return reduce_with<T, Wide>(rows, into, count, [](Wide a, Wide b) { return a < b ? a : b; });
+    case Reduce::tree_sum: return add_tree<T, Wide>(rows, into, count);
   }
 }
 

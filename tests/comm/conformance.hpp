@@ -5,6 +5,7 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -18,6 +19,7 @@ namespace gpuhpc {
 struct Backend {
   std::string name;
   std::function<void(const std::function<void(Communicator&)>& body)> run;
+  bool keeps_tree = true;  // tree_sum gives the tree's bits, not only a sum
 };
 inline std::ostream& operator<<(std::ostream& out, const Backend& backend) { return out << backend.name; }
 
@@ -93,6 +95,30 @@ TEST_P(Conformance, BuffersLongerThanAPieceArrive) {
     comm.reduce_scatter(send.data(), mine.data(), count, DataType::float32, Reduce::sum);
     comm.all_gather(mine.data(), count, DataType::float32, all.data());
     EXPECT_EQ(all, reduced<float>(comm.size(), count * comm.size(), Reduce::sum));
+  });
+}
+
+inline float fraction_of(int rank, std::int64_t i) { return std::sin(static_cast<float>(i + 1) * static_cast<float>(rank + 1)); }
+
+// The sum of ranks [first, last) in tree_sum's tree: the first half is the largest power of two.
+inline float tree_sum_of(int first, int last, std::int64_t i) {
+  if (last - first == 1) return fraction_of(first, i);
+  int half = 1;
+  while (2 * half < last - first) half *= 2;
+  return tree_sum_of(first, first + half, i) + tree_sum_of(first + half, last, i);
+}
+
+TEST_P(Conformance, TreeSumsHaveTheBitsOfTheTree) {
+  const bool exact = GetParam().keeps_tree;
+  on_ranks([exact](Communicator& comm) {
+    std::vector<float> data(70'001);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = fraction_of(comm.rank(), static_cast<std::int64_t>(i));
+    comm.all_reduce(data.data(), std::ssize(data), DataType::float32, Reduce::tree_sum);
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      const float expected = tree_sum_of(0, comm.size(), static_cast<std::int64_t>(i));
+      if (exact) ASSERT_EQ(data[i], expected) << i;
+      else ASSERT_NEAR(data[i], expected, 1e-5f) << i;
+    }
   });
 }
 

@@ -18,7 +18,7 @@ Backend nccl() {
             const auto host = MpiSession::world(), inner = MpiSession::world();
             NcclDouble library(*inner);
             body(*make_nccl_communicator(*host, library.api()));
-          }};
+          }, false};
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, Conformance, testing::Values(world(), nccl()), [](const auto& param) { return param.param.name; });
