@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # fuzz.sh [--planted] [SECONDS]   builds every libFuzzer target (tests/*/*_fuzz.cpp) with ASan and UBSan, runs each from its real seeds
 # for SECONDS (60), and prints runs and coverage. Needs clang and libclang-rt-14-dev. A finding ends it with exit 70 and the input's path.
-# --planted proves that the targets can find something: in a copy of the tree each loses one check, and every loss must be found.
+# --planted proves that the targets can find something: in a copy of the tree each loses one check, and every loss must be found (seconds as a rule, 300 at most).
 set -eu
 cd "$(dirname "$0")/.."
 planted=; [ "${1:-}" = --planted ] && { planted=1; shift; }
-seconds=${1:-60}
+seconds=${1:-${planted:+300}}; seconds=${seconds:-60}
 targets=$(basename -s .cpp tests/*/*_fuzz.cpp)
 declare -A seeds=([options_fuzz]=tests/config/fixtures/options_seeds [safetensors_fuzz]=tests/io/fixtures/safetensors_seeds
   [corpus_fuzz]=tests/data/fixtures/corpus_seeds [taxonomy_fuzz]=tests/labels/fixtures/taxonomy_seeds
