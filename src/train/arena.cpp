@@ -61,18 +61,19 @@ ParameterArena::ParameterArena(const std::vector<ParameterGroup>& groups, int ra
   parameters_ = at::zeros({capacity_}, options);
   gradients_ = at::zeros({capacity_}, options);
   std::size_t next = 0;
-  std::vector<at::Tensor> bound(entries_.size());
+  leaves_.resize(entries_.size());
   for (const ParameterGroup& group : groups)
     for (const ParameterSlot& slot : group.parameters) {
       const std::size_t index = entry_of_slot[next++];
       const Entry& entry = entries_[index];
-      if (!bound[index].defined()) {
-        bound[index] = piece(parameters_, entry.range.first, entry.shape);
-        bound[index].copy_(slot.value);
-        bound[index].set_requires_grad(true);
-        bound[index].mutable_grad() = piece(gradients_, entry.range.first, entry.shape);
+      at::Tensor& leaf = leaves_[index];
+      if (!leaf.defined()) {
+        leaf = piece(parameters_, entry.range.first, entry.shape);
+        leaf.copy_(slot.value);
+        leaf.set_requires_grad(true);
+        leaf.mutable_grad() = piece(gradients_, entry.range.first, entry.shape);
       }
-      slot.rebind(bound[index]);
+      slot.rebind(leaf);
     }
 }
 

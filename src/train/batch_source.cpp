@@ -35,14 +35,45 @@ PackedIds NumberSource::pack(std::span<const std::int64_t> items) const {
   return packed;
 }
 
-std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch) {
+namespace {
+
+std::vector<std::int64_t> shuffled(std::int64_t items, std::uint64_t seed, std::int64_t epoch) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(items));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   RandomStream(seed, /*stream=*/static_cast<std::uint64_t>(epoch)).shuffle(order);
+  return order;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch) {
+  const std::vector<std::int64_t> order = shuffled(items, seed, epoch);
   std::vector<std::vector<std::int64_t>> batches;
   for (std::int64_t first = 0; first < items; first += batch_size)
     batches.emplace_back(order.begin() + first, order.begin() + std::min(items, first + batch_size));
   return batches;
+}
+
+std::vector<std::vector<std::int64_t>> global_batches_by_tokens(const BatchSource& source, std::int64_t tokens, std::uint64_t seed,
+                                                                std::int64_t epoch) {
+  std::vector<std::vector<std::int64_t>> batches;
+  std::int64_t used = 0;
+  for (const std::int64_t item : shuffled(source.size(), seed, epoch)) {
+    const std::int64_t length = source.length(item);
+    if (batches.empty() || used + length > tokens) {
+      batches.emplace_back();
+      used = 0;
+    }
+    batches.back().push_back(item);
+    used += length;
+  }
+  return batches;
+}
+
+std::uint64_t micro_batch_seed(std::uint64_t seed, std::int64_t step, std::int64_t micro_batch) {
+  // A stream of its own: the shuffle of epoch e uses stream e.
+  RandomStream stream(seed ^ 0x9e3779b97f4a7c15ULL, (static_cast<std::uint64_t>(step) << 24) + static_cast<std::uint64_t>(micro_batch));
+  return stream.next();
 }
 
 std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source, std::span<const std::int64_t> batch,

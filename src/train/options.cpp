@@ -1,15 +1,33 @@
 #include "gpuhpc/train/options.hpp"
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/nn/cpu_encoder.hpp"
 
 namespace gpuhpc {
 
 Precision TrainOptions::precision_kind(bool cuda) const {
-  if (precision != "auto") return precision == "bf16" ? Precision::bf16 : Precision::fp32;
+  for (const Precision kind : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16})
+    if (precision == name_of(kind)) return kind;
   return cuda || best_cpu_precision(kernels::best_isa()) == CpuPrecision::bf16 ? Precision::bf16 : Precision::fp32;
 }
 
+const char* name_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32: return "fp32";
+    case Precision::tf32: return "tf32";
+    case Precision::bf16: return "bf16";
+    case Precision::fp16: return "fp16";
+  }
+  throw internal_error("precision {} is unknown", static_cast<int>(precision));
+}
+
+LossScalerOptions TrainOptions::scaler_options(bool cuda) const {
+  if (precision_kind(cuda) != Precision::fp16) return {.scale = 1, .dynamic = false};
+  return {.scale = loss_scale, .growth_interval = loss_scale_interval, .dynamic = true};
+}
+
 Decay TrainOptions::decay_kind() const {
+  if (decay == "inverse-sqrt") return Decay::inverse_sqrt;
   if (decay == "cosine") return Decay::cosine;
   return decay == "constant" ? Decay::constant : Decay::linear;
 }
@@ -20,15 +38,27 @@ void declare(config::Section& section, TrainOptions& options) {
   section.option("head-lr", options.head_rate, "peak learning rate of the head (class vectors, bilinear matrix)").range(0, 1);
   section.option("epochs", options.epochs, "passes over the documents").range(0, many);
   section.option("batch", options.batch, "documents an update, over all ranks").range(1, many).unit("documents");
+  section.option("batch-tokens", options.batch_tokens, "tokens an update, over all ranks, in place of documents (0: --train.batch counts)")
+      .range(0, many)
+      .unit("tokens");
   section
       .option("micro-batch", options.micro_batch,
-              "documents computed at once; a rank adds up the gradients of its micro-batches (0: one micro-batch a rank)")
-      .range(0, many)
+              "documents computed at once; a rank adds up the gradients of its micro-batches (0: one micro-batch a rank; -1: the most "
+              "that fit memory, tried at the start)")
+      .range(-1, many)
       .unit("documents");
+  section
+      .option("lr-rule", options.rate_rule,
+              "how learning rates follow the batch: x batch / base-batch, its root, or not; auto: sqrt from 512 documents on")
+      .one_of({"auto", "none", "linear", "sqrt"});
+  section.option("base-batch", options.base_batch, "the batch that --train.encoder-lr and --train.head-lr are meant for")
+      .range(1, many)
+      .unit("documents");
+  section.option("optimizer", options.optimizer, "AdamW, or LAMB for batches of thousands").one_of({"adamw", "lamb"});
   section.option("weight-decay", options.weight_decay, "decoupled weight decay; biases and LayerNorm weights have none").range(0, 1);
   section.option("warmup", options.warmup, "rise of the learning rate: below 1 a share of all updates, from 1 a number of updates")
       .range(0, many);
-  section.option("decay", options.decay, "fall of the learning rate after the warm-up").one_of({"linear", "cosine", "constant"});
+  section.option("decay", options.decay, "fall of the learning rate after the warm-up").one_of({"linear", "cosine", "constant", "inverse-sqrt"});
   section.option("clip", options.clip, "largest norm of the gradient (0: no clipping)").range(0, many);
   section.option("max-length", options.max_length, "documents are cut here for training, [CLS] and [SEP] included")
       .range(3, many)
@@ -38,14 +68,19 @@ void declare(config::Section& section, TrainOptions& options) {
   section.option("dropout", options.dropout, "dropout in the encoder").range(0, .9);
   section.option("activation-checkpointing", options.activation_checkpointing,
                  "keep only each encoder layer's input and compute the layer again for its gradient: far less memory, a third more time, same result");
-  section.option("precision", options.precision, "type of the matrix products; parameters, sums and losses are always fp32; auto takes bf16 where the hardware multiplies it")
-      .one_of({"auto", "fp32", "bf16"});
+  section
+      .option("precision", options.precision,
+              "type of the matrix products; parameters, sums and losses are always fp32; fp16 scales the loss; auto takes bf16 where the "
+              "hardware multiplies it")
+      .one_of({"auto", "fp32", "tf32", "bf16", "fp16"});
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);
-  section.option("adam-beta1", options.beta1, "AdamW: decay of the mean gradient").range(0, .999999);
-  section.option("adam-beta2", options.beta2, "AdamW: decay of the mean squared gradient").range(0, .999999);
-  section.option("adam-epsilon", options.epsilon, "AdamW: added to the root of the mean square").range(0, 1);
+  section.option("adam-beta1", options.beta1, "decay of the mean gradient").range(0, .999999);
+  section.option("adam-beta2", options.beta2, "decay of the mean squared gradient").range(0, .999999);
+  section.option("adam-epsilon", options.epsilon, "added to the root of the mean square").range(0, 1);
   section.option("max-skipped", options.max_skipped, "updates in a row that may be skipped for gradients that are not finite")
       .range(0, many);
+  section.option("loss-scale", options.loss_scale, "fp16: first factor of the loss; halved when gradients are not finite").range(1e-6, 1e9);
+  section.option("loss-scale-interval", options.loss_scale_interval, "fp16: finite updates in a row before the factor doubles").range(1, many);
 }
 
 }  // namespace gpuhpc

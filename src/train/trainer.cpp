@@ -1,8 +1,10 @@
 #include "gpuhpc/train/trainer.hpp"
 
-#include <ATen/ops/empty.h>
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/TensorOperators.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -12,6 +14,7 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/train/micro_batch.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -20,9 +23,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Schedule schedule_of(const TrainOptions& options, std::int64_t items) {
-  const std::int64_t total = options.epochs * block_count(items, options.batch);
-  return {total, warmup_steps(options.warmup, total), options.decay_kind()};
+SyncOptions sync_options(const ParallelOptions& parallel) {
+  return {parallel.strategy_kind() == Strategy::zero1, parallel.reduce_in_bfloat16(), parallel.bucket_bytes, parallel.overlap};
 }
 
 double mean(std::span<const double> values) {
@@ -31,75 +33,103 @@ double mean(std::span<const double> values) {
 
 }  // namespace
 
-Trainer::Trainer(ParameterArena& model, const BatchSource& source, Loss loss, const TrainOptions& options, Communicator& comm,
-                 TrainHooks hooks)
+Trainer::Trainer(ParameterArena& model, const BatchSource& source, Loss loss, const TrainOptions& options, const ParallelOptions& parallel,
+                 Communicator& comm, TrainHooks hooks, Communicator* device_comm)
     : model_(model),
       source_(source),
       loss_(std::move(loss)),
       options_(options),
+      parallel_(parallel),
       comm_(comm),
       hooks_(std::move(hooks)),
-      optimizer_(model, {options.beta1, options.beta2, options.epsilon}),
-      schedule_(schedule_of(options, source.size())) {
+      sync_(model, comm, sync_options(parallel), device_comm),
+      optimizer_(make_optimizer(options.optimizer, model, options.optimizer_options(), sync_.owned(),
+                                sync_.sharded() ? [&comm](std::span<double> norms) { comm.all_reduce(norms); } : Lamb::Sum{})),
+      scaler_(options.scaler_options(!model.parameters().is_cpu())) {
   if (source.size() == 0) throw input_error("there is nothing to train on: no document has a target");
+  state_.micro_batch = options.micro_batch;
+  batches_ = batches_of(0);
+  std::int64_t total = options.epochs * std::ssize(batches_);
+  if (options.batch_tokens > 0) {  // the number of batches changes from epoch to epoch
+    total = std::ssize(batches_);
+    for (std::int64_t epoch = 1; epoch < options.epochs; ++epoch) total += std::ssize(batches_of(epoch));
+    total = options.epochs == 0 ? 0 : total;
+  }
+  schedule_ = {total, warmup_steps(options.warmup, total), options.decay_kind()};
+  documents_a_step_ = options.batch_tokens > 0 ? static_cast<double>(source.size()) / static_cast<double>(batches_.size()) : static_cast<double>(options.batch);
+  rule_ = rate_rule(options.rate_rule, documents_a_step_);
+  batch_factor_ = batch_factor(rule_, documents_a_step_, static_cast<double>(options.base_batch));
 }
 
 StepReport Trainer::step() {
+  prepare();
   const auto start = std::chrono::steady_clock::now();
-  const auto micro_batches = cut_micro_batches(source_, next_batch(), options_.micro_batch, comm_.size());
-  const Range mine = blocks_of_rank(std::ssize(micro_batches), comm_.rank(), comm_.size());
-  // 1 forward and backward over my micro-batches
-  model_.zero_gradients();
-  Share share = accumulate(std::span(micro_batches).subspan(static_cast<std::size_t>(mine.first), static_cast<std::size_t>(mine.size())));
-  const double computed = seconds_since(start);
-  // 2 one sum over ranks of the flat gradient
-  sum_gradients();
-  const double summed = seconds_since(start);
-  // 3 agree: did anyone fail? is everything finite? From here on `share` and `norm` are those of all ranks
-  double norm = gradient_norm(model_, {0, model_.capacity()});
-  const bool finite = agree(share, norm);
-  // 4 optimizer, on the mean gradient
-  const double factor = rate_factor(schedule_, step_);
-  if (finite) optimizer_.step(factor, clip_factor(norm, options_.clip) / share.count);
-  // 5 count
-  ++step_;
-  skipped_in_a_row_ = finite ? 0 : skipped_in_a_row_ + 1;
-  // 6 report
+  double computed = 0, summed = 0;
+  // 1 take the next global batch
+  const std::vector<std::int64_t> batch = next_batch();
+  Share share;
+  Verdict verdict = Verdict::again;
+  while (verdict == Verdict::again) {
+    // 2 forward and backward over my micro-batches; complete buckets of gradients leave meanwhile
+    share = accumulate(batch);
+    computed = seconds_since(start);
+    // 3 the rest of the sum over ranks
+    sync_.finish(share.error != nullptr);
+    summed = seconds_since(start);
+    // 4 agree: did anyone fail? is everything finite? From here on `share` is that of all ranks. (again: out of memory somewhere)
+    verdict = agree(share, batch);
+  }
+  // 5 update on the mean gradient
+  const double factor = rate_factor(schedule_, state_.step) * batch_factor_, scale = scaler_.scale();
+  if (verdict == Verdict::update) {
+    optimizer_->step(factor, clip_factor(share.norm, options_.clip) / (share.count * scale));
+    sync_.gather_parameters();
+  }
+  // 6 count and report
   const double seconds = seconds_since(start);
-  const StepReport report{.step = step_,
-                          .epoch = epoch_,
+  const StepReport report{.step = state_.step + 1,
+                          .epoch = state_.epoch,
                           .loss = share.loss / share.count,
-                          .gradient_norm = norm,
+                          .gradient_norm = share.norm,
                           .rate_factor = factor,
-                          .skipped = !finite,
+                          .skipped = verdict == Verdict::skip,
                           .documents = static_cast<std::int64_t>(share.documents),
                           .tokens = static_cast<std::int64_t>(share.tokens),
+                          .micro_batch = largest_micro_batch(batch),
+                          .loss_scale = scale,
                           .tokens_per_second = share.tokens / seconds,
                           .compute_seconds = computed,
                           .sum_seconds = summed - computed,
                           .update_seconds = seconds - summed};
-  if (hooks_.report) hooks_.report(report);
-  if (skipped_in_a_row_ > options_.max_skipped)
-    throw Error(ExitCode::diverged, fmt::format("training diverged: {} updates in a row were not finite (the last at step {}); lower "
-                                                "--train.encoder-lr and --train.head-lr, or use --train.precision fp32",
-                                                skipped_in_a_row_, step_));
+  count(report);
   return report;
 }
 
-std::vector<std::int64_t> Trainer::next_batch() {
-  if (next_ == batches_.size()) {
-    batches_ = global_batches(source_.size(), options_.batch, static_cast<std::uint64_t>(options_.seed), ++epoch_);
-    next_ = 0;
-  }
-  return batches_.at(next_++);
+std::vector<std::vector<std::int64_t>> Trainer::batches_of(std::int64_t epoch) const {
+  const auto seed = static_cast<std::uint64_t>(options_.seed);
+  return options_.batch_tokens > 0 ? global_batches_by_tokens(source_, options_.batch_tokens, seed, epoch)
+                                   : global_batches(source_.size(), options_.batch, seed, epoch);
 }
 
-Trainer::Share Trainer::accumulate(std::span<const std::vector<std::int64_t>> micro_batches) {
+std::vector<std::int64_t> Trainer::next_batch() {
+  if (state_.next_batch == std::ssize(batches_)) {
+    batches_ = batches_of(++state_.epoch);
+    state_.next_batch = 0;
+  }
+  return batches_.at(static_cast<std::size_t>(state_.next_batch++));
+}
+
+Trainer::Share Trainer::accumulate(std::span<const std::int64_t> batch) {
   Share share;
+  sync_.begin();
   try {
-    for (const std::vector<std::int64_t>& items : micro_batches) {
-      const LossSum loss = loss_(source_.pack(items));
-      loss.sum.backward();
+    const auto micro_batches = cut_micro_batches(source_, batch, state_.micro_batch, comm_.size());
+    const Range mine = blocks_of_rank(std::ssize(micro_batches), comm_.rank(), comm_.size());
+    for (std::int64_t i = mine.first; i < mine.last; ++i) {
+      const std::vector<std::int64_t>& items = micro_batches[static_cast<std::size_t>(i)];
+      const LossSum loss = loss_(source_.pack(items), micro_batch_seed(static_cast<std::uint64_t>(options_.seed), state_.step, i));
+      if (i + 1 == mine.last) sync_.arm();
+      (scaler_.dynamic() ? loss.sum * scaler_.scale() : loss.sum).backward();
       share.loss += loss.sum.item<double>();
       share.count += loss.count;
       share.documents += static_cast<double>(items.size());
@@ -111,74 +141,190 @@ Trainer::Share Trainer::accumulate(std::span<const std::vector<std::int64_t>> mi
   return share;
 }
 
-void Trainer::sum_gradients() {
-  if (comm_.size() == 1) return;
-  at::Tensor host = model_.gradients().is_cpu() ? model_.gradients() : model_.gradients().to(at::kCPU);
-  comm_.all_reduce(host.mutable_data_ptr<float>(), host.numel(), DataType::float32, Reduce::sum);
-  if (!model_.gradients().is_cpu()) model_.gradients().copy_(host);
-}
-
-bool Trainer::agree(Share& share, double& norm) {
-  const bool usable = !share.error && std::isfinite(share.loss) && std::isfinite(norm);
-  // Sums over ranks; the norm is rank 0's, so that all clip alike.
-  double sums[] = {usable ? share.loss : 0,
-                   share.count,
-                   share.documents,
-                   share.tokens,
-                   share.error ? 1.0 : 0.0,
-                   usable ? 0.0 : 1.0,
-                   usable && comm_.is_root() ? norm : 0};
+Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batch) {
+  double square = 0;  // of the sum over ranks: under ddp all ranks hold it, and all must clip alike, so rank 0's counts
+  const bool counts = comm_.is_root() || sync_.sharded();
+  for (const Range& range : sync_.owned())
+    if (counts) square += square_sum(model_.gradients().narrow(0, range.first, range.size()));
+  const bool usable = !share.error && std::isfinite(share.loss) && std::isfinite(square), starved = is_out_of_memory(share.error);
+  const WriterStatus writer = hooks_.writer_status ? hooks_.writer_status() : WriterStatus{};
+  enum { loss, items, documents, tokens, failed, out_of_memory, unusable, squares, stop, writing, not_written, fields };
+  std::array<double, fields> sums{};
+  sums[loss] = usable ? share.loss : 0;
+  sums[items] = share.count;
+  sums[documents] = share.documents;
+  sums[tokens] = share.tokens;
+  sums[failed] = share.error && !starved;
+  sums[out_of_memory] = starved;
+  sums[unusable] = !usable;
+  sums[squares] = usable ? square : 0;
+  sums[stop] = hooks_.stop_requested && hooks_.stop_requested();
+  sums[writing] = writer.writing;
+  sums[not_written] = writer.failed;
   comm_.all_reduce(std::span<double>(sums));
-  const bool failed = sums[4] > 0, finite = sums[5] == 0 && sums[1] > 0;
-  if (failed)
+  stop_ = sums[stop] > 0;
+  writers_ = {sums[writing] > 0, sums[not_written] > 0};
+  if (sums[failed] > 0)
     together(comm_, [&] {
-      if (share.error) std::rethrow_exception(share.error);
+      if (share.error && !starved) std::rethrow_exception(share.error);
     });
-  share.count = sums[1], share.documents = sums[2], share.tokens = sums[3];
-  share.loss = finite ? sums[0] : std::nan("");
-  norm = finite ? sums[6] / share.count : std::nan("");
-  return finite;
+  if (sums[out_of_memory] > 0) {
+    shrink_micro_batch(batch, share.error);
+    return Verdict::again;
+  }
+  const bool finite = sums[unusable] == 0 && sums[items] > 0;
+  share.count = sums[items], share.documents = sums[documents], share.tokens = sums[tokens];
+  share.loss = finite ? sums[loss] : std::nan("");
+  share.norm = finite ? std::sqrt(sums[squares]) / (share.count * scaler_.scale()) : std::nan("");
+  return finite ? Verdict::update : Verdict::skip;
 }
 
-std::string Trainer::describe() const {
-  const std::int64_t ranks = comm_.size(), wanted = options_.micro_batch > 0 ? block_count(options_.batch, options_.micro_batch) : 0;
-  const std::int64_t micro_batches = std::max(wanted, std::min(ranks, options_.batch));
-  std::string rates;
-  for (const ParameterArena::Group& group : model_.groups())
-    rates += fmt::format("{}{} {:g}", rates.empty() ? "" : ", ", group.name, group.learning_rate);
-  return fmt::format("training {} parameters on {} documents: {} epochs, {} steps of {} documents (micro-batches: {}, ranks: {}); "
-                     "peak learning rates {} after {} steps, then {}; seed {}",
-                     model_.parameter_count(), source_.size(), options_.epochs, total_steps(), options_.batch, micro_batches, ranks, rates,
-                     schedule_.warmup_steps, options_.decay, options_.seed);
+std::int64_t Trainer::largest_micro_batch(std::span<const std::int64_t> batch) const {
+  return batch_shape(std::ssize(batch), state_.micro_batch, comm_.size()).micro_batch;
+}
+
+// Global batch and learning rate stay: only the pieces get smaller.
+void Trainer::shrink_micro_batch(std::span<const std::int64_t> batch, const std::exception_ptr& error) {
+  const std::int64_t before = largest_micro_batch(batch);
+  if (before == 1)
+    together(comm_, [&] {
+      if (error)
+        throw Error(ExitCode::out_of_memory, fmt::format("step {}: out of memory with one document at a time; lower --train.max-length, train "
+                                                         "fewer --train.layers, or use --parallel.strategy zero1", state_.step + 1));
+    });
+  state_.micro_batch = before / 2;
+  if (!model_.parameters().is_cpu()) at::accelerator::emptyCache();
+  if (hooks_.log && comm_.is_root())
+    hooks_.log->warn("step {}: out of memory with {} documents at once; the batch is computed again with {}", state_.step + 1, before, state_.micro_batch);
+}
+
+// --train.micro-batch -1: tried on the longest documents, so that nothing later needs more.
+void Trainer::prepare() {
+  if (state_.micro_batch >= 0) return;
+  std::vector<std::int64_t> items(static_cast<std::size_t>(source_.size()));
+  std::iota(items.begin(), items.end(), std::int64_t{0});
+  std::ranges::stable_sort(items, std::greater{}, [&](std::int64_t item) { return source_.length(item); });
+  std::int64_t largest = 0;
+  for (const auto& batch : batches_) largest = std::max(largest, std::ssize(batch));
+  const std::int64_t limit = block_count(largest, comm_.size());
+  state_.micro_batch = largest_fitting(limit, [&](std::int64_t size) { return fits(std::span(items).first(static_cast<std::size_t>(size))); });
+  if (state_.micro_batch == 0)
+    throw Error(ExitCode::out_of_memory, "out of memory with the longest document alone; lower --train.max-length or train fewer --train.layers", true);
+}
+
+bool Trainer::fits(std::span<const std::int64_t> items) {
+  std::exception_ptr error;
+  try {
+    const LossSum loss = loss_(source_.pack(items), 0);
+    (loss.sum * scaler_.scale()).backward();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const bool starved = is_out_of_memory(error);
+  together(comm_, [&] {
+    if (error && !starved) std::rethrow_exception(error);
+  });
+  model_.zero_gradients();
+  if (!model_.parameters().is_cpu()) at::accelerator::emptyCache();
+  return comm_.all_reduce_value<std::int32_t>(starved, Reduce::max) == 0;
+}
+
+void Trainer::count(const StepReport& report) {
+  ++state_.step;
+  state_.losses.push_back(report.skipped ? std::nan("") : report.loss);
+  state_.skipped += report.skipped;
+  state_.skipped_in_a_row = report.skipped ? state_.skipped_in_a_row + 1 : 0;
+  state_.documents += report.documents;
+  state_.tokens += report.tokens;
+  scaler_.update(!report.skipped);
+  if (hooks_.log && comm_.is_root() && report.skipped)
+    hooks_.log->warn("step {} is skipped: gradients were not finite{}", report.step,
+                     scaler_.dynamic() ? fmt::format("; loss scale {:g} -> {:g}", report.loss_scale, scaler_.scale()) : "");
+  if (hooks_.report) hooks_.report(report);
+  if (state_.skipped_in_a_row > options_.max_skipped)
+    throw Error(ExitCode::diverged,
+                fmt::format("training diverged: {} updates in a row were not finite (the last at step {}); lower --train.encoder-lr and "
+                            "--train.head-lr, or use --train.precision fp32",
+                            state_.skipped_in_a_row, state_.step),
+                true);
+}
+
+TrainerState Trainer::state() const {
+  TrainerState state = state_;
+  state.loss_scale = scaler_.scale();
+  state.good_steps = scaler_.good_steps();
+  return state;
+}
+
+void Trainer::restore(const TrainerState& state) {
+  state_ = state;
+  batches_ = batches_of(state.epoch);
+  scaler_.restore(state.loss_scale, state.good_steps);
 }
 
 TrainSummary Trainer::run() {
   const auto start = std::chrono::steady_clock::now();
-  TrainSummary summary;
-  std::vector<double> losses;
+  double compute = 0, sum = 0, update = 0;
   std::optional<Progress> progress;
+  prepare();
   if (hooks_.log && comm_.is_root()) hooks_.log->info(describe());
   if (hooks_.log) progress.emplace(hooks_.log, "training", total_steps(), "steps", comm_.is_root());
-  while (step_ < total_steps()) {
+  if (progress && state_.step > 0) progress->advance(state_.step, "resumed");
+  while (state_.step < total_steps()) {
     const StepReport report = step();
-    summary.skipped += report.skipped;
-    summary.documents += report.documents;
-    summary.tokens += report.tokens;
-    summary.compute_seconds += report.compute_seconds;
-    summary.sum_seconds += report.sum_seconds;
-    summary.update_seconds += report.update_seconds;
-    if (!report.skipped) losses.push_back(report.loss);
+    compute += report.compute_seconds, sum += report.sum_seconds, update += report.update_seconds;
     if (progress) progress->advance(1, fmt::format("loss {:.4f}, {:.0f} tokens/s", report.loss, report.tokens_per_second));
-    if (hooks_.validate && next_ == batches_.size()) summary.validation.push_back(hooks_.validate());
+    end_of_step();
   }
   if (progress) progress->finish();
-  const std::size_t tenth = std::max<std::size_t>(1, losses.size() / 10);
-  const std::span<const double> all(losses);
-  summary.steps = step_;
-  summary.first_loss = mean(all.first(std::min(tenth, all.size())));
-  summary.last_loss = mean(all.last(std::min(tenth, all.size())));
+  TrainSummary summary = summarise();
+  summary.compute_seconds = compute, summary.sum_seconds = sum, summary.update_seconds = update;
   summary.seconds = seconds_since(start);
   return summary;
+}
+
+void Trainer::end_of_step() {
+  const bool over = state_.step == total_steps();
+  if (hooks_.validate && state_.next_batch == std::ssize(batches_)) {
+    const double value = hooks_.validate();
+    state_.best_metric = state_.validation.empty() ? value : std::max(state_.best_metric, value);
+    state_.validation.push_back(value);
+  }
+  if (hooks_.checkpoint) hooks_.checkpoint(*this, writers_, stop_ || over);
+  if (stop_ && !over)
+    throw Error(ExitCode::requeue, fmt::format("stopped at step {} of {} as asked; start the same command again to go on", state_.step, total_steps()), true);
+}
+
+TrainSummary Trainer::summarise() const {
+  std::vector<double> losses;
+  std::ranges::copy_if(state_.losses, std::back_inserter(losses), [](double loss) { return !std::isnan(loss); });
+  const std::size_t tenth = std::min(losses.size(), std::max<std::size_t>(1, losses.size() / 10));
+  TrainSummary summary;
+  summary.steps = state_.step;
+  summary.skipped = state_.skipped;
+  summary.documents = state_.documents;
+  summary.tokens = state_.tokens;
+  summary.first_loss = mean(std::span<const double>(losses).first(tenth));
+  summary.last_loss = mean(std::span<const double>(losses).last(tenth));
+  summary.validation = state_.validation;
+  return summary;
+}
+
+std::string Trainer::describe() const {
+  const auto documents = static_cast<std::int64_t>(std::llround(documents_a_step_));
+  const BatchShape shape = batch_shape(documents, state_.micro_batch, comm_.size());
+  const bool exact = options_.batch_tokens == 0 && shape.ranks * shape.micro_batch * shape.accumulation == documents;
+  std::string base, peak;
+  for (const ParameterArena::Group& group : model_.groups()) {
+    base += fmt::format("{}{} {:g}", base.empty() ? "" : ", ", group.name, group.learning_rate);
+    peak += fmt::format("{}{:g}", peak.empty() ? "" : ", ", group.learning_rate * batch_factor_);
+  }
+  const std::string batch = options_.batch_tokens > 0 ? fmt::format("{} tokens (about {} documents)", options_.batch_tokens, documents) : fmt::format("{} documents", documents);
+  return fmt::format("training {} parameters on {} documents, {} epochs, {} steps: {} ranks x micro-batch {} x accumulation {} {} global batch {}; "
+                     "base rates {} for a batch of {}, rule {}, peak rates {} after {} steps, then {}; {}, {}, {}; seed {}",
+                     model_.parameter_count(), source_.size(), options_.epochs, total_steps(), shape.ranks, shape.micro_batch, shape.accumulation,
+                     exact ? "=" : ">=", batch, base, options_.base_batch, name_of(rule_), peak, schedule_.warmup_steps, options_.decay,
+                     options_.optimizer, name_of(options_.precision_kind(!model_.parameters().is_cpu())), parallel_.strategy, options_.seed);
 }
 
 }  // namespace gpuhpc

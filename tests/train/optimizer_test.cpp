@@ -46,7 +46,7 @@ struct PyTorchRun {
 void follow(const nlohmann::json& run, int slices) {
   PyTorchRun setup(run);
   std::vector<AdamW> optimizers;
-  for (int i = 0; i < slices; ++i) optimizers.emplace_back(setup.arena, AdamWOptions{.9, .98, 1e-8}, setup.arena.slice(i, slices));
+  for (int i = 0; i < slices; ++i) optimizers.emplace_back(setup.arena, OptimizerOptions{.9, .98, 1e-8}, setup.arena.slice(i, slices));
   for (const auto& step : run["steps"]) {
     for (auto& [name, tensor] : setup.tensors) {
       at::Tensor gradient = tensor.grad();

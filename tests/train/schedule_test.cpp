@@ -35,5 +35,25 @@ TEST(Schedule, ConstantStaysAndNoWarmupStartsAtOne) {
   EXPECT_EQ(rate_factor({1, 1, Decay::linear}, 0), .5);
 }
 
+// Does not know the end: the rate after warm-up falls with the root of the step, and joins the rise without a jump.
+TEST(Schedule, InverseSquareRoot) {
+  const Schedule schedule{100, 9, Decay::inverse_sqrt};
+  EXPECT_DOUBLE_EQ(rate_factor(schedule, 8), .9);
+  EXPECT_DOUBLE_EQ(rate_factor(schedule, 9), 1);
+  EXPECT_DOUBLE_EQ(rate_factor(schedule, 39), .5);
+  EXPECT_DOUBLE_EQ(rate_factor(schedule, 999), .1);
+}
+
+TEST(RateRule, FollowsTheBatch) {
+  EXPECT_DOUBLE_EQ(batch_factor(RateRule::none, 1024, 32), 1);
+  EXPECT_DOUBLE_EQ(batch_factor(RateRule::linear, 1024, 32), 32);
+  EXPECT_DOUBLE_EQ(batch_factor(RateRule::sqrt, 512, 32), 4);
+  EXPECT_DOUBLE_EQ(batch_factor(RateRule::sqrt, 8, 32), .5);
+  EXPECT_EQ(rate_rule("linear", 1), RateRule::linear);
+  EXPECT_EQ(rate_rule("none", 4096), RateRule::none);
+  EXPECT_EQ(rate_rule("auto", 511), RateRule::none);
+  EXPECT_EQ(rate_rule("auto", 512), RateRule::sqrt);
+}
+
 }  // namespace
 }  // namespace gpuhpc

@@ -151,12 +151,12 @@ TEST_F(Student, FollowsTheLossCurveOfPyTorch) {
   const SoftTargets soft = soft_targets(embed(documents), embed(names));
   PathClassifier head(soft.class_vectors.view(), soft.mean, soft.hub);
   ParameterArena parameters = arena(head, options());
-  const Loss loss = [&](const PackedIds& batch) {
+  const Loss loss = [&](const PackedIds& batch, std::uint64_t) {
     const at::Tensor logits = head.logits(vectors(batch, at::kFloat));
     return LossSum{soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
                    static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary = Trainer(parameters, documents, loss, options(), *comm, hooks()).run();
+  const TrainSummary summary = Trainer(parameters, documents, loss, options(), {}, *comm, hooks()).run();
   const std::vector<double> losses = fixture["losses"], norms = fixture["norms"];
   ASSERT_EQ(reports.size(), losses.size());
   double worst_loss = 0, worst_norm = 0;
@@ -175,12 +175,12 @@ TEST_F(Student, Bf16FollowsTheSameCurve) {
   const SoftTargets soft = soft_targets(embed(documents), embed(names));
   PathClassifier head(soft.class_vectors.view(), soft.mean, soft.hub);
   ParameterArena parameters = arena(head, options());
-  const Loss loss = [&](const PackedIds& batch) {
+  const Loss loss = [&](const PackedIds& batch, std::uint64_t) {
     const at::Tensor logits = head.logits(vectors(batch, at::kBFloat16));
     return LossSum{soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
                    static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary = Trainer(parameters, documents, loss, options(), *comm, hooks()).run();
+  const TrainSummary summary = Trainer(parameters, documents, loss, options(), {}, *comm, hooks()).run();
   const std::vector<double> losses = fixture["losses"];
   ASSERT_EQ(reports.size(), losses.size());
   for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(reports[i].loss, losses[i], .02 * losses[i]) << "step " << i;
@@ -205,12 +205,12 @@ TEST_F(Student, BilinearHeadLearnsOnTheSameEncoder) {
   settings.head_rate = 1e-2;
   settings.encoder_rate = 5e-5;
   ParameterArena parameters = arena(head, settings);
-  const Loss loss = [&](const PackedIds& batch) {
+  const Loss loss = [&](const PackedIds& batch, std::uint64_t) {
     const MultiLabelBatch rows = gather_labels(labels, names.size(), batch.documents);
     return LossSum{masked_binary_cross_entropy(head.logits(vectors(batch, at::kBFloat16)), rows.targets, rows.mask),
                    static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary = Trainer(parameters, documents, loss, settings, *comm, hooks()).run();
+  const TrainSummary summary = Trainer(parameters, documents, loss, settings, {}, *comm, hooks()).run();
   EXPECT_LT(summary.last_loss, .7 * summary.first_loss);
 }
 

@@ -5,7 +5,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/stack.h>
+#include <ATen/ops/segment_reduce.h>
 #include <ATen/ops/tensor.h>
 
 #include <cmath>
@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "gpuhpc/base/random.hpp"
+#include "gpuhpc/nn/encoder.hpp"
 #include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/nn/ops.hpp"
 #include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
@@ -42,13 +44,12 @@ class TinyModel {
                     {"head", random_tensor({classes, width}, 4, .5)}} {}
   const std::vector<Parameter>& parameters() const { return parameters_; }
   void rebind(std::size_t i, at::Tensor view) { parameters_[i].value = std::move(view); }
-  at::Tensor logits(const PackedIds& batch) const {  // (B, classes)
-    std::vector<at::Tensor> rows;
-    const std::vector<std::int64_t> ids(batch.token_ids.begin(), batch.token_ids.end());
+  at::Tensor logits(const PackedIds& batch, double dropout = 0, std::uint64_t seed = 0) const {  // (B, classes)
+    const std::vector<std::int64_t> ids(batch.token_ids.begin(), batch.token_ids.end()), offsets(batch.offsets.begin(), batch.offsets.end());
     const at::Tensor tokens = at::embedding(parameters_[0].value, at::tensor(ids));
-    for (std::size_t b = 0; b + 1 < batch.offsets.size(); ++b)
-      rows.push_back(tokens.narrow(0, batch.offsets[b], batch.offsets[b + 1] - batch.offsets[b]).mean(0));
-    return at::linear(at::gelu(at::linear(at::stack(rows), parameters_[1].value, parameters_[2].value)), parameters_[3].value);
+    const at::Tensor rows = at::segment_reduce(tokens, "mean", std::nullopt, std::nullopt, at::tensor(offsets), 0, /*unsafe=*/true);
+    const at::Tensor hidden = at::gelu(at::linear(rows, parameters_[1].value, parameters_[2].value));
+    return at::linear(seeded_dropout(hidden, dropout, make_generator(at::kCPU, seed)), parameters_[3].value);
   }
 
  private:
@@ -93,9 +94,9 @@ class TinySource final : public BatchSource {
 struct TinyTask {
   explicit TinyTask(std::int64_t documents, int ranks = 1) : source(documents), arena(groups(), ranks) {}
   std::vector<ParameterGroup> groups() { return split_by_decay("model", 1e-2, .01, trained_parameters(model)); }
-  Loss loss() {
-    return [this](const PackedIds& batch) {
-      return LossSum{soft_target_cross_entropy(model.logits(batch), gather_rows(source.targets.view(), batch.documents)),
+  Loss loss(double dropout = 0) {
+    return [this, dropout](const PackedIds& batch, std::uint64_t seed) {
+      return LossSum{soft_target_cross_entropy(model.logits(batch, dropout, seed), gather_rows(source.targets.view(), batch.documents)),
                      static_cast<double>(batch.documents.size())};
     };
   }
@@ -114,6 +115,7 @@ inline TrainOptions tiny_options() {
   options.batch = 24;
   options.micro_batch = 0;
   options.clip = 1;
+  options.precision = "fp32";
   return options;
 }
 

@@ -24,7 +24,7 @@ Outcome train(const TrainOptions& options, std::int64_t documents = 240) {
   TinyTask task(documents);
   const auto comm = make_single_communicator();
   Outcome outcome;
-  Trainer trainer(task.arena, task.source, task.loss(), options, *comm,
+  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm,
                   {{}, [&](const StepReport& r) { outcome.reports.push_back(r); }, {}});
   outcome.summary = trainer.run();
   outcome.weights = task.weights();
@@ -44,6 +44,30 @@ TEST(Batches, EveryItemOnceAnEpochInAnOrderThatDependsOnSeedAndEpoch) {
   EXPECT_EQ(batches, global_batches(103, 10, 42, 0));
   EXPECT_NE(batches, global_batches(103, 10, 42, 1));
   EXPECT_NE(batches, global_batches(103, 10, 43, 0));
+}
+
+TEST(Batches, ByTokensEveryItemOnceAndNoMoreThanTheBudget) {
+  const TinySource source(200);
+  for (const std::int64_t budget : {1, 30, 500, 1'000'000}) {
+    std::vector<std::int64_t> all;
+    for (const auto& batch : global_batches_by_tokens(source, budget, 42, 3)) {
+      std::int64_t tokens = 0;
+      for (const std::int64_t item : batch) tokens += source.length(item);
+      EXPECT_TRUE(tokens <= budget || batch.size() == 1) << tokens << " tokens of " << budget;
+      all.insert(all.end(), batch.begin(), batch.end());
+    }
+    EXPECT_EQ(all, global_batches(200, 200, 42, 3).at(0));  // the same shuffle
+  }
+}
+
+TEST(Batches, SeedsOfMicroBatchesDiffer) {
+  std::vector<std::uint64_t> seeds;
+  for (std::uint64_t seed : {0, 1, 42})
+    for (std::int64_t step = 0; step < 20; ++step)
+      for (std::int64_t part = 0; part < 8; ++part) seeds.push_back(micro_batch_seed(seed, step, part));
+  EXPECT_EQ(micro_batch_seed(42, 19, 7), seeds.back());
+  std::ranges::sort(seeds);
+  EXPECT_EQ(std::ranges::adjacent_find(seeds), seeds.end());
 }
 
 TEST(Batches, MicroBatchesHoldEveryItemOnceInBalance) {
@@ -142,8 +166,8 @@ TEST(Trainer, SkipsAStepThatIsNotFiniteAndLeavesTheWeights) {
   std::vector<std::int64_t> skipped;
   std::int64_t step = 0;
   const Loss clean = task.loss();
-  const Loss poisoned = [&](const PackedIds& batch) {
-    LossSum loss = clean(batch);
+  const Loss poisoned = [&](const PackedIds& batch, std::uint64_t seed) {
+    LossSum loss = clean(batch, seed);
     if (++step == 4) {
       before = task.weights();
       loss.sum = loss.sum.mul(std::numeric_limits<float>::infinity());
@@ -153,7 +177,7 @@ TEST(Trainer, SkipsAStepThatIsNotFiniteAndLeavesTheWeights) {
     }
     return loss;
   };
-  Trainer trainer(task.arena, task.source, poisoned, tiny_options(), *comm,
+  Trainer trainer(task.arena, task.source, poisoned, tiny_options(), {}, *comm,
                   {{},
                    [&](const StepReport& r) {
                      if (r.skipped) skipped.push_back(r.step);
@@ -171,15 +195,15 @@ TEST(Trainer, GivesUpAfterManySkippedStepsInARow) {
   const auto before = task.weights();
   const auto comm = make_single_communicator();
   const Loss clean = task.loss();
-  const Loss poisoned = [&](const PackedIds& batch) {
-    LossSum loss = clean(batch);
+  const Loss poisoned = [&](const PackedIds& batch, std::uint64_t seed) {
+    LossSum loss = clean(batch, seed);
     loss.sum = loss.sum.mul(std::numeric_limits<float>::quiet_NaN());
     return loss;
   };
   TrainOptions options = tiny_options();
   options.max_skipped = 3;
   std::int64_t reports = 0;
-  Trainer trainer(task.arena, task.source, poisoned, options, *comm, {{}, [&](const StepReport&) { ++reports; }, {}});
+  Trainer trainer(task.arena, task.source, poisoned, options, {}, *comm, {{}, [&](const StepReport&) { ++reports; }, {}});
   try {
     trainer.run();
     FAIL() << "did not give up";
@@ -193,9 +217,10 @@ TEST(Trainer, GivesUpAfterManySkippedStepsInARow) {
 TEST(Trainer, DescribesTheRunInOneLine) {
   TinyTask task(100);
   const auto comm = make_single_communicator();
-  EXPECT_EQ(Trainer(task.arena, task.source, task.loss(), tiny_options(), *comm).describe(),
-            "training 816 parameters on 100 documents: 2 epochs, 10 steps of 24 documents (micro-batches: 1, ranks: 1); "
-            "peak learning rates model 0.01, model.no-decay 0.01 after 1 steps, then linear; seed 42");
+  EXPECT_EQ(Trainer(task.arena, task.source, task.loss(), tiny_options(), {}, *comm).describe(),
+            "training 816 parameters on 100 documents, 2 epochs, 10 steps: 1 ranks x micro-batch 24 x accumulation 1 = global batch 24 documents; "
+            "base rates model 0.01, model.no-decay 0.01 for a batch of 32, rule none, peak rates 0.01, 0.01 after 1 steps, then linear; "
+            "adamw, fp32, ddp; seed 42");
 }
 
 TEST(Trainer, ValidatesAfterEachEpoch) {
@@ -204,25 +229,60 @@ TEST(Trainer, ValidatesAfterEachEpoch) {
   double value = 0;
   TrainOptions options = tiny_options();
   options.epochs = 3;
-  Trainer trainer(task.arena, task.source, task.loss(), options, *comm, {{}, {}, [&] { return value += 1; }});
+  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm, {{}, {}, [&] { return value += 1; }});
   EXPECT_EQ(trainer.run().validation, (std::vector<double>{1, 2, 3}));
+}
+
+// Everything a checkpoint holds, put into a new Trainer in the middle of an epoch: the rest repeats bit for bit.
+TEST(Trainer, GoesOnWhereAnotherStopped) {
+  TrainOptions options = tiny_options();
+  options.precision = "fp16";  // the scaler's state, too
+  options.loss_scale_interval = 3;
+  const auto comm = make_single_communicator();
+  TinyTask whole(240), first(240), second(240);
+  std::vector<double> expected, found;
+  Trainer uninterrupted(whole.arena, whole.source, whole.loss(.1), options, {}, *comm, {.report = [&](const StepReport& r) { expected.push_back(r.loss); }});
+  const TrainSummary summary = uninterrupted.run();
+  Trainer before(first.arena, first.source, first.loss(.1), options, {}, *comm, {.report = [&](const StepReport& r) { found.push_back(r.loss); }});
+  for (int step = 0; step < 14; ++step) before.step();
+  Trainer after(second.arena, second.source, second.loss(.1), options, {}, *comm, {.report = [&](const StepReport& r) { found.push_back(r.loss); }});
+  second.arena.parameters().copy_(first.arena.parameters());
+  after.optimizer().first_moment().copy_(before.optimizer().first_moment());
+  after.optimizer().second_moment().copy_(before.optimizer().second_moment());
+  after.optimizer().set_steps(before.optimizer().steps());
+  after.restore(before.state());
+  const TrainSummary rest = after.run();
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(second.weights(), whole.weights());
+  EXPECT_EQ(rest.first_loss, summary.first_loss);
+  EXPECT_EQ(rest.last_loss, summary.last_loss);
+  EXPECT_EQ(rest.tokens, summary.tokens);
 }
 
 TEST(Trainer, RefusesAnEmptySource) {
   TinyTask task(0);
   const auto comm = make_single_communicator();
-  EXPECT_THROW(Trainer(task.arena, task.source, task.loss(), tiny_options(), *comm), Error);
+  EXPECT_THROW(Trainer(task.arena, task.source, task.loss(), tiny_options(), {}, *comm), Error);
 }
 
 TEST(TrainOptions, AreDeclaredOnce) {
   config::OptionSet set;
   TrainOptions options;
   declare(set.section("train", "training"), options);
-  set.parse({}, {"--train.batch", "64", "--train.decay", "cosine", "--train.precision", "bf16", "--train.warmup", "500"});
+  set.parse({}, {"--train.batch", "64", "--train.decay", "cosine", "--train.precision", "bf16", "--train.warmup", "500", "--train.micro-batch", "-1",
+                 "--train.lr-rule", "sqrt", "--train.optimizer", "lamb"});
   EXPECT_EQ(options.batch, 64);
   EXPECT_EQ(options.decay_kind(), Decay::cosine);
   EXPECT_EQ(options.precision_kind(false), Precision::bf16);
   EXPECT_EQ(options.warmup, 500);
+  EXPECT_EQ(options.micro_batch, -1);
+  EXPECT_EQ(options.rate_rule, "sqrt");
+  EXPECT_EQ(options.optimizer, "lamb");
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
+    set.parse({}, {"--train.precision", name_of(precision)});
+    EXPECT_EQ(options.precision_kind(false), precision);
+    EXPECT_EQ(options.scaler_options(false).dynamic, precision == Precision::fp16);
+  }
   EXPECT_THROW(set.parse({}, {"--train.precision", "fp8"}), Error);
 }
 

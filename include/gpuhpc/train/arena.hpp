@@ -33,6 +33,7 @@ class ParameterArena {
 
   const std::vector<Group>& groups() const { return groups_; }
   const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<at::Tensor>& leaves() const { return leaves_; }  // one an entry: what the model computes with
   at::Tensor& parameters() { return parameters_; }  // (capacity) fp32, zero in the padding
   at::Tensor& gradients() { return gradients_; }    // (capacity)
   std::int64_t capacity() const { return capacity_; }
@@ -44,6 +45,7 @@ class ParameterArena {
  private:
   std::vector<Group> groups_;
   std::vector<Entry> entries_;
+  std::vector<at::Tensor> leaves_;
   at::Tensor parameters_, gradients_;
   std::int64_t capacity_ = 0, count_ = 0;
 };

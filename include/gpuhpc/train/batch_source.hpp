@@ -55,10 +55,18 @@ class NumberSource final : public BatchSource {
 // The global batches of one epoch: a shuffle by (seed, epoch) alone, cut into `batch_size` items; the last one may be short.
 std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch);
 
+// The same cut by tokens: as many items a batch as have at most `tokens` together; a longer item stands alone.
+std::vector<std::vector<std::int64_t>> global_batches_by_tokens(const BatchSource& source, std::int64_t tokens, std::uint64_t seed,
+                                                                std::int64_t epoch);
+
 // The micro-batches of one global batch, at most `micro_batch` items each, of about equal work: cut from the batch alone, so
 // that each gives the same gradient whoever computes it. Only when they would be fewer than `ranks` (or when `micro_batch`
 // is 0) are there as many as ranks.
 std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source, std::span<const std::int64_t> batch,
                                                          std::int64_t micro_batch, int ranks);
+
+// The seed of dropout in one micro-batch: of the run's seed, the global step and the micro-batch's number in the global batch. It
+// does not know who computes it, and nothing of a generator has to be saved.
+std::uint64_t micro_batch_seed(std::uint64_t seed, std::int64_t step, std::int64_t micro_batch);
 
 }  // namespace gpuhpc

@@ -11,15 +11,9 @@
 #include <vector>
 
 #include "gpuhpc/train/arena.hpp"
+#include "gpuhpc/train/options.hpp"
 
 namespace gpuhpc {
-
-struct OptimizerOptions {
-  double beta1 = .9;
-  double beta2 = .999;
-  double epsilon = 1e-8;
-};
-using AdamWOptions = OptimizerOptions;
 
 class Optimizer {
  public:

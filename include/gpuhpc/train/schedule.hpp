@@ -1,10 +1,23 @@
 #pragma once
-// Learning-rate rules as pure functions: a factor of the group's own rate for update number `step` (from 0).
+// Learning rates as pure functions: how the peak follows the global batch, and a factor of the peak for update number `step` (from 0).
 #include <cstdint>
+#include <string>
 
 namespace gpuhpc {
 
-enum class Decay { constant, linear, cosine };
+// How the peak rate follows the global batch.
+enum class RateRule {
+  none,    // not at all
+  linear,  // x batch / base batch (Goyal et al. 2017; for SGD, and what many guides say)
+  sqrt,    // x sqrt(batch / base batch) (Malladi et al. 2022, for Adam; what LAMB's published settings follow)
+};
+// `word`: none | linear | sqrt | auto, which is sqrt from 512 documents on, else none.
+RateRule rate_rule(const std::string& word, double batch);
+const char* name_of(RateRule rule);
+// The factor that turns the rate of a batch of `base_batch` documents into that of one of `batch`.
+double batch_factor(RateRule rule, double batch, double base_batch);
+
+enum class Decay { constant, linear, cosine, inverse_sqrt };
 
 struct Schedule {
   std::int64_t total_steps = 0;
@@ -17,6 +30,7 @@ std::int64_t warmup_steps(double warmup, std::int64_t total_steps);
 
 // Rises linearly during warm-up, (step + 1) / (warm-up + 1), so that no update has rate 0; is 1 at the end of it; then
 // falls towards 0, which update `total_steps` would reach. Steps beyond the end keep the last value's rule: 0 (constant: 1).
+// inverse_sqrt does not know the end: sqrt((warm-up + 1) / (step + 1)) (Vaswani et al. 2017).
 double rate_factor(const Schedule& schedule, std::int64_t step);
 
 }  // namespace gpuhpc

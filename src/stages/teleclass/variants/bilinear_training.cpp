@@ -11,11 +11,9 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
-#include "gpuhpc/stages/classify/metrics_log.hpp"
 #include "gpuhpc/stages/classify/model_folder.hpp"
+#include "gpuhpc/stages/teleclass/variants/training_setup.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
-#include "gpuhpc/train/parameters.hpp"
-#include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -63,8 +61,7 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
   std::unique_ptr<Tokenizer> tokenizer;
   LabelledSet set;
   together(c.comm, [&] {
-    const at::Device device = c.device.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(c.device.index)) : at::Device(at::kCPU);
-    loaded.emplace(load_encoder(o.model.encoder, device));
+    loaded.emplace(load_encoder(o.model.encoder, device_of(c.device)));
     tokenizer = load_tokenizer(o.model.encoder);
     set = read_labels(c.folder_of("hierarchy") / "labels.jsonl");
   });
@@ -74,10 +71,7 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
   const auto datasets = open_datasets(c, o, *tokenizer);
   const MappedMatrix classes(c.folder_of("encoding") / "classes.h5", "vectors");
   BilinearHead head(classes.view(), BilinearStart::identity, static_cast<std::uint64_t>(o.train.seed), encoder.device());
-  encoder.train_top_layers(o.teleclass.train_encoder ? o.train.layers : 0);
-  std::vector<ParameterGroup> groups = split_by_decay("encoder", o.train.encoder_rate, o.train.weight_decay, trained_parameters(encoder));
-  for (ParameterGroup& group : split_by_decay("head", o.train.head_rate, o.train.weight_decay, trained_parameters(head))) groups.push_back(std::move(group));
-  ParameterArena arena(groups, c.comm.size());
+  ParameterArena arena(encoder_and_head(encoder, o.teleclass.train_encoder ? o.train.layers : 0, trained_parameters(head), o.train), c.comm.size());
 
   std::vector<const TokenDataset*> pointers;
   for (const auto& dataset : datasets) pointers.push_back(dataset.get());
@@ -87,19 +81,14 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
   std::vector<float> weights(static_cast<std::size_t>(source.documents()), 1);
   const auto generated_weight = static_cast<float>(augmented_weight(set.real, set.generated));
   for (std::int64_t i = real_documents; i < source.documents(); ++i) weights[static_cast<std::size_t>(i)] = generated_weight;
-  ForwardOptions forward;
-  forward.compute = o.train.precision_kind(c.device.cuda) == Precision::bf16 ? at::kBFloat16 : at::kFloat;
-  forward.checkpoint_layers = o.train.activation_checkpointing;
-  const Loss loss = [&](const PackedIds& batch) {
+  const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
     const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
     const MultiLabelBatch labels = gather_labels(set.labels, classes.view().rows, batch.documents, encoder.device());
-    return LossSum{masked_binary_cross_entropy(head.logits(encoder.embed(packed, unit, forward)), labels.targets, labels.mask, o.teleclass.positive_weight,
+    return LossSum{masked_binary_cross_entropy(head.logits(encoder.embed(packed, unit, training_forward(encoder, o.train, seed))), labels.targets, labels.mask, o.teleclass.positive_weight,
                                                gather_values(weights, batch.documents, encoder.device())),
                    static_cast<double>(batch.size())};
   };
-  on_root(c.comm, [&] { write_text_file(c.folder / "metrics.jsonl", ""); });
-  MetricsLog metrics(c.folder / "metrics.jsonl", c.comm);
-  Trainer(arena, source, loss, o.train, c.comm, {c.log, metrics.hook(), {}}).run();
+  run_training(c, o, arena, source, loss);
 
   const fs::path model = c.folder / "model";
   on_root(c.comm, [&] {

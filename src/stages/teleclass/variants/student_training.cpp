@@ -12,14 +12,12 @@
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/stages/classify/corpus_blocks.hpp"
-#include "gpuhpc/stages/classify/metrics_log.hpp"
 #include "gpuhpc/stages/classify/model_folder.hpp"
 #include "gpuhpc/stages/classify/path_model.hpp"
 #include "gpuhpc/stages/classify/smoothing.hpp"
 #include "gpuhpc/stages/classify/text_encoder.hpp"
+#include "gpuhpc/stages/teleclass/variants/training_setup.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
-#include "gpuhpc/train/parameters.hpp"
-#include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -47,27 +45,17 @@ Matrix train_student(const StageContext& c, const TeleclassPipelineOptions& o, L
   const Hdf5File paths(c.folder_of("refinement") / "paths.h5");
   PathClassifier head(path_vectors(taxonomy, classes.view()).view(), classes.file().dataset<float>("document_mean"), paths.dataset<float>("hubness"),
                       {o.teleclass.temperature, o.teleclass.csls, o.teleclass.centring}, student.encoder.device());
-  student.encoder.train_top_layers(o.train.layers);
-  std::vector<ParameterGroup> groups = split_by_decay("encoder", o.train.encoder_rate, o.train.weight_decay, trained_parameters(student.encoder));
-  for (ParameterGroup& group : split_by_decay("head", o.train.head_rate, o.train.weight_decay, trained_parameters(head))) groups.push_back(std::move(group));
-  ParameterArena arena(groups, c.comm.size());
-
+  ParameterArena arena(encoder_and_head(student.encoder, o.train.layers, trained_parameters(head), o.train), c.comm.size());
   const TokenDataset documents(c.folder_of("encoding") / "tokens");
   const DocumentSource source({&documents}, std::min(o.train.max_length, student.model.embedding.max_tokens), tokenizer.cls_id(), tokenizer.sep_id());
-  ForwardOptions forward;
-  forward.compute = o.train.precision_kind(c.device.cuda) == Precision::bf16 ? at::kBFloat16 : at::kFloat;
-  forward.checkpoint_layers = o.train.activation_checkpointing;
-  forward.hidden_dropout = forward.attention_dropout = o.train.dropout;
-  if (o.train.dropout > 0) forward.generator = make_generator(student.encoder.device(), static_cast<std::uint64_t>(o.train.seed + c.comm.rank()));
   EmbeddingConfig unit = student.model.embedding;
   unit.normalise = true;
-  const Loss loss = [&](const PackedIds& batch) {
+  const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
     const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, student.encoder.device());
-    const at::Tensor logits = head.logits(student.encoder.embed(packed, unit, forward));
+    const at::Tensor logits = head.logits(student.encoder.embed(packed, unit, training_forward(student.encoder, o.train, seed)));
     return LossSum{soft_target_cross_entropy(logits, gather_rows(targets.view(), batch.documents, student.encoder.device())), static_cast<double>(batch.size())};
   };
-  MetricsLog metrics(c.folder / "metrics.jsonl", c.comm);
-  Trainer(arena, source, loss, o.train, c.comm, {c.log, metrics.hook(), {}}).run();
+  run_training(c, o, arena, source, loss);
   return head.class_vectors();
 }
 
@@ -110,14 +98,13 @@ void train_path_model(const StageContext& c, const TeleclassPipelineOptions& o, 
   std::unique_ptr<Tokenizer> tokenizer;
   Taxonomy taxonomy;
   together(c.comm, [&] {
-    const at::Device device = c.device.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(c.device.index)) : at::Device(at::kCPU);
-    encoder.emplace(load_encoder(o.model.encoder, device));
+    encoder.emplace(load_encoder(o.model.encoder, device_of(c.device)));
     tokenizer = load_tokenizer(o.model.encoder);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
   });
   on_root(c.comm, [&] {
     copy_teacher(c, *encoder, model);
-    write_text_file(c.folder / "metrics.jsonl", "");
+    write_text_file(c.folder / "metrics.jsonl", "");  // an output without student, too
   });
   ClassifierSettings settings{"paths", with_student, layout.test_serves_as_train, o.teleclass.temperature, o.teleclass.csls, o.teleclass.lexical,
                               o.teleclass.centring, .5, o.teleclass.smoothing_rounds > 0, o.neighbours.k, o.tfidf.longest_ngram, o.tfidf.english_stop_words};

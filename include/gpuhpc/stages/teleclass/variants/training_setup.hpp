@@ -1,0 +1,25 @@
+#pragma once
+// What the student and the bilinear model share when they are trained: parameter groups, the encoder's forward options, the Trainer.
+#include <cstdint>
+#include <vector>
+
+#include "gpuhpc/nn/encoder.hpp"
+#include "gpuhpc/stages/stage.hpp"
+#include "gpuhpc/stages/teleclass/pipeline.hpp"
+#include "gpuhpc/train/parameters.hpp"
+#include "gpuhpc/train/trainer.hpp"
+
+namespace gpuhpc {
+
+at::Device device_of(const DeviceChoice& device);
+
+// The encoder's top layers and the head, each with its own rate, biases and LayerNorm weights without decay.
+std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t layers, const std::vector<ParameterSlot>& head, const TrainOptions& options);
+
+// How the encoder computes one micro-batch; `seed` is the one that the Trainer gives to the loss.
+ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& options, std::uint64_t seed);
+
+// Trains, with a line a step in the stage's metrics.jsonl. Collective.
+TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions& o, ParameterArena& arena, const BatchSource& source, Loss loss);
+
+}  // namespace gpuhpc

@@ -1,0 +1,47 @@
+#include "gpuhpc/stages/teleclass/variants/training_setup.hpp"
+
+#include <ATen/Context.h>
+
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/stages/classify/metrics_log.hpp"
+
+namespace gpuhpc {
+
+at::Device device_of(const DeviceChoice& device) {
+  return device.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)) : at::Device(at::kCPU);
+}
+
+std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t layers, const std::vector<ParameterSlot>& head, const TrainOptions& options) {
+  encoder.train_top_layers(layers);
+  std::vector<ParameterGroup> groups = split_by_decay("encoder", options.encoder_rate, options.weight_decay, trained_parameters(encoder));
+  for (ParameterGroup& group : split_by_decay("head", options.head_rate, options.weight_decay, head)) groups.push_back(std::move(group));
+  return groups;
+}
+
+ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& options, std::uint64_t seed) {
+  const Precision precision = options.precision_kind(encoder.device().is_cuda());
+  ForwardOptions forward;
+  forward.compute = precision == Precision::bf16 ? at::kBFloat16 : precision == Precision::fp16 ? at::kHalf : at::kFloat;
+  forward.tf32 = precision == Precision::tf32;
+  forward.checkpoint_layers = options.activation_checkpointing;
+  forward.hidden_dropout = forward.attention_dropout = options.dropout;
+  if (options.dropout > 0) {
+    forward.generator = make_generator(encoder.device(), seed);
+    // Attention on a GPU draws from LibTorch's own generator.
+    if (encoder.device().is_cuda()) {
+      at::Generator own = at::globalContext().defaultGenerator(encoder.device());
+      own.set_current_seed(seed);
+    }
+  }
+  return forward;
+}
+
+TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions& o, ParameterArena& arena, const BatchSource& source, Loss loss) {
+  on_root(c.comm, [&] { write_text_file(c.folder / "metrics.jsonl", ""); });
+  const MetricsLog metrics(c.folder / "metrics.jsonl", c.comm);
+  TrainHooks hooks{.log = c.log, .report = metrics.hook()};
+  return Trainer(arena, source, std::move(loss), o.train, o.parallel, c.comm, std::move(hooks)).run();
+}
+
+}  // namespace gpuhpc
