@@ -93,6 +93,14 @@ def pad(documents):
     return {"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([document["labels"] for document in documents])}
 
 
+def clocks():
+    return time.perf_counter(), time.process_time()
+
+
+def since(start):
+    return {"seconds": time.perf_counter() - start[0], "processor": time.process_time() - start[1]}
+
+
 def answer(**figures):
     print(json.dumps(figures), flush=True)
 
@@ -118,13 +126,13 @@ def work_pytorch(arguments, batches, model):
     save_file({name: p.grad.clone() for name, p in model.named_parameters()}, arguments.gradients)
     answer(ready=True)
     for _ in sys.stdin:
-        start, losses = time.perf_counter(), []
+        start, losses = clocks(), []
         for batch in padded:
             optimizer.zero_grad()
             losses.append(backward(batch))
             torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
             optimizer.step()
-        answer(seconds=time.perf_counter() - start, losses=losses)
+        answer(**since(start), losses=losses)
 
 
 def work_trainer(arguments, batches, model):
@@ -141,11 +149,11 @@ def work_trainer(arguments, batches, model):
                     answer(ready=True)
                 if not sys.stdin.readline():
                     os._exit(0)
-                self.start = time.perf_counter()
+                self.start = clocks()
 
         def on_step_end(self, args, state, control, **kwargs):
             if state.global_step % len(batches) == 0:
-                answer(seconds=time.perf_counter() - self.start)
+                answer(**since(self.start))
 
     class InOrder(Trainer):
         def _get_train_sampler(self, *args, **kwargs):
@@ -192,8 +200,8 @@ class Worker:
         self.process.stdin.flush()
         self.passes.append(self.answer())
 
-    def seconds(self):
-        return statistics.median(one["seconds"] for one in self.passes[1:])  # the first pass warms up
+    def seconds(self, which):
+        return statistics.median(one[which] for one in self.passes[1:])  # the first pass warms up
 
     def close(self):
         self.process.stdin.close()
@@ -220,7 +228,7 @@ def measure(arguments, name, folder, results):
     make_model(name, model)
     tokens, padding = make_batches(arguments, data)
     print(f"\n{name}: {arguments.batches} batches of {arguments.batch_size} documents, {tokens} tokens (padding would add "
-          f"{padding / (1 - padding):.0%}), {arguments.threads} threads", flush=True)
+          f"{padding / (1 - padding):.0%}), {arguments.threads} threads, {arguments.clock} counted", flush=True)
     reference = None
     for precision in arguments.precisions.split(","):
         workers = []
@@ -245,9 +253,9 @@ def measure(arguments, name, folder, results):
         for _ in range(arguments.rounds):
             for worker in workers:
                 worker.run()
-        best = max(tokens / worker.seconds() for worker in workers[:-1])
+        best = max(tokens / worker.seconds(arguments.clock) for worker in workers[:-1])
         for worker in workers:
-            speed = tokens / worker.seconds()
+            speed = tokens / worker.seconds(arguments.clock)
             results[f"{name} {precision} {worker.name}"] = speed
             note = ""
             if worker is ours:
@@ -271,10 +279,12 @@ def main():
     parser.add_argument("--grouped", action="store_true", help="documents of like length share a batch")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", help="for example 0,1; default: all this process may use")
+    parser.add_argument("--threads", type=int, help="default: as many as cores")
+    parser.add_argument("--clock", choices=("seconds", "processor"), default="seconds",
+                        help="processor: seconds of the processor instead of the clock's, for a busy machine; give --threads 1")
     parser.add_argument("--json", help="write the figures here too")
     for hidden in ("--worker", "--model", "--data", "--precision", "--gradients"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
-    parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         return work(arguments)
@@ -283,7 +293,7 @@ def main():
             parser.error(f"--{needed} is missing")
     if arguments.cores:
         os.sched_setaffinity(0, {int(core) for core in arguments.cores.split(",")})
-    arguments.threads = len(os.sched_getaffinity(0))
+    arguments.threads = arguments.threads or len(os.sched_getaffinity(0))
     os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     results = {}
     with tempfile.TemporaryDirectory() as folder:

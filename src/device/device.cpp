@@ -50,7 +50,7 @@ DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& fact
 void apply(const DeviceOptions& options, const DeviceChoice& choice) {
   at::set_num_threads(choice.threads);
   if (options.memory_limit > 0 && choice.cuda) limit_cuda_memory(options.memory_limit, choice.index);
-  else if (options.memory_limit > 0) limit_host_memory(options.memory_limit);
+  limit_host_memory(choice.cuda ? 0 : options.memory_limit);
   if (!options.deterministic) return;
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // cuBLAS reads it when it starts
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);

@@ -42,22 +42,39 @@ struct Fetcher {
   }
 };
 
-// Tiles 0-3 = 32 rows of a x one panel. A stays in the first-level cache over the panels; B streams past it.
+// What tiles 0-3 begin with: zeros, or a block of 32 x 32 floats.
+struct Start {
+  const float* block = nullptr;
+  std::int64_t stride = 0;
+};
+
+inline void start_block(const Start& start) {
+  if (start.block == nullptr) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    return;
+  }
+  const std::int64_t bytes = start.stride * 4;
+  _tile_loadd(0, start.block, bytes);
+  _tile_loadd(1, start.block + 16, bytes);
+  _tile_loadd(2, start.block + 16 * start.stride, bytes);
+  _tile_loadd(3, start.block + 16 * start.stride + 16, bytes);
+}
+
+// Tiles 0-3 = start + 32 rows of a x one panel. A stays in the first-level cache over the panels; B streams past it.
 // between.step(i) is called after the multiplications of the i-th 32 of k. (Functors, not lambdas: those do not get the target.)
 template <typename Between>
-inline void multiply(const BFloat16* a, std::int64_t stride, const BFloat16* b, std::int64_t k_count, Fetcher& fetcher,
-                     const Between& between) {
+inline void multiply(const BFloat16* a, std::int64_t stride, std::int64_t k_step, const BFloat16* b, std::int64_t k_count, Fetcher& fetcher,
+                     const Between& between, const Start& start) {
   const std::int64_t stride_bytes = stride * 2;
-  const BFloat16* lower = a + 16 * stride;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (std::int64_t k = 0; k < k_count; k += 32, b += 1024) {
+  start_block(start);
+  for (std::int64_t k = 0; k < k_count; k += 32, a += k_step, b += 1024) {
     _tile_stream_loadd(6, b, 64);
-    _tile_loadd(4, a + k, stride_bytes);
+    _tile_loadd(4, a, stride_bytes);
     _tile_stream_loadd(7, b + 512, 64);
-    _tile_loadd(5, lower + k, stride_bytes);
+    _tile_loadd(5, a + 16 * stride, stride_bytes);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     _tile_dpbf16ps(2, 5, 6);
@@ -67,11 +84,11 @@ inline void multiply(const BFloat16* a, std::int64_t stride, const BFloat16* b, 
   }
 }
 
-inline void store_block(float* c) {
-  _tile_stored(0, c, 128);
-  _tile_stored(1, c + 16, 128);
-  _tile_stored(2, c + 16 * 32, 128);
-  _tile_stored(3, c + 16 * 32 + 16, 128);
+inline void store_block(float* c, std::int64_t stride) {
+  _tile_stored(0, c, stride * 4);
+  _tile_stored(1, c + 16, stride * 4);
+  _tile_stored(2, c + 16 * stride, stride * 4);
+  _tile_stored(3, c + 16 * stride + 16, stride * 4);
 }
 
 // A finished 32 x 32 block, of which some rows are treated between the multiplications of the next block.
@@ -109,37 +126,42 @@ struct Finish : Pending {
   }
 };
 
-// Addition to fp32 rows.
-struct Add : Pending {
-  float* output = nullptr;
-  std::int64_t stride = 0;
-
-  void step(std::int64_t i) const {
-    const std::int64_t first = i * rows_a_step, last = first + rows_a_step < 32 ? first + rows_a_step : 32;
-    if (block == nullptr) return;
-    for (std::int64_t r = first; r < last; ++r) {
-      float* row = output + r * stride;
-      _mm512_storeu_ps(row, _mm512_add_ps(_mm512_loadu_ps(row), _mm512_load_ps(block + r * 32)));
-      _mm512_storeu_ps(row + 16, _mm512_add_ps(_mm512_loadu_ps(row + 16), _mm512_load_ps(block + r * 32 + 16)));
-    }
-  }
+struct Nothing {
+  void step(std::int64_t) const {}
 };
+
+// 32 rows of A of this depth fit into the first-level cache with room for B: longer sums are made piece by piece.
+constexpr std::int64_t kPiece = 512;
+constexpr std::int64_t kPartialPanels = 8;
 
 template <Activation kActivation>
 void linear_activated(const LinearCall<BFloat16>& call) {
   alignas(64) float blocks[2][32 * 32];
-  const std::int64_t k_count = call.weight->rows, rows_a_step = (31 + k_count / 32) / (k_count / 32);
-  const BFloat16* panels = call.weight->values.data() + call.first_panel * kPanel * k_count;
+  alignas(64) float partial[kPartialPanels][32 * 32];
+  const std::int64_t k_count = depth_of(call), pieces = (k_count + kPiece - 1) / kPiece, piece = (k_count / 32 + pieces - 1) / pieces * 32;
+  const std::int64_t last_piece = (pieces - 1) * piece, last_steps = (k_count - last_piece) / 32, rows_a_step = (31 + last_steps) / last_steps;
+  const std::int64_t group = pieces == 1 ? call.panels : kPartialPanels;
   Fetcher fetcher(call.next);
   Finish<kActivation> finish;
   int current = 0;
   for (std::int64_t row = 0; row < call.rows; row += 32)
-    for (std::int64_t p = 0; p < call.panels; ++p) {
-      multiply(call.input + row * call.input_stride, call.input_stride, panels + p * kPanel * k_count, k_count, fetcher, finish);
-      store_block(blocks[current]);
-      finish = {{blocks[current], rows_a_step}, call.bias + (call.first_panel + p) * kPanel,
-                call.output + row * call.output_stride + p * kPanel, call.output_stride};
-      current ^= 1;
+    for (std::int64_t first = 0; first < call.panels; first += group) {
+      const BFloat16* input = call.input + row * call.input_stride;
+      const std::int64_t last = first + group < call.panels ? first + group : call.panels;
+      for (std::int64_t k = 0; k < last_piece; k += piece)
+        for (std::int64_t p = first; p < last; ++p) {
+          multiply(input + k, call.input_stride, 32, call.weight->panel(call.first_panel + p, call.first_k + k), piece, fetcher, Nothing{},
+                   k == 0 ? Start{} : Start{partial[p - first], 32});
+          store_block(partial[p - first], 32);
+        }
+      for (std::int64_t p = first; p < last; ++p) {
+        multiply(input + last_piece, call.input_stride, 32, call.weight->panel(call.first_panel + p, call.first_k + last_piece),
+                 k_count - last_piece, fetcher, finish, pieces == 1 ? Start{} : Start{partial[p - first], 32});
+        store_block(blocks[current], 32);
+        finish = {{blocks[current], rows_a_step}, call.bias + (call.first_panel + p) * kPanel,
+                  call.output + row * call.output_stride + p * kPanel, call.output_stride};
+        current ^= 1;
+      }
     }
   finish.rows_a_step = 32;
   finish.step(0);
@@ -157,20 +179,19 @@ void linear(const LinearCall<BFloat16>& call) {
 
 void accumulate(const AccumulateCall<BFloat16>& call) {
   stored_before_tiles();
-  alignas(64) float blocks[2][32 * 32];
-  const std::int64_t k_count = call.weight->rows, panels = call.weight->columns / kPanel, rows_a_step = (31 + k_count / 32) / (k_count / 32);
+  const std::int64_t k_count = depth_of(call), panels = panels_of(call), row_step = call.row_step == 0 ? 32 * call.input_stride : call.row_step;
   Fetcher fetcher(call.next);
-  Add add;
-  int current = 0;
   for (std::int64_t row = 0; row < call.rows; row += 32)
-    for (std::int64_t p = 0; p < panels; ++p) {
-      multiply(call.input + row * call.input_stride, call.input_stride, call.weight->values.data() + p * kPanel * k_count, k_count, fetcher, add);
-      store_block(blocks[current]);
-      add = {{blocks[current], rows_a_step}, call.output + row * call.output_stride + p * kPanel, call.output_stride};
-      current ^= 1;
+    for (std::int64_t k = 0; k < k_count; k += kPiece) {
+      const BFloat16* input = call.input + row / 32 * row_step + k / 32 * call.k_step;
+      const std::int64_t depth = k_count - k < kPiece ? k_count - k : kPiece;
+      for (std::int64_t p = 0; p < panels; ++p) {
+        float* output = call.output + row * call.output_stride + p * kPanel;
+        multiply(input, call.input_stride, call.k_step, call.weight->panel(call.first_panel + p, call.first_k + k), depth, fetcher, Nothing{},
+                 call.overwrite && k == 0 ? Start{} : Start{output, call.output_stride});
+        store_block(output, call.output_stride);
+      }
     }
-  add.rows_a_step = 32;
-  add.step(0);
 }
 
 struct Maximum {

@@ -23,13 +23,13 @@ inline __m512bh broadcast_pair(const BFloat16* at) {
 
 // R rows x 32 columns: acc += a x panel over k_count (a multiple of 32).
 template <int R>
-inline void multiply(const BFloat16* a, std::int64_t stride, const BFloat16* b, std::int64_t k_count, __m512 (&acc)[R][2]) {
-  for (std::int64_t k = 0; k < k_count; k += 32, b += 1024)
+inline void multiply(const BFloat16* a, std::int64_t stride, std::int64_t k_step, const BFloat16* b, std::int64_t k_count, __m512 (&acc)[R][2]) {
+  for (std::int64_t k = 0; k < k_count; k += 32, a += k_step, b += 1024)
     for (int pair = 0; pair < 16; ++pair) {
       const __m512bh b0 = pairs(_mm512_loadu_si512(b + pair * 32)), b1 = pairs(_mm512_loadu_si512(b + 512 + pair * 32));
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        const __m512bh x = broadcast_pair(a + r * stride + k + 2 * pair);
+        const __m512bh x = broadcast_pair(a + r * stride + 2 * pair);
         acc[r][0] = _mm512_dpbf16_ps(acc[r][0], b0, x);
         acc[r][1] = _mm512_dpbf16_ps(acc[r][1], b1, x);
       }
@@ -41,8 +41,7 @@ void linear_rows(const LinearCall<BFloat16>& call, std::int64_t row) {
   for (std::int64_t p = 0; p < call.panels; ++p) {
     __m512 acc[R][2];
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = _mm512_setzero_ps();
-    multiply<R>(call.input + row * call.input_stride, call.input_stride,
-                call.weight->values.data() + (call.first_panel + p) * kPanel * call.weight->rows, call.weight->rows, acc);
+    multiply<R>(call.input + row * call.input_stride, call.input_stride, 32, call.weight->panel(call.first_panel + p, call.first_k), depth_of(call), acc);
     const float* bias = call.bias + (call.first_panel + p) * kPanel;
     const __m512 bias0 = _mm512_loadu_ps(bias), bias1 = _mm512_loadu_ps(bias + 16);
     BFloat16* output = call.output + row * call.output_stride + p * kPanel;
@@ -56,15 +55,14 @@ void linear_rows(const LinearCall<BFloat16>& call, std::int64_t row) {
 }
 
 template <int R>
-void accumulate_rows(const AccumulateCall<BFloat16>& call, std::int64_t row) {
-  const std::int64_t panels = call.weight->columns / kPanel;
+void accumulate_rows(const AccumulateCall<BFloat16>& call, const BFloat16* input, std::int64_t row) {
+  const std::int64_t panels = panels_of(call);
   for (std::int64_t p = 0; p < panels; ++p) {
     float* output = call.output + row * call.output_stride + p * kPanel;
     __m512 acc[R][2];
     for (int r = 0; r < R; ++r)
-      for (int i = 0; i < 2; ++i) acc[r][i] = _mm512_loadu_ps(output + r * call.output_stride + 16 * i);
-    multiply<R>(call.input + row * call.input_stride, call.input_stride,
-                call.weight->values.data() + p * kPanel * call.weight->rows, call.weight->rows, acc);
+      for (int i = 0; i < 2; ++i) acc[r][i] = call.overwrite ? _mm512_setzero_ps() : _mm512_loadu_ps(output + r * call.output_stride + 16 * i);
+    multiply<R>(input, call.input_stride, call.k_step, call.weight->panel(call.first_panel + p, call.first_k), depth_of(call), acc);
     for (int r = 0; r < R; ++r)
       for (int i = 0; i < 2; ++i) _mm512_storeu_ps(output + r * call.output_stride + 16 * i, acc[r][i]);
   }
@@ -78,10 +76,10 @@ void linear_rest(const LinearCall<BFloat16>& call, std::int64_t row) {
   }
 }
 template <int R>
-void accumulate_rest(const AccumulateCall<BFloat16>& call, std::int64_t row) {
+void accumulate_rest(const AccumulateCall<BFloat16>& call, const BFloat16* input, std::int64_t row, std::int64_t count) {
   if constexpr (R > 0) {
-    if (call.rows - row == R) accumulate_rows<R>(call, row);
-    else accumulate_rest<R - 1>(call, row);
+    if (count == R) accumulate_rows<R>(call, input, row);
+    else accumulate_rest<R - 1>(call, input, row, count);
   }
 }
 
@@ -102,9 +100,14 @@ void linear(const LinearCall<BFloat16>& call) {
 }
 
 void accumulate(const AccumulateCall<BFloat16>& call) {
-  std::int64_t row = 0;
-  for (; row + kRows <= call.rows; row += kRows) accumulate_rows<kRows>(call, row);
-  accumulate_rest<kRows - 1>(call, row);
+  const std::int64_t evenly = call.row_step == 0 ? call.rows : 32;
+  const BFloat16* input = call.input;
+  for (std::int64_t first = 0; first < call.rows; first += evenly, input += call.row_step) {
+    const std::int64_t last = first + evenly < call.rows ? first + evenly : call.rows;
+    std::int64_t row = first;
+    for (; row + kRows <= last; row += kRows) accumulate_rows<kRows>(call, input + (row - first) * call.input_stride, row);
+    accumulate_rest<kRows - 1>(call, input + (row - first) * call.input_stride, row, last - row);
+  }
 }
 
 struct HeadScratch {

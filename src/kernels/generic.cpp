@@ -24,12 +24,13 @@ float activate(float x, Activation activation) {
   return x;
 }
 
-// sums[0:32) += row x panel; the sum over k runs upwards, whatever was asked for beside it.
-template <typename T>
-void multiply_panel(const T* row, const PackedMatrix<T>& weight, std::int64_t panel, float* sums) {
-  for (std::int64_t k = 0; k < weight.rows; ++k) {
-    const float x = to_float(row[k]);
-    const T* values = weight.values.data() + packed_index(weight, k, panel * kPanel);
+// sums[0:32) += row x panel p of the call; the sum over k runs upwards, whatever was asked for beside it.
+template <typename T, typename Call>
+void multiply_panel(const Call& call, const T* row, std::int64_t k_step, std::int64_t p, float* sums) {
+  const PackedMatrix<T>& weight = *call.weight;
+  for (std::int64_t k = 0; k < depth_of(call); ++k) {
+    const float x = to_float(row[k / 32 * k_step + k % 32]);
+    const T* values = weight.values.data() + packed_index(weight, call.first_k + k, (call.first_panel + p) * kPanel);
     if constexpr (std::is_same_v<T, float>) {
       for (std::int64_t n = 0; n < kPanel; ++n) sums[n] += x * values[n];
     } else {
@@ -44,7 +45,7 @@ void linear(const LinearCall<T>& call) {
     for (std::int64_t p = 0; p < call.panels; ++p) {
       const float* bias = call.bias + (call.first_panel + p) * kPanel;
       float sums[kPanel] = {};
-      multiply_panel(call.input + r * call.input_stride, *call.weight, call.first_panel + p, sums);
+      multiply_panel(call, call.input + r * call.input_stride, 32, p, sums);
       T* output = call.output + r * call.output_stride + p * kPanel;
       for (std::int64_t n = 0; n < kPanel; ++n) output[n] = from_float<T>(activate(sums[n] + bias[n], call.activation));
     }
@@ -53,8 +54,12 @@ void linear(const LinearCall<T>& call) {
 template <typename T>
 void accumulate(const AccumulateCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r)
-    for (std::int64_t p = 0; p < call.weight->panels(); ++p)
-      multiply_panel(call.input + r * call.input_stride, *call.weight, p, call.output + r * call.output_stride + p * kPanel);
+    for (std::int64_t p = 0; p < panels_of(call); ++p) {
+      float* sums = call.output + r * call.output_stride + p * kPanel;
+      if (call.overwrite) std::fill_n(sums, kPanel, 0.0F);
+      const T* row = call.row_step == 0 ? call.input + r * call.input_stride : call.input + r / 32 * call.row_step + r % 32 * call.input_stride;
+      multiply_panel(call, row, call.k_step, p, sums);
+    }
 }
 
 template <typename T>

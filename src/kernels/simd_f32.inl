@@ -3,16 +3,17 @@
 
 // R rows x 2 registers: acc += a x b; b advances one panel row (32 columns) a step.
 template <typename V, int R>
-inline void multiply(const float* a, std::int64_t stride, const float* b, std::int64_t k_count, V (&acc)[R][2]) {
-  for (std::int64_t k = 0; k < k_count; ++k) {
-    const V b0 = V::load(b + k * kPanel), b1 = V::load(b + k * kPanel + V::kWidth);
+inline void multiply(const float* a, std::int64_t stride, std::int64_t k_step, const float* b, std::int64_t k_count, V (&acc)[R][2]) {
+  for (std::int64_t block = 0; block < k_count; block += 32, a += k_step)
+    for (std::int64_t k = 0; k < 32; ++k, b += kPanel) {
+      const V b0 = V::load(b), b1 = V::load(b + V::kWidth);
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const V x = V::set(a[r * stride + k]);
-      acc[r][0] = V::fma(x, b0, acc[r][0]);
-      acc[r][1] = V::fma(x, b1, acc[r][1]);
+      for (int r = 0; r < R; ++r) {
+        const V x = V::set(a[r * stride + k]);
+        acc[r][0] = V::fma(x, b0, acc[r][0]);
+        acc[r][1] = V::fma(x, b1, acc[r][1]);
+      }
     }
-  }
 }
 
 template <typename V, int R>
@@ -22,8 +23,7 @@ void linear_rows(const LinearCall<float>& call, std::int64_t row) {
     for (std::int64_t column = 0; column < kPanel; column += 2 * V::kWidth) {
       V acc[R][2];
       for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::set(0.0F);
-      multiply<V, R>(input, call.input_stride, call.weight->values.data() + (call.first_panel + p) * kPanel * call.weight->rows + column,
-                     call.weight->rows, acc);
+      multiply<V, R>(input, call.input_stride, 32, call.weight->panel(call.first_panel + p, call.first_k) + column, depth_of(call), acc);
       const float* bias = call.bias + (call.first_panel + p) * kPanel + column;
       float* output = call.output + row * call.output_stride + p * kPanel + column;
       for (int r = 0; r < R; ++r)
@@ -34,16 +34,15 @@ void linear_rows(const LinearCall<float>& call, std::int64_t row) {
 }
 
 template <typename V, int R>
-void accumulate_rows(const AccumulateCall<float>& call, std::int64_t row) {
-  const std::int64_t panels = call.weight->columns / kPanel;
+void accumulate_rows(const AccumulateCall<float>& call, const float* input, std::int64_t row) {
+  const std::int64_t panels = panels_of(call);
   for (std::int64_t p = 0; p < panels; ++p)
     for (std::int64_t column = 0; column < kPanel; column += 2 * V::kWidth) {
       float* output = call.output + row * call.output_stride + p * kPanel + column;
       V acc[R][2];
       for (int r = 0; r < R; ++r)
-        for (int i = 0; i < 2; ++i) acc[r][i] = V::load(output + r * call.output_stride + i * V::kWidth);
-      multiply<V, R>(call.input + row * call.input_stride, call.input_stride,
-                     call.weight->values.data() + p * kPanel * call.weight->rows + column, call.weight->rows, acc);
+        for (int i = 0; i < 2; ++i) acc[r][i] = call.overwrite ? V::set(0.0F) : V::load(output + r * call.output_stride + i * V::kWidth);
+      multiply<V, R>(input, call.input_stride, call.k_step, call.weight->panel(call.first_panel + p, call.first_k) + column, depth_of(call), acc);
       for (int r = 0; r < R; ++r)
         for (int i = 0; i < 2; ++i) V::store(output + r * call.output_stride + i * V::kWidth, acc[r][i]);
     }
@@ -58,10 +57,10 @@ void linear_rest(const LinearCall<float>& call, std::int64_t row) {
   }
 }
 template <typename V, int R>
-void accumulate_rest(const AccumulateCall<float>& call, std::int64_t row) {
+void accumulate_rest(const AccumulateCall<float>& call, const float* input, std::int64_t row, std::int64_t count) {
   if constexpr (R > 0) {
-    if (call.rows - row == R) accumulate_rows<V, R>(call, row);
-    else accumulate_rest<V, R - 1>(call, row);
+    if (count == R) accumulate_rows<V, R>(call, input, row);
+    else accumulate_rest<V, R - 1>(call, input, row, count);
   }
 }
 
@@ -74,9 +73,14 @@ void linear_f32(const LinearCall<float>& call) {
 
 template <typename V>
 void accumulate_f32(const AccumulateCall<float>& call) {
-  std::int64_t row = 0;
-  for (; row + V::kRows <= call.rows; row += V::kRows) accumulate_rows<V, V::kRows>(call, row);
-  accumulate_rest<V, V::kRows - 1>(call, row);
+  const std::int64_t evenly = call.row_step == 0 ? call.rows : 32;
+  const float* input = call.input;
+  for (std::int64_t first = 0; first < call.rows; first += evenly, input += call.row_step) {
+    const std::int64_t last = first + evenly < call.rows ? first + evenly : call.rows;
+    std::int64_t row = first;
+    for (; row + V::kRows <= last; row += V::kRows) accumulate_rows<V, V::kRows>(call, input + (row - first) * call.input_stride, row);
+    accumulate_rest<V, V::kRows - 1>(call, input + (row - first) * call.input_stride, row, last - row);
+  }
 }
 
 // Keys transposed to (head_size, padded keys) and values to (tokens, padded head_size) of one head.

@@ -29,10 +29,10 @@ void plain_rows(const PackCall<S>& call) {
       element(call, k, n) = k < call.rows ? rounded(call.values[k * call.columns + n]) : BFloat16{};
 }
 
-void plain_transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, std::int64_t stride, BFloat16* result,
-                     std::int64_t result_stride) {
-  for (std::int64_t c = 0; c < columns; ++c)
-    for (std::int64_t r = 0; r < round_up(rows, 32); ++r) result[c * result_stride + r] = r < rows ? values[r * stride + c] : BFloat16{};
+void plain_transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, BFloat16* result, std::int64_t row_blocks) {
+  for (std::int64_t r = 0; r < round_up(rows, 32); ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      result[(c / 32 * row_blocks + r / 32) * 1024 + c % 32 * 32 + r % 32] = r < rows ? values[r * columns + c] : BFloat16{};
 }
 
 }  // namespace

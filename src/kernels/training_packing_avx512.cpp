@@ -52,25 +52,24 @@ void rows_of(const PackCall<S>& call) {
   }
 }
 
-void transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, std::int64_t stride, BFloat16* result,
-               std::int64_t result_stride) {
-  const std::int64_t padded = round_up(rows, 32);
-  for (std::int64_t c = 0; c < columns; c += 32)
-    for (std::int64_t r = 0; r < padded; r += 32) {
+void transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, BFloat16* result, std::int64_t row_blocks) {
+  for (std::int64_t r = 0; r < rows; r += 32)
+    for (std::int64_t c = 0; c < columns; c += 32) {
       __m512i upper[16], lower[16];  // 16 rows of 32 columns each
       for (int i = 0; i < 16; ++i) {
-        upper[i] = load_32(r + i < rows ? values + (r + i) * stride + c : nullptr);
-        lower[i] = load_32(r + 16 + i < rows ? values + (r + 16 + i) * stride + c : nullptr);
+        upper[i] = load_32(r + i < rows ? values + (r + i) * columns + c : nullptr);
+        lower[i] = load_32(r + 16 + i < rows ? values + (r + 16 + i) * columns + c : nullptr);
       }
       transpose_16x16(upper);
       transpose_16x16(lower);
+      BFloat16* block = result + (c / 32 * row_blocks + r / 32) * 1024;
       for (int j = 0; j < 16; ++j) {  // columns 2j and 2j+1 of 32 rows
         const __m512i even =
             _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(upper[j])), _mm512_cvtepi32_epi16(lower[j]), 1);
         const __m512i odd = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(_mm512_srli_epi32(upper[j], 16))),
                                                _mm512_cvtepi32_epi16(_mm512_srli_epi32(lower[j], 16)), 1);
-        _mm512_storeu_si512(result + (c + 2 * j) * result_stride + r, even);
-        _mm512_storeu_si512(result + (c + 2 * j + 1) * result_stride + r, odd);
+        _mm512_storeu_si512(block + 2 * j * 32, even);
+        _mm512_storeu_si512(block + (2 * j + 1) * 32, odd);
       }
     }
 }

@@ -2,13 +2,57 @@
 
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/zeros.h>
 
 namespace gpuhpc {
 
 using kernels::BFloat16;
 using kernels::kPanel;
+
+namespace {
+
+// Panels of a packed matrix that stay in the second-level cache while all rows pass (the kernel itself keeps the rows in the first), and
+// the longest sums that are added to fp32 results at once.
+constexpr std::int64_t group_bytes = 5 << 18, longest_sum = 1536;
+
+std::int64_t panels_a_group(std::int64_t depth) {
+  return std::max<std::int64_t>(1, group_bytes / (depth * kPanel * static_cast<std::int64_t>(sizeof(BFloat16))));
+}
+
+// `count` rows as equal pieces of at most `longest`, each a multiple of 32.
+std::int64_t piece_of(std::int64_t count, std::int64_t longest) {
+  const std::int64_t pieces = (count + longest - 1) / longest;
+  return kernels::round_up((count + pieces - 1) / pieces, 32);
+}
+
+// body(first, last) on blocks of 32 of `count`, spread over the threads.
+template <typename Body>
+void over_blocks(std::int64_t count, const Body& body) {
+  at::parallel_for(0, (count + 31) / 32, 1, [&](std::int64_t first, std::int64_t last) { body(first * 32, std::min(last * 32, count)); });
+}
+
+// The whole call, group by group of panels and piece by piece of k.
+void accumulate_blocked(const kernels::EncoderKernels<BFloat16>& table, kernels::AccumulateCall<BFloat16> call) {
+  const std::int64_t k_count = call.weight->rows, piece = piece_of(k_count, longest_sum), panels = call.weight->panels();
+  const BFloat16* input = call.input;
+  float* output = call.output;
+  for (std::int64_t k = 0; k < k_count; k += piece) {
+    call.overwrite = call.overwrite && k == 0;
+    call.first_k = k;
+    call.depth = std::min(piece, k_count - k);
+    call.input = input + k / 32 * call.k_step;
+    const std::int64_t group = panels_a_group(call.depth);
+    for (std::int64_t p = 0; p < panels; p += group) {
+      call.first_panel = p;
+      call.panels = std::min(group, panels - p);
+      call.output = output + p * kPanel;
+      table.accumulate(call);
+    }
+  }
+}
+
+}  // namespace
 
 std::int64_t Linears::outputs() const {
   std::int64_t sum = 0;
@@ -53,7 +97,10 @@ void CpuProducts<BFloat16>::linear(const at::Tensor& x, const Linears& linears, 
   std::int64_t column = 0;
   for (std::size_t i = 0; i < linears.weights.size(); ++i) {
     const std::int64_t count = linears.weights[i].size(0);
-    packing_.weight({pointer<float>(linears.weights[i]), count, inputs, packed_.values.data(), inputs, 0, column / kPanel});
+    const float* values = pointer<float>(linears.weights[i]);
+    over_blocks(count, [&](std::int64_t first, std::int64_t last) {
+      packing_.weight({values + first * inputs, last - first, inputs, packed_.values.data(), inputs, 0, (column + first) / kPanel});
+    });
     std::copy_n(pointer<float>(linears.biases[i]), count, bias_.data() + column);
     column += count;
   }
@@ -62,17 +109,21 @@ void CpuProducts<BFloat16>::linear(const at::Tensor& x, const Linears& linears, 
 
 // out (T, packed columns) = x (T, packed rows) x packed matrix + bias.
 void CpuProducts<BFloat16>::multiply(const at::Tensor& x, const float* bias, std::int64_t tokens, const at::Tensor& out) {
+  const std::int64_t group = panels_a_group(packed_.rows), panels = packed_.panels();
   over_rows(table_, tokens, [&](std::int64_t first, std::int64_t last) {
     kernels::LinearCall<BFloat16> call;
     call.input = pointer<BFloat16>(x) + first * packed_.rows;
     call.input_stride = packed_.rows;
     call.rows = last - first;
     call.weight = &packed_;
-    call.panels = packed_.panels();
     call.bias = bias;
-    call.output = pointer<BFloat16>(out) + first * packed_.columns;
     call.output_stride = packed_.columns;
-    table_.linear(call);
+    for (std::int64_t p = 0; p < panels; p += group) {
+      call.first_panel = p;
+      call.panels = std::min(group, panels - p);
+      call.output = pointer<BFloat16>(out) + first * packed_.columns + p * kPanel;
+      table_.linear(call);
+    }
   });
 }
 
@@ -81,7 +132,10 @@ void CpuProducts<BFloat16>::pack_by_rows(const Linears& linears) {
   shape(packed_, outputs, inputs);
   std::int64_t row = 0;
   for (const at::Tensor& weight : linears.weights) {
-    packing_.weight_rows({pointer<float>(weight), weight.size(0), inputs, packed_.values.data(), outputs, row, 0});
+    const float* values = pointer<float>(weight);
+    over_blocks(weight.size(0), [&](std::int64_t first, std::int64_t last) {
+      packing_.weight_rows({values + first * inputs, last - first, inputs, packed_.values.data(), outputs, row + first, 0});
+    });
     row += weight.size(0);
   }
 }
@@ -97,42 +151,34 @@ void CpuProducts<BFloat16>::input_gradient(const at::Tensor& g, const Linears& l
   const std::int64_t inputs = linears.inputs(), outputs = linears.outputs();
   pack_by_rows(linears);
   over_rows(table_, tokens, [&](std::int64_t first, std::int64_t last) {
-    kernels::AccumulateCall<BFloat16> call;
-    call.input = pointer<BFloat16>(g) + first * outputs;
-    call.input_stride = outputs;
-    call.rows = last - first;
-    call.weight = &packed_;
-    call.output = pointer<float>(into) + first * inputs;
-    call.output_stride = inputs;
-    table_.accumulate(call);
+    accumulate_blocked(table_, {pointer<BFloat16>(g) + first * outputs, outputs, last - first, &packed_, pointer<float>(into) + first * inputs, inputs});
   });
 }
 
 at::Tensor CpuProducts<BFloat16>::weight_gradient(const at::Tensor& g, const at::Tensor& x, std::int64_t tokens) {
-  constexpr std::int64_t chunk = 512;  // tokens whose packed x stays in the second-level cache while all of g passes
-  const std::int64_t outputs = g.size(1), inputs = x.size(1), padded = kernels::round_up(tokens, 32), chunks = (tokens + chunk - 1) / chunk;
+  const std::int64_t outputs = g.size(1), inputs = x.size(1), chunk = piece_of(tokens, longest_sum), chunks = (tokens + chunk - 1) / chunk;
+  const std::int64_t blocks = (tokens + 31) / 32;
   if (std::ssize(chunks_) < chunks) chunks_.resize(static_cast<std::size_t>(chunks));
-  turned_.resize(outputs * padded);
-  at::parallel_for(0, chunks, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t c = first; c < last; ++c) {
-      const std::int64_t start = c * chunk, rows = std::min(chunk, tokens - start);
+  turned_.resize(outputs * blocks * 32);
+  for (std::int64_t c = 0; c < chunks; ++c)
+    shape(chunks_[static_cast<std::size_t>(c)], kernels::round_up(std::min(chunk, tokens - c * chunk), 32), inputs);
+  over_blocks(tokens, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t start = first; start < last; start = (start / chunk + 1) * chunk) {
+      const std::int64_t c = start / chunk, rows = std::min(last, (c + 1) * chunk) - start;
       kernels::PackedMatrix<BFloat16>& packed = chunks_[static_cast<std::size_t>(c)];
-      shape(packed, kernels::round_up(rows, 32), inputs);
-      packing_.rows({pointer<BFloat16>(x) + start * inputs, rows, inputs, packed.values.data(), packed.rows, 0, 0});
-      packing_.transpose(pointer<BFloat16>(g) + start * outputs, rows, outputs, outputs, turned_.data() + start, padded);
+      packing_.rows({pointer<BFloat16>(x) + start * inputs, rows, inputs, packed.values.data(), packed.rows, start - c * chunk, 0});
+      packing_.transpose(pointer<BFloat16>(g) + start * outputs, rows, outputs, turned_.data() + start * 32, blocks);
     }
   });
-  at::Tensor result = at::zeros({outputs, inputs}, at::TensorOptions().dtype(at::kFloat));
+  at::Tensor result = at::empty({outputs, inputs}, at::TensorOptions().dtype(at::kFloat));
   over_rows(table_, outputs, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t c = 0; c < chunks; ++c) {
-      kernels::AccumulateCall<BFloat16> call;
-      call.input = turned_.data() + first * padded + c * chunk;
-      call.input_stride = padded;
-      call.rows = last - first;
-      call.weight = &chunks_[static_cast<std::size_t>(c)];
-      call.output = pointer<float>(result) + first * inputs;
-      call.output_stride = inputs;
-      table_.accumulate(call);
+      kernels::AccumulateCall<BFloat16> call{turned_.data() + (first * blocks + c * chunk) * 32, 32, last - first, &chunks_[static_cast<std::size_t>(c)],
+                                      pointer<float>(result) + first * inputs, inputs};
+      call.overwrite = c == 0;
+      call.k_step = 1024;
+      call.row_step = 1024 * blocks;
+      accumulate_blocked(table_, call);
     }
   });
   return result;

@@ -123,6 +123,55 @@ void check_accumulate(Isa isa) {
     }
 }
 
+// A block of a product: some panels, some of k, added or written over; the rest of the output stays.
+template <typename T>
+void check_blocks(Isa isa) {
+  const auto kernels = encoder_kernels<T>(isa);
+  Random random(5);
+  constexpr std::int64_t rows = 64, k_count = 128, n = 160;
+  Rows<T> input = random.rows<T>(rows, k_count);
+  const auto weight = pack<T>(random.matrix(n, k_count, 0.1F).view());
+  Rows<float> whole(rows, n), blocked = random.rows<float>(rows, n);
+  Rows<T> linear_whole(rows, n), linear_blocked(rows, n);
+  const std::vector<float> bias(n, 0.25F);
+  const KernelScope<T> scope(kernels);
+  kernels.accumulate({input.values.data(), input.stride, rows, &weight, whole.values.data(), whole.stride});
+  for (const std::int64_t k : {0, 32})
+    for (const auto& [panel, panels] : {std::pair<std::int64_t, std::int64_t>{0, 3}, {3, 2}}) {
+      AccumulateCall<T> call{input.values.data() + k, input.stride, rows, &weight, blocked.values.data() + panel * 32, blocked.stride};
+      call.first_panel = panel;
+      call.panels = panels;
+      call.first_k = k;
+      call.depth = k == 0 ? 32 : 96;
+      call.overwrite = k == 0;
+      kernels.accumulate(call);
+    }
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < n; ++c) ASSERT_NEAR(blocked.at(r, c), whole.at(r, c), 5e-6) << to_string(isa) << " " << r << "," << c;
+  Rows<T> turned(rows, k_count);  // the same input in blocks of 32 x 32
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t k = 0; k < k_count; ++k) turned.values.data()[(r / 32 * (k_count / 32) + k / 32) * 1024 + r % 32 * 32 + k % 32] = input.at(r, k);
+  AccumulateCall<T> in_blocks{turned.values.data(), 32, rows, &weight, blocked.values.data(), blocked.stride};
+  in_blocks.overwrite = true;
+  in_blocks.k_step = 1024;
+  in_blocks.row_step = 1024 * (k_count / 32);
+  kernels.accumulate(in_blocks);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < n; ++c) ASSERT_NEAR(blocked.at(r, c), whole.at(r, c), 5e-6) << to_string(isa) << " " << r << "," << c;
+  LinearCall<T> call{input.values.data() + 32, input.stride, rows, &weight, 0, 5, bias.data(), Activation::none, linear_blocked.values.data(),
+                     linear_blocked.stride};
+  call.first_k = 32;
+  call.depth = 64;
+  kernels.linear(call);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < n; ++c) {
+      double expected = 0.25;
+      for (std::int64_t k = 32; k < 96; ++k)
+        expected += static_cast<double>(to_float(input.at(r, k))) * to_float(weight.values.data()[packed_index(weight, k, c)]);
+      ASSERT_NEAR(to_float(linear_blocked.at(r, c)), expected, 8e-6 + kStep<T> * std::abs(expected)) << to_string(isa) << " " << r << "," << c;
+    }
+}
+
 template <typename T>
 void check_attention(Isa isa) {
   const auto kernels = encoder_kernels<T>(isa);
@@ -221,6 +270,8 @@ TEST_P(EveryLevel, LinearFp32) { check_linear<float>(GetParam()); }
 TEST_P(EveryLevel, LinearBf16) { check_linear<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, AccumulateFp32) { check_accumulate<float>(GetParam()); }
 TEST_P(EveryLevel, AccumulateBf16) { check_accumulate<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, BlocksFp32) { check_blocks<float>(GetParam()); }
+TEST_P(EveryLevel, BlocksBf16) { check_blocks<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, AttentionFp32) { check_attention<float>(GetParam()); }
 TEST_P(EveryLevel, AttentionBf16) { check_attention<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, LayerNormFp32) { check_layer_norm<float>(GetParam()); }

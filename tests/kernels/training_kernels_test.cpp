@@ -175,7 +175,7 @@ TEST(TrainingPacking, EveryElementIsInItsPlace) {
     kernels.weight_rows({weight.data(), 64, 64, by_rows.values.data(), k_count, first_k, 2});
     kernels.rows({values.data(), rows, 64, ragged.values.data(), k_count, first_k, 2});
     Rows<BFloat16> turned(64, 64);
-    kernels.transpose(values.data(), rows, 64, 64, turned.data(), 64);
+    kernels.transpose(values.data(), rows, 64, turned.data(), 2);
     for (std::int64_t i = 0; i < 64; ++i)
       for (std::int64_t j = 0; j < 64; ++j) {
         const std::uint16_t wanted = to_bf16(weight.data()[i * 64 + j]).bits;
@@ -183,7 +183,7 @@ TEST(TrainingPacking, EveryElementIsInItsPlace) {
         ASSERT_EQ(bits_at(by_rows, first_k + i, 64 + j), wanted) << to_string(isa);
         const std::uint16_t value = i < rows ? values.data()[i * 64 + j].bits : std::uint16_t{0};
         ASSERT_EQ(bits_at(ragged, first_k + i, 64 + j), value) << to_string(isa);
-        ASSERT_EQ(turned.data()[j * 64 + i].bits, value) << to_string(isa);
+        ASSERT_EQ(turned.data()[(j / 32 * 2 + i / 32) * 1024 + j % 32 * 32 + i % 32].bits, value) << to_string(isa);
       }
     EXPECT_EQ(bits_at(joined, 0, 64), 0);  // nothing outside the block is touched
     EXPECT_EQ(bits_at(joined, first_k, 128), 0);

@@ -34,18 +34,30 @@ struct LinearCall {
   T* output = nullptr;
   std::int64_t output_stride = 0;
   Prefetch next = {};
+  std::int64_t first_k = 0, depth = 0;  // rows of the weight that count (multiples of 32; depth 0: all); input begins at first_k
 };
 
-// output += input x weight, in fp32.
+// output[:, 0:32*panels) += input x weight[:, panels from first_panel], in fp32.
 template <typename T>
 struct AccumulateCall {
   const T* input = nullptr;  // (rows, weight->rows)
   std::int64_t input_stride = 0, rows = 0;
   const PackedMatrix<T>* weight = nullptr;
-  float* output = nullptr;  // (rows, weight->columns)
+  float* output = nullptr;  // (rows, 32*panels)
   std::int64_t output_stride = 0;
   Prefetch next = {};
+  std::int64_t first_panel = 0, panels = 0;  // panels 0: all
+  std::int64_t first_k = 0, depth = 0;       // as in LinearCall
+  bool overwrite = false;                    // output = instead of +=
+  std::int64_t k_step = 32;                  // elements from 32 columns of the input to the next 32
+  std::int64_t row_step = 0;                 // elements from 32 rows of the input to the next 32; 0: rows are evenly apart
 };
+
+// The panels of a call and their depth, with 0 resolved.
+template <typename Call>
+std::int64_t panels_of(const Call& call) { return call.panels > 0 ? call.panels : call.weight->panels(); }
+template <typename Call>
+std::int64_t depth_of(const Call& call) { return call.depth > 0 ? call.depth : call.weight->rows; }
 
 // Attention inside one document: softmax(Q K^T * scale) V of every head. `qkv` points at the document's first token; round_up(tokens, 32)
 // rows from there are readable.

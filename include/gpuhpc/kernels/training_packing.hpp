@@ -22,9 +22,10 @@ struct PackingKernels {
   // values (K, N): element (k, n) = values[k][n]. N a multiple of 32; rows beyond K up to the next multiple of 32 become zeros.
   void (*weight_rows)(const PackCall<float>&) = nullptr;
   void (*rows)(const PackCall<BFloat16>&) = nullptr;
-  // (rows, columns) -> (columns, result_stride), both multiples of 32. Rows up to the next multiple of 32 become zeros.
-  void (*transpose)(const BFloat16* values, std::int64_t rows, std::int64_t columns, std::int64_t stride, BFloat16* result,
-                    std::int64_t result_stride) = nullptr;
+  // (rows, columns), columns a multiple of 32, turned over in blocks of 32 x 32 one behind the other: element (r, c) goes to
+  // result[(c/32 * row_blocks + r/32) * 1024 + c%32 * 32 + r%32]. Rows up to the next multiple of 32 become zeros. The result is an
+  // input of AccumulateCall: (columns, rows) with input_stride 32, k_step 1024, row_step 1024 row_blocks.
+  void (*transpose)(const BFloat16* values, std::int64_t rows, std::int64_t columns, BFloat16* result, std::int64_t row_blocks) = nullptr;
 };
 PackingKernels packing_kernels(Isa isa);
 
