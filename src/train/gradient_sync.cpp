@@ -1,6 +1,7 @@
 #include "gpuhpc/train/gradient_sync.hpp"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -29,6 +30,7 @@ GradientSync::GradientSync(ParameterArena& arena, Communicator& comm, const Sync
       channel_(device_comm != nullptr && !arena.gradients().is_cpu() ? *device_comm : comm),
       options_(options) {
   options_.shard = options.shard && comm.size() > 1;
+  options_.reproducible = options.reproducible && arena.gradients().is_cpu();
   cut_buckets();
   if (comm.size() == 1) return;
   const bool direct = arena.gradients().is_cpu() || &channel_ != &comm_;
@@ -86,8 +88,25 @@ Range GradientSync::part(std::size_t bucket, int rank) const {
 void GradientSync::begin() {
   arena_.zero_gradients();
   armed_ = computed_ = false;
-  next_ = 0, early_ = 0;
+  next_ = 0, early_ = 0, kept_count_ = 0;
   for (Bucket& bucket : buckets_) bucket.waiting = bucket.entries, bucket.started = false;
+}
+
+void GradientSync::keep() {
+  if (!options_.reproducible) return;
+  const c10::NoGradGuard no_grad;
+  std::size_t level = 0;
+  for (; ((kept_count_ >> level) & 1) != 0; ++level) arena_.gradients().add_(kept_[level]);
+  if (level == kept_.size()) kept_.push_back(at::empty_like(arena_.gradients()));
+  kept_[level].copy_(arena_.gradients());
+  arena_.zero_gradients();
+  ++kept_count_;
+}
+
+void GradientSync::add_kept(const Range& range) {
+  const at::Tensor gradients = arena_.gradients().narrow(0, range.first, range.size());
+  for (std::size_t level = 0; kept_count_ >> level != 0; ++level)
+    if (((kept_count_ >> level) & 1) != 0) gradients.add_(kept_[level].narrow(0, range.first, range.size()));
 }
 
 void GradientSync::arm() {
@@ -123,6 +142,7 @@ void GradientSync::start(std::size_t bucket) {
   const c10::NoGradGuard no_grad;
   const Range range = ranges_[bucket];
   const at::Tensor wire = wire_.narrow(0, range.first, range.size());
+  add_kept(range);
   if (copied_) wire.copy_(arena_.gradients().narrow(0, range.first, range.size()));
   const DataType type = options_.bfloat16 ? DataType::bfloat16 : DataType::float32;
   buckets_[bucket].started = true;
@@ -131,7 +151,7 @@ void GradientSync::start(std::size_t bucket) {
     const at::Tensor mine = part_.narrow(0, range.first / comm_.size(), size);
     buckets_[bucket].work = channel_.start_reduce_scatter(wire.const_data_ptr(), mine.mutable_data_ptr(), size, type, Reduce::sum);
   } else {
-    buckets_[bucket].work = channel_.start_all_reduce(wire.mutable_data_ptr(), range.size(), type, Reduce::sum);
+    buckets_[bucket].work = channel_.start_all_reduce(wire.mutable_data_ptr(), range.size(), type, options_.reproducible ? Reduce::tree_sum : Reduce::sum);
   }
 }
 
@@ -149,7 +169,10 @@ void GradientSync::complete(std::size_t bucket) {
 void GradientSync::finish(bool failed) {
   armed_ = false;
   computed_ = computed_ && !failed;
-  if (comm_.size() == 1) return;
+  if (comm_.size() == 1) {
+    const c10::NoGradGuard no_grad;
+    return add_kept({0, arena_.capacity()});
+  }
   std::vector<std::int64_t> order = order_;
   if (order.empty()) {  // not learnt yet: from the end, as most backward passes go
     order.resize(ranges_.size());

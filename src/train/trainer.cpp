@@ -24,7 +24,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 SyncOptions sync_options(const ParallelOptions& parallel) {
-  return {parallel.strategy_kind() == Strategy::zero1, parallel.reduce_in_bfloat16(), parallel.bucket_bytes, parallel.overlap};
+  return {parallel.strategy_kind() == Strategy::zero1, parallel.reduce_in_bfloat16(), parallel.bucket_bytes, parallel.overlap, parallel.reproducible};
 }
 
 double mean(std::span<const double> values) {
@@ -133,6 +133,7 @@ Trainer::Share Trainer::accumulate(std::span<const std::int64_t> batch) {
       share.loss += loss.sum.item<double>();
       share.count += loss.count;
       share.documents += static_cast<double>(items.size());
+      if (i + 1 < mine.last) sync_.keep();
       for (const std::int64_t item : items) share.tokens += static_cast<double>(source_.length(item));
     }
   } catch (...) {

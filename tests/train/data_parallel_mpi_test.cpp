@@ -76,6 +76,17 @@ TEST(DataParallel, SameLossCurveForAllRanksStrategiesAndSplits) {
     }
 }
 
+// Four and eight micro-batches a step: whole subtrees of the sum on 1, 2 and 4 ranks.
+TEST(DataParallel, AnyNumberOfRanksGivesTheSameBits) {
+  const auto comm = MpiSession::world(), alone = make_single_communicator();
+  TrainOptions options = tiny_options();
+  for (const std::int64_t micro : {3, 6})
+    for (const double dropout : {0.0, .1}) {
+      options.micro_batch = micro;
+      EXPECT_EQ(train(options, parallel_options("ddp"), *comm, dropout).weights, train(options, {}, *alone, dropout).weights) << micro << ' ' << dropout;
+    }
+}
+
 TEST(DataParallel, DropoutChangesTheCurve) {
   const auto comm = MpiSession::world();
   EXPECT_GT(difference(train(tiny_options(), {}, *comm, .1), train(tiny_options(), {}, *comm)).loss, 1e-3);

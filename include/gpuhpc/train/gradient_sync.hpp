@@ -20,6 +20,10 @@ struct SyncOptions {
   bool bfloat16 = false;                 // gradients travel in bf16 (sums in fp32 on the way, where the communicator does so)
   std::int64_t bucket_bytes = 25 << 20;  // fp32 gradients a bucket
   bool overlap = true;                   // false: nothing leaves before finish()
+  // Micro-batches and ranks are added up in one binary tree of the global batch, not one after the other: when every rank computes
+  // 1, 2, 4, ... of its micro-batches, the sum has the same bits on any number of ranks. Takes a copy of the gradients for each power
+  // of two of micro-batches a rank. In host memory, and between ranks under ddp.
+  bool reproducible = true;
 };
 
 class GradientSync {
@@ -31,9 +35,10 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // A step: begin(), backward passes, arm() before the last one of this rank, finish(). A rank that computes nothing, or whose
+  // A step: begin(), backward passes, keep() behind each but the last, arm() before the last one of this rank, finish(). A rank that computes nothing, or whose
   // backward pass failed, calls finish() all the same: it posts every collective that it has not posted yet.
   void begin();  // zero gradients
+  void keep();
   void arm();
   // Afterwards the gradients of owned() are sums over all ranks. `failed`: the armed backward pass did not run to its end, there is
   // nothing to learn from it.
@@ -60,6 +65,7 @@ class GradientSync {
   void start_ready();
   void start(std::size_t bucket);
   void complete(std::size_t bucket);
+  void add_kept(const Range& range);
   void learn();
   Range part(std::size_t bucket, int rank) const;
 
@@ -74,6 +80,9 @@ class GradientSync {
   at::Tensor part_;  // zero1: my parts of the sums, bucket after bucket
   at::Tensor host_parameters_;  // zero1 over the host: (capacity)
   bool copied_ = false;
+  // A binary counter of micro-batches: for each bit l of kept_count_, kept_[l] is the sum of 2^l of them. (capacity) each
+  std::vector<at::Tensor> kept_;
+  std::int64_t kept_count_ = 0;
   std::vector<std::int64_t> order_;
   // Hook calls of each entry in an armed backward pass: more than one where a tensor is used by several checkpointed layers.
   std::vector<std::int64_t> calls_, expected_, last_call_;
