@@ -141,6 +141,7 @@ double run_stage(const Stage& stage, StageContext context, Ledger& ledger) {
     ledger.finish(stage.name, {context.task.fingerprint, seconds, std::move(sizes)});
     std::error_code ignored;  // they do no harm
     fs::remove_all(context.checkpoints, ignored);
+    fs::remove(context.checkpoints.parent_path(), ignored);  // when it is empty
   });
   return seconds;
 }
@@ -164,7 +165,8 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
   bool earlier_ran = false;
   for (std::size_t i = 0; i <= last; ++i) {
     const Stage& stage = stages[i];
-    for (std::string& line : option_lines(stage, options)) lines.push_back(std::move(line));
+    for (const std::string& line : option_lines(stage, options))
+      if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
     std::int32_t skip = 0;
     on_root(comm, [&] {
       fingerprints[stage.name] = stage_fingerprint(stage, options, fingerprints);

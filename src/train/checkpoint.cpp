@@ -135,7 +135,8 @@ void CheckpointStore::prune(std::int64_t newest) {
   const auto best = std::ranges::max_element(metrics_, {}, [](const auto& entry) { return entry.second; });
   std::int64_t kept = 0;
   for (const std::int64_t step : steps_on_disk()) {
-    const bool whole = step <= newest && fs::exists(folder_of(step) / "manifest.json");
+    if (step > newest) continue;  // other ranks write the next one already
+    const bool whole = fs::exists(folder_of(step) / "manifest.json");
     const bool among_newest = whole && kept++ < settings_.keep;
     if (among_newest || (whole && best != metrics_.end() && step == best->first)) continue;
     remove_file(folder_of(step) / "manifest.json");

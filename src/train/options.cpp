@@ -81,6 +81,13 @@ void declare(config::Section& section, TrainOptions& options) {
       .range(0, many);
   section.option("loss-scale", options.loss_scale, "fp16: first factor of the loss; halved when gradients are not finite").range(1e-6, 1e9);
   section.option("loss-scale-interval", options.loss_scale_interval, "fp16: finite updates in a row before the factor doubles").range(1, many);
+  section.option("checkpoint-every", options.checkpoint_every, "updates between checkpoints (0: by time alone)").range(0, many);
+  section
+      .option("checkpoint-minutes", options.checkpoint_minutes,
+              "time between checkpoints; a run that is killed loses no more, one that gets SIGTERM or SIGUSR1 nothing (0: by updates alone)")
+      .range(0, many)
+      .unit("minutes");
+  section.option("keep", options.keep, "newest checkpoints that stay").range(1, many);
 }
 
 }  // namespace gpuhpc

@@ -149,7 +149,7 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
     if (counts) square += square_sum(model_.gradients().narrow(0, range.first, range.size()));
   const bool usable = !share.error && std::isfinite(share.loss) && std::isfinite(square), starved = is_out_of_memory(share.error);
   const WriterStatus writer = hooks_.writer_status ? hooks_.writer_status() : WriterStatus{};
-  enum { loss, items, documents, tokens, failed, out_of_memory, unusable, squares, stop, writing, not_written, fields };
+  enum { loss, items, documents, tokens, failed, out_of_memory, unusable, squares, stop, writing, not_written, due, fields };
   std::array<double, fields> sums{};
   sums[loss] = usable ? share.loss : 0;
   sums[items] = share.count;
@@ -162,9 +162,10 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
   sums[stop] = hooks_.stop_requested && hooks_.stop_requested();
   sums[writing] = writer.writing;
   sums[not_written] = writer.failed;
+  sums[due] = writer.due;
   comm_.all_reduce(std::span<double>(sums));
   stop_ = sums[stop] > 0;
-  writers_ = {sums[writing] > 0, sums[not_written] > 0};
+  writers_ = {sums[writing] > 0, sums[not_written] > 0, sums[due] > 0};
   if (sums[failed] > 0)
     together(comm_, [&] {
       if (share.error && !starved) std::rethrow_exception(share.error);

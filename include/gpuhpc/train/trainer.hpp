@@ -61,6 +61,7 @@ struct TrainSummary {
 // Whoever writes checkpoints beside the training; of one rank, or of any rank.
 struct WriterStatus {
   bool writing = false, failed = false;
+  bool due = false;  // it is time for the next one
 };
 
 class Trainer;

@@ -5,6 +5,7 @@
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/stages/classify/metrics_log.hpp"
+#include "gpuhpc/train/checkpointer.hpp"
 
 namespace gpuhpc {
 
@@ -38,10 +39,23 @@ ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& opti
 }
 
 TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions& o, ParameterArena& arena, const BatchSource& source, Loss loss) {
-  on_root(c.comm, [&] { write_text_file(c.folder / "metrics.jsonl", ""); });
-  const MetricsLog metrics(c.folder / "metrics.jsonl", c.comm);
+  // Checkpoints and the lines that go with them outlive a run that is stopped or killed.
+  const std::filesystem::path lines = c.checkpoints / "metrics.jsonl";
+  const MetricsLog metrics(lines, c.comm);
+  Checkpointer checkpointer({c.checkpoints, c.task, o.train.keep}, o.train, c.comm, c.log);
   TrainHooks hooks{.log = c.log, .report = metrics.hook()};
-  return Trainer(arena, source, std::move(loss), o.train, o.parallel, c.comm, std::move(hooks)).run();
+  hooks.stop_requested = c.stop_requested;
+  checkpointer.attach(hooks);
+  Trainer trainer(arena, source, std::move(loss), o.train, o.parallel, c.comm, std::move(hooks));
+  const std::int64_t done = checkpointer.resume(trainer);
+  on_root(c.comm, [&] {
+    create_folder(c.checkpoints);
+    if (done == 0) write_text_file(lines, "");
+    else cut_step_lines(lines, done);
+  });
+  const TrainSummary summary = trainer.run();
+  on_root(c.comm, [&] { gpuhpc::copy_file(lines, c.folder / "metrics.jsonl"); });
+  return summary;
 }
 
 }  // namespace gpuhpc

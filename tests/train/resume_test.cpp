@@ -1,0 +1,99 @@
+// R2: a run stopped anywhere goes on to the same bits.
+#include "resume_fixture.hpp"
+
+#include <gmock/gmock.h>
+
+namespace gpuhpc {
+namespace {
+
+class ResumeTest : public Resume {
+ protected:
+  const std::unique_ptr<Communicator> comm_ = make_single_communicator();
+};
+
+// Every stop comes in the middle of an accumulation; steps 10, 20, .. end an epoch.
+TEST_F(ResumeTest, StoppedAtEachOf100StepsItEndsWithTheSameBits) {
+  const Outcome whole = start(*comm_);
+  ASSERT_EQ(whole.steps, 100);
+  clear(*comm_);
+  for (std::int64_t stop = 1; stop < 100; ++stop) {
+    const Outcome part = start(*comm_, "ddp", stop);
+    ASSERT_TRUE(part.stopped);
+    ASSERT_EQ(part.steps, 1);
+  }
+  const Outcome last = start(*comm_, "ddp", 100);
+  EXPECT_FALSE(last.stopped) << "nothing is left to stop";
+  EXPECT_EQ(last.weights, whole.weights);
+  EXPECT_EQ(last.losses, whole.losses);
+  EXPECT_EQ(last.validation, whole.validation);
+  EXPECT_EQ(last.last_loss, whole.last_loss);
+}
+
+TEST_F(ResumeTest, StoppedOnceItEndsWithTheSameBits) {
+  const Outcome whole = start(*comm_);
+  const std::vector<std::int64_t> stops = {1, 2, 9, 10, 11, 19, 20, 21, 49, 50, 89, 90, 91, 98, 99};
+  std::size_t equal = 0;
+  for (const std::int64_t stop : stops) {
+    clear(*comm_);
+    ASSERT_TRUE(start(*comm_, "ddp", stop).stopped);
+    const Outcome rest = start(*comm_);
+    ASSERT_EQ(rest.resumed_after, stop);
+    equal += rest.weights == whole.weights && rest.losses == whole.losses && rest.validation == whole.validation;
+  }
+  EXPECT_EQ(equal, stops.size());
+  std::printf("stopped at 99 steps of one run, and at %zu steps of as many runs: the same weights and losses\n", equal);
+}
+
+// A run that is killed has only what was saved on the way. Best of sin(10), sin(20), .. sin(100) is sin(20).
+TEST_F(ResumeTest, CheckpointsComeInTheirTimeAndTheBestStays) {
+  options_.checkpoint_every = 7;
+  const Outcome whole = start(*comm_);
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  ASSERT_EQ(names.size(), 3U);
+  EXPECT_EQ(names.front(), "step-00000020");
+  EXPECT_EQ(names.back(), "step-00000100");
+  std::filesystem::remove_all(folder_ / names.back());
+  const Outcome again = start(*comm_);
+  EXPECT_EQ(names.at(1), fmt::format("step-{:08d}", again.resumed_after));
+  EXPECT_EQ(again.weights, whole.weights);
+}
+
+TEST_F(ResumeTest, AMicroBatchHalvedOnTheWayStaysHalved) {
+  TrainerState state;
+  state.micro_batch = 2;
+  state.losses = {1, std::nan(""), 3};
+  state.validation = {-std::numeric_limits<double>::infinity(), .5};
+  state.best_metric = .5;
+  state.loss_scale = 1024;
+  const CheckpointState saved = to_checkpoint(state, 17);
+  EXPECT_EQ(saved.values.at("optimizer_steps"), 17);
+  const TrainerState back = from_checkpoint(saved);
+  EXPECT_EQ(back.micro_batch, 2);
+  EXPECT_EQ(back.loss_scale, 1024);
+  EXPECT_TRUE(std::isnan(back.losses.at(1)));
+  EXPECT_EQ(back.losses.size(), 3U);
+  EXPECT_EQ(back.validation, state.validation);
+  EXPECT_EQ(back.best_metric, .5);
+}
+
+TEST_F(ResumeTest, ASaveThatFailsEndsTheRunAndTheCheckpointBeforeLoads) {
+  ASSERT_TRUE(start(*comm_, "ddp", 30).stopped);
+  options_.checkpoint_every = 20;
+  after_step_ = [&](std::int64_t step) {
+    if (step == 39) std::filesystem::create_directories(folder_ / "step-00000040" / "part-00000-of-00001.bin");  // cannot be written
+  };
+  try {
+    start(*comm_);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::io);
+    EXPECT_THAT(error.what(), testing::HasSubstr("the checkpoint of step 40 failed"));
+  }
+  after_step_ = {};
+  EXPECT_EQ(start(*comm_, "ddp", 60).resumed_after, 30);
+}
+
+}  // namespace
+}  // namespace gpuhpc
