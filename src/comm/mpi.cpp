@@ -6,6 +6,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "mpi_engine.hpp"
+#include "mpi_types.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -3,9 +3,9 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "gpuhpc/base/error.hpp"
+#include "mpi_types.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -13,59 +13,12 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr std::int64_t kPieceBytes = 4 << 20;  // longer buffers travel in pieces: pipelined, and within MPI's 32-bit counts
-constexpr std::size_t kOpen = 16;              // pieces under way at once
-constexpr std::int64_t kSmallGather = 64 << 10;  // bytes a rank; below, one MPI call is faster than one a rank
+constexpr std::size_t kOpen = 16;                 // pieces under way at once
 constexpr auto kBusy = microseconds(10);         // a poll that took this long moved data
 constexpr auto kSpin = microseconds(60);         // polling without naps while somebody waits
-constexpr auto kLongestNap = microseconds(1000);
+constexpr auto kLongestNap = microseconds(2000);
 constexpr auto kServe = milliseconds(50);  // how often peers' questions are looked for
 constexpr double kPatience = 4;            // seconds a peer has for its answer
-
-std::int64_t piece_length(const CollectiveCall& call) { return kPieceBytes / static_cast<std::int64_t>(size_of(call.type)); }
-std::int64_t pieces_of(std::int64_t count, std::int64_t length) { return (count + length - 1) / length; }
-const char* shifted(const void* data, std::int64_t elements, DataType type) {
-  return static_cast<const char*>(data) + elements * static_cast<std::int64_t>(size_of(type));
-}
-char* shifted(void* data, std::int64_t elements, DataType type) { return static_cast<char*>(data) + elements * static_cast<std::int64_t>(size_of(type)); }
-
-// One piece of a collective that consists of an MPI operation for each rank's block.
-struct RootedPiece {
-  int root = 0;
-  std::int64_t block = 0;  // first element of the root's block in the whole buffer
-  std::int64_t at = 0;     // of the piece in the block
-  std::int64_t count = 0;
-};
-
-RootedPiece rooted_piece(const MpiJob& job, std::int64_t piece) {
-  const std::int64_t length = piece_length(job.call);
-  RootedPiece result;
-  for (const std::int64_t count : job.counts) {
-    const std::int64_t pieces = pieces_of(count, length);
-    if (piece < pieces) {
-      result.at = piece * length;
-      result.count = std::min(length, count - result.at);
-      return result;
-    }
-    piece -= pieces;
-    result.block += count;
-    ++result.root;
-  }
-  throw internal_error("piece {} of {} does not exist", piece, describe(job.call));
-}
-
-bool is_small_gather(const MpiJob& job) {
-  return job.call.kind == CollectiveKind::all_gather && job.call.count * static_cast<std::int64_t>(size_of(job.call.type)) <= kSmallGather;
-}
-
-std::int64_t count_pieces(const MpiJob& job) {
-  if (job.call.kind == CollectiveKind::barrier) return 1;
-  if (is_small_gather(job)) return job.call.count > 0 ? 1 : 0;
-  if (job.counts.empty()) return pieces_of(job.call.count, piece_length(job.call));
-  std::int64_t pieces = 0;
-  for (const std::int64_t count : job.counts) pieces += pieces_of(count, piece_length(job.call));
-  return pieces;
-}
 
 }  // namespace
 
@@ -179,100 +132,73 @@ void MpiEngine::enter(Running& running) {
   if (!running.job.check) return;
   running.comparing = true;
   running.calls.resize(static_cast<std::size_t>(size_));
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallgather(&running.job.call, sizeof(CollectiveCall), MPI_BYTE, running.calls.data(), sizeof(CollectiveCall), MPI_BYTE, comm_, &request),
+  Piece& piece = pieces_.emplace_back(Piece{&running, {}, {}});
+  check_mpi(MPI_Iallgather(&running.job.call, sizeof(CollectiveCall), MPI_BYTE, running.calls.data(), sizeof(CollectiveCall), MPI_BYTE, comm_,
+                           &piece.requests.emplace_back()),
             "comparing collectives");
-  add_request(running, request);
 }
 
 void MpiEngine::post() {
   for (Running& running : running_) {
-    if (!running.entered && !failure_) enter(running);
+    if (failure_) return;
+    if (!running.entered) enter(running);
     if (running.comparing) return;  // the next ones wait, too: their order is what is being checked
-    while (!failure_ && running.posted < running.pieces) {
-      if (requests_.size() >= kOpen) return;
+    while (running.posted < running.pieces) {
+      if (pieces_.size() >= kOpen) return;
       post_piece(running, running.posted++);
     }
   }
 }
 
-void MpiEngine::post_piece(Running& running, std::int64_t piece) {
-  const MpiJob& job = running.job;
-  const CollectiveCall& call = job.call;
-  if (!job.counts.empty() && !is_small_gather(job)) return post_rooted(running, piece);
-  const std::int64_t at = piece * piece_length(call);
-  const int n = static_cast<int>(std::min(piece_length(call), call.count - at));
-  const std::string what = describe(call);
-  MPI_Request request = MPI_REQUEST_NULL;
+void MpiEngine::post_piece(Running& running, std::int64_t number) {
+  const CollectiveCall& call = running.job.call;
+  Piece& piece = pieces_.emplace_back(Piece{&running, {}, {}});
+  tag_ = (tag_ + 2) % 16384;  // every rank posts the same pieces in the same order
   if (call.kind == CollectiveKind::barrier) {
-    check_mpi(MPI_Ibarrier(comm_, &request), what.c_str());
-  } else if (call.kind == CollectiveKind::all_reduce) {
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, shifted(job.receive, at, call.type), n, mpi_type(call.type), operations_(call.reduce, call.type), comm_, &request),
-              what.c_str());
+    check_mpi(MPI_Ibarrier(comm_, &piece.requests.emplace_back()), "barrier");
   } else if (call.kind == CollectiveKind::broadcast) {
-    check_mpi(MPI_Ibcast(shifted(job.receive, at, call.type), n, mpi_type(call.type), call.root, comm_, &request), what.c_str());
-  } else {  // a small all_gather
-    const bool in_place = job.send == shifted(job.receive, rank_ * call.count, call.type);
-    check_mpi(MPI_Iallgather(in_place ? MPI_IN_PLACE : job.send, n, mpi_type(call.type), job.receive, n, mpi_type(call.type), comm_, &request), what.c_str());
-  }
-  add_request(running, request);
-}
-
-// all_gather: every rank broadcasts its block. reduce_scatter: every rank is the root of a reduction. All of them at once
-// send no byte more than a ring does, at any sizes.
-void MpiEngine::post_rooted(Running& running, std::int64_t piece) {
-  const MpiJob& job = running.job;
-  const CollectiveCall& call = job.call;
-  const RootedPiece p = rooted_piece(job, piece);
-  const int n = static_cast<int>(p.count);
-  const std::string what = describe(call);
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (call.kind == CollectiveKind::reduce_scatter) {
-    const char* send = shifted(job.send, p.block + p.at, call.type);
-    char* receive = p.root == rank_ ? shifted(job.receive, p.at, call.type) : nullptr;
-    check_mpi(MPI_Ireduce(send == receive ? MPI_IN_PLACE : send, receive, n, mpi_type(call.type), operations_(call.reduce, call.type), p.root, comm_, &request),
-              what.c_str());
+    const auto width = static_cast<std::int64_t>(size_of(call.type)), length = kPieceBytes / width, at = number * length;
+    check_mpi(MPI_Ibcast(static_cast<char*>(running.job.receive) + at * width, static_cast<int>(std::min(length, call.count - at)), mpi_type(call.type),
+                         call.root, comm_, &piece.requests.emplace_back()),
+              "broadcast");
   } else {
-    char* block = shifted(job.receive, p.block + p.at, call.type);
-    const char* mine = p.root == rank_ ? shifted(job.send, p.at, call.type) : block;
-    if (mine != block) std::memcpy(block, mine, static_cast<std::size_t>(p.count) * size_of(call.type));
-    check_mpi(MPI_Ibcast(block, n, mpi_type(call.type), p.root, comm_, &request), what.c_str());
+    piece.exchange.emplace(running.job, number, comm_, tag_, scratch_);
+    piece.exchange->start(piece.requests);
   }
-  add_request(running, request);
-}
-
-void MpiEngine::add_request(Running& running, MPI_Request request) {
-  requests_.push_back(request);
-  owners_.push_back(&running);
-  ++running.open;
 }
 
 bool MpiEngine::test() {
-  if (running_.empty()) return false;
-  int finished = 0;
-  int indices[kOpen + 1];
   const auto start = std::chrono::steady_clock::now();
-  if (!requests_.empty())
-    check_mpi(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &finished, indices, MPI_STATUSES_IGNORE),
-              describe(running_.front().job.call).c_str());
-  const bool busy = std::chrono::steady_clock::now() - start > kBusy;
-  std::sort(indices, indices + finished, std::greater<>());
-  for (int i = 0; i < finished; ++i) {
-    Running& owner = *owners_[static_cast<std::size_t>(indices[i])];
-    --owner.open;
-    requests_.erase(requests_.begin() + indices[i]);
-    owners_.erase(owners_.begin() + indices[i]);
-    if (owner.comparing) finish_compared(owner);
+  bool moved = false;
+  for (auto piece = pieces_.begin(); piece != pieces_.end();) {
+    int done = 0;
+    const CollectiveCall& call = piece->owner->job.call;
+    const int result = MPI_Testall(static_cast<int>(piece->requests.size()), piece->requests.data(), &done, MPI_STATUSES_IGNORE);
+    if (result != MPI_SUCCESS) check_mpi(result, describe(call).c_str());
+    moved = moved || done != 0;
+    if (done && !advance(*piece)) piece = pieces_.erase(piece);
+    else ++piece;
   }
+  finish_jobs();
+  return moved || std::chrono::steady_clock::now() - start > kBusy;
+}
+
+bool MpiEngine::advance(Piece& piece) {
+  if (piece.exchange && piece.exchange->advance(piece.requests)) return true;
+  Running& owner = *piece.owner;
+  if (owner.comparing) finish_compared(owner);
+  else ++owner.ended;
+  return false;
+}
+
+void MpiEngine::finish_jobs() {
   while (!running_.empty()) {
-    Running& first = running_.front();
-    const bool over = failure_ ? first.open == 0 : first.entered && !first.comparing && first.posted == first.pieces && first.open == 0;
-    if (!over) break;
+    const Running& first = running_.front();
+    const bool over = failure_ ? first.ended == first.posted : first.entered && !first.comparing && first.ended == first.pieces;
+    if (!over) return;
     first.ticket->finish(failure_);
     running_.pop_front();
-    finished = 1;
   }
-  return busy || finished > 0;
 }
 
 void MpiEngine::finish_compared(Running& running) {

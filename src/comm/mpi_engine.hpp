@@ -9,14 +9,16 @@
 #include <deque>
 #include <exception>
 #include <future>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "gpuhpc/comm/peer_board.hpp"
+#include "mpi_exchange.hpp"
 #include "mpi_peers.hpp"
-#include "mpi_types.hpp"
 
 namespace gpuhpc {
 
@@ -31,15 +33,6 @@ class Ticket {
   std::condition_variable ended_;
   bool done_ = false;
   std::exception_ptr failure_;
-};
-
-struct MpiJob {
-  CollectiveCall call;
-  const void* send = nullptr;
-  void* receive = nullptr;
-  std::vector<std::int64_t> counts;  // all_gather_ragged: elements of each rank
-  double timeout = 0;                // seconds
-  bool check = false;                // compare the calls of all ranks first
 };
 
 class MpiEngine final : public PeerBoard {
@@ -61,21 +54,26 @@ class MpiEngine final : public PeerBoard {
     std::shared_ptr<Ticket> ticket;
     bool entered = false, comparing = false, extended = false;
     double since = 0;         // of clock_
-    std::int64_t pieces = 0;  // MPI operations it consists of
-    std::int64_t posted = 0;
-    int open = 0;
+    std::int64_t pieces = 0, posted = 0, ended = 0;
     std::vector<CollectiveCall> calls;  // of all ranks, when they are compared
   };
 
+  // A piece of a collective, or the comparison before one, under way.
+  struct Piece {
+    Running* owner = nullptr;
+    std::vector<MPI_Request> requests;
+    std::optional<MpiExchange> exchange;
+  };
+
   void run();
-  bool take();   // the queue's jobs; false: the communicator ends and nothing is left
-  void post();   // as many pieces as may travel at once
-  bool test();   // true: something moved
+  bool take();  // the queue's jobs; false: the communicator ends and nothing is left
+  void post();  // as many pieces as may travel at once
+  bool test();  // true: something moved
   void enter(Running& running);
   void post_piece(Running& running, std::int64_t piece);
-  void post_rooted(Running& running, std::int64_t piece);
+  bool advance(Piece& piece);  // false: it has ended
   void finish_compared(Running& running);
-  void add_request(Running& running, MPI_Request request);
+  void finish_jobs();
   void check_deadline();
   void answer_questions();
   MpiPeers::State state();
@@ -84,14 +82,14 @@ class MpiEngine final : public PeerBoard {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
-  MpiOperations operations_;
   MpiPeers peers_;
 
   // Of the engine's thread.
   using Time = std::chrono::steady_clock::time_point;
   std::deque<Running> running_;  // in order of their numbers
-  std::vector<MPI_Request> requests_;
-  std::vector<Running*> owners_;  // of the requests
+  std::list<Piece> pieces_;
+  ScratchPool scratch_;
+  int tag_ = 0;  // of the next piece
   CollectiveCall last_entered_;
   std::exception_ptr failure_;  // of a comparison: nothing is started any more
   double clock_ = 0;            // seconds that this process was awake: being stopped and continued costs nobody's deadline

@@ -1,5 +1,6 @@
 // lost_peer WAY: rank 1 is lost in the third collective; the others must say so and leave with exit code 79.
-// WAY: killed | frozen | hangs | mismatch. A rank that goes on as if nothing were says "still here". lost_peer.sh looks.
+// WAY: killed | frozen | hangs | mismatch; or runs: nobody is lost, until somebody takes the cable out
+// (LINK_DOWN=5 bench/comm/namespaces.sh 2 1gbit lost_peer runs). A rank that goes on as if nothing were says "still here". lost_peer.sh looks.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ void lose(const std::string& way) {
 int run(gpuhpc::Communicator& comm, const std::string& way) {
   std::vector<float> data(100'000, 1.0f);
   for (int step = 0; step < 2; ++step) comm.all_reduce(std::span<float>(data));
+  while (way == "runs") comm.all_reduce(std::span<float>(data));
   if (comm.rank() == 1) lose(way);
   try {
     if (way == "mismatch" && comm.rank() == 1) comm.broadcast(std::span<float>(data), 0);
