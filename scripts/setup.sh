@@ -70,7 +70,7 @@ if [ -n "$nvcc" ] && "$nvcc" --version | grep -q 'release 13\.'; then
   has() { find "$toolkit/lib64/" /usr/lib/x86_64-linux-gnu -maxdepth 1 -name "$1" 2>/dev/null | grep -q .; }
   has libcudnn.so.9 ||
     unpack nvidia-cudnn-cu13==9.19.0.56 d20e1734305e9d68889a96e3f35094d733ff1f83932ebe462753973e53a572bf .deps/nvidia nvidia 'nvidia/*/lib/*' 'nvidia/*/include/*'
-  { has libnccl.so.2 && ls "$toolkit/include/nccl.h" /usr/include/nccl.h 2>/dev/null | grep -q .; } ||
+  { has libnccl.so.2 && { [ -e "$toolkit/include/nccl.h" ] || [ -e /usr/include/nccl.h ]; }; } ||
     unpack nvidia-nccl-cu13==2.28.9 e4553a30f34195f3fa1da02a6da3d6337d28f2003943aa0a3d247bbc25fefc42 .deps/nvidia nvidia 'nvidia/*/lib/*' 'nvidia/*/include/*'
 fi
 echo "setup: done in $((SECONDS - start)) s"

@@ -15,7 +15,7 @@ namespace gpuhpc {
 
 enum class DataType { float32, float64, bfloat16, float16, int32, int64, uint8 };
 // tree_sum adds in one fixed binary tree of the rank numbers, (0 + 1) + (2 + 3): floats come out with the same bits as if fewer ranks
-// had added the same parts in that tree. It may take longer than sum, whose order is the communicator's. (NCCL: its own order.)
+// had added the same parts in that tree. As fast as sum, which adds rank after rank. (NCCL adds both in an order of its own.)
 enum class Reduce { sum, max, min, tree_sum };
 std::size_t size_of(DataType type);  // bytes
 
