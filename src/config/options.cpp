@@ -25,6 +25,23 @@ bool parse_number(const std::string& text, T& target) {
   return true;
 }
 
+// Why Boost could not read a config file. Its own words are not asked for: they put the user's text into a template again and again,
+// and a text with the template's own marks in it makes that endless.
+std::string config_syntax_error(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  int number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    const std::size_t first = line.find_first_not_of(" \t\r"), comment = line.find('#');
+    if (first == line.npos || first == comment) continue;
+    const std::string text = line.substr(first, comment == line.npos ? line.npos : comment - first);
+    const bool section = text.front() == '[' && text.find_last_not_of(" \t\r") == text.rfind(']');
+    if (!section && text.find('=') == text.npos)
+      return fmt::format("{}:{}: neither [section] nor key = value: `{}`", file.string(), number, text.substr(0, 60));
+  }
+  return fmt::format("{}: this is no config file; write [section] and key = value lines", file.string());
+}
+
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -186,13 +203,15 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
     if (!stream) throw usage_error("{}: cannot open this config file; check --config", file.string());
     try {
       assign_all(po::parse_config_file(stream, description, true), file.string());
-    } catch (const po::error& e) {
-      throw usage_error("{}: {}; write [section] and key = value lines", file.string(), e.what());
+    } catch (const po::error&) {
+      throw usage_error("{}", config_syntax_error(file));
     }
   }
   try {
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
     assign_all(po::command_line_parser(arguments).options(description).style(style).allow_unregistered().run(), "command line");
+  } catch (const po::error_with_option_name& e) {  // e.what(): see config_syntax_error
+    problems.push_back(fmt::format("command line: `{}` lacks its value, or is not written as --section.key VALUE; see gpuhpc --help", e.get_option_name()));
   } catch (const po::error& e) {
     problems.push_back(fmt::format("command line: {}; see gpuhpc --help", e.what()));
   }

@@ -70,6 +70,13 @@ TEST_F(OptionsTest, MissingFileAndStrayWordsAreUsageErrors) {
   EXPECT_THAT(error_of({}, "/no/such.ini"), HasSubstr("/no/such.ini"));
   EXPECT_THAT(error_of({"stray"}), HasSubstr("stray"));
 }
+TEST_F(OptionsTest, AWrongLineIsNamedWhateverItHolds) {
+  // The last line holds the marks of Boost's own message templates, which once made that message endless.
+  write("# fine\n[demo]\n%invalid_line% more %original_token%\n");
+  EXPECT_THAT(error_of({}, path_), testing::AllOf(HasSubstr(path_.string() + ":3: "), HasSubstr("key = value"), HasSubstr("%invalid_line% more")));
+  EXPECT_THAT(error_of({"--demo.count"}), HasSubstr("demo.count"));
+  EXPECT_THAT(error_of({"--demo.%canonical_option%=="}), HasSubstr("command line"));
+}
 TEST_F(OptionsTest, ResolvedFileReadsBackTheSame) {
   set_.parse({}, {"--demo.rate", "0.1", "--demo.mode", "slow"});
   write(set_.ini());
