@@ -14,12 +14,7 @@ namespace {
 
 }  // namespace
 
-void set_avx2(EncoderKernels<float>& kernels) {
-  kernels.linear = linear_f32<V8>;
-  kernels.accumulate = accumulate_f32<V8>;
-  kernels.attention = attention_f32<V8>;
-  kernels.layer_norm = layer_norm_f32<V8>;
-}
+void set_avx2(EncoderKernels<float>& kernels) { set_f32<V8>(kernels); }
 
 }  // namespace gpuhpc::kernels
 

@@ -14,12 +14,7 @@ namespace {
 
 }  // namespace
 
-void set_avx512(EncoderKernels<float>& kernels) {
-  kernels.linear = linear_f32<V16>;
-  kernels.accumulate = accumulate_f32<V16>;
-  kernels.attention = attention_f32<V16>;
-  kernels.layer_norm = layer_norm_f32<V16>;
-}
+void set_avx512(EncoderKernels<float>& kernels) { set_f32<V16>(kernels); }
 
 }  // namespace gpuhpc::kernels
 

@@ -1,17 +1,8 @@
 #include "gpuhpc/kernels/encoder_kernels.hpp"
 
-#include "gpuhpc/base/error.hpp"
 #include "levels.hpp"
 
 namespace gpuhpc::kernels {
-namespace {
-
-void require(Isa isa) {
-  if (!supported(isa))
-    throw configuration_error("this processor has no {}; its best level is {}", to_string(isa), to_string(best_isa()));
-}
-
-}  // namespace
 
 std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size) {
   const std::int64_t keys = round_up(tokens, 32), width = round_up(head_size, 32);

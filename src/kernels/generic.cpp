@@ -4,25 +4,10 @@
 #include <vector>
 
 #include "levels.hpp"
+#include "plain.hpp"
 
 namespace gpuhpc::kernels {
 namespace {
-
-template <typename T>
-T from_float(float value) {
-  if constexpr (std::is_same_v<T, float>) return value;
-  else return to_bf16(value);
-}
-
-float activate(float x, Activation activation) {
-  switch (activation) {
-    case Activation::none: return x;
-    case Activation::gelu: return 0.5F * x * (1.0F + std::erf(x * 0.70710678F));
-    case Activation::gelu_tanh: return 0.5F * x * (1.0F + std::tanh(0.79788456F * (x + 0.044715F * x * x * x)));
-    case Activation::relu: return std::max(x, 0.0F);
-  }
-  return x;
-}
 
 // sums[0:32) += row x panel p of the call; the sum over k runs upwards, whatever was asked for beside it.
 template <typename T, typename Call>

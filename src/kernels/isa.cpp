@@ -57,6 +57,10 @@ bool supported(Isa isa) {
   return found[static_cast<std::size_t>(isa)];
 }
 
+void require(Isa isa) {
+  if (!supported(isa)) throw configuration_error("this processor has no {}; its best level is {}", to_string(isa), to_string(best_isa()));
+}
+
 Isa best_isa() { return supported_isas().back(); }
 
 std::vector<Isa> supported_isas() {

@@ -197,3 +197,11 @@ template <typename V>
 void layer_norm_f32(const LayerNormCall<float>& call) {
   for (std::int64_t row = 0; row < call.rows; ++row) layer_norm_row<V, StoreFloats<V>>(call, row);
 }
+
+template <typename V>
+void set_f32(EncoderKernels<float>& kernels) {
+  kernels.linear = linear_f32<V>;
+  kernels.accumulate = accumulate_f32<V>;
+  kernels.attention = attention_f32<V>;
+  kernels.layer_norm = layer_norm_f32<V>;
+}

@@ -1,6 +1,5 @@
 #include "gpuhpc/kernels/training_packing.hpp"
 
-#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/kernels/packed_matrix.hpp"
 #include "training_levels.hpp"
 
@@ -38,7 +37,7 @@ void plain_transpose(const BFloat16* values, std::int64_t rows, std::int64_t col
 }  // namespace
 
 PackingKernels packing_kernels(Isa isa) {
-  if (!supported(isa)) throw configuration_error("this processor has no {}; its best level is {}", to_string(isa), to_string(best_isa()));
+  require(isa);
   PackingKernels kernels{plain_weight, plain_rows<float>, plain_rows<BFloat16>, plain_transpose};
   if (isa >= Isa::avx512_bf16) set_avx512_bf16(kernels);
   return kernels;

@@ -20,6 +20,7 @@ Isa parse_isa(std::string_view name);     // throws usage_error naming the allow
 
 // By CPUID and what the operating system saves; AMX also needs the kernel's permission, which is asked for here.
 bool supported(Isa isa);
+void require(Isa isa);  // throws configuration_error when this machine does not have the level
 Isa best_isa();
 std::vector<Isa> supported_isas();        // ascending, generic first
 
