@@ -94,7 +94,7 @@ class LargeBlocks {
   }
 
  private:
-  static constexpr std::int64_t page = 4096, huge_page = 2 << 20;
+  static constexpr std::int64_t huge_page = 2 << 20;
   static std::int64_t mapped_bytes(std::int64_t bytes) { return (bytes + huge_page - 1) / huge_page * huge_page; }
   // On a huge page's boundary; what is mapped around it is given back at once.
   static void* map(std::int64_t bytes) {
