@@ -21,10 +21,11 @@ die() { echo "torture: $*" >&2; tail -5 "$work/log" >&2 || true; exit 1; }
 data=data/debtags-topical
 mkdir -p "$work/input/train" "$work/input/test"
 cp "$data"/label*.txt "$work/input"
-gzip -dc "$data/train/corpus.txt.gz" | sed -n 1,300p > "$work/input/train/corpus.txt"
+gzip -dc "$data/train/corpus.txt.gz" | sed -n 1,120p > "$work/input/train/corpus.txt"
 gzip -dc "$data/test/corpus.txt.gz" | sed -n 1,50p > "$work/input/test/corpus.txt"
 arguments=(run --input.dir "$work/input" --model.encoder .deps/models/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1
-           --train.precision fp32 --train.layers 2 --train.max-length 24 --train.epochs 4 --train.dropout 0.1 --train.checkpoint-every 1)
+           --train.precision fp32 --train.layers 1 --train.max-length 24 --train.epochs 3 --train.batch 8 --train.micro-batch 2
+           --train.dropout 0.1 --train.checkpoint-every 1)
 
 # start FOLDER RANKS [ARGUMENTS...]: the program in the background, its launcher in $pid
 start() {

@@ -29,7 +29,7 @@ std::vector<ReportCurve> read_curves(const fs::path& path) {
   LineReader lines(path);
   for (std::string line; lines.next(line);) {
     const Json step = parse_json(line, path.string());
-    if (!step.contains("loss")) continue;
+    if (!step.contains("loss") || step.at("loss").is_null()) continue;  // null: an update that was skipped
     loss.series[0].x.push_back(step.at("step"));
     loss.series[0].y.push_back(step.at("loss"));
     rate.series[0].x.push_back(step.at("step"));
