@@ -17,8 +17,8 @@ void declare(config::Section& section, ParallelOptions& options) {
       .one_of({"fp32", "bf16"});
   section.option("bucket-bytes", options.bucket_bytes, "gradients are reduced in buckets of about this size").range(1024, 1e12).unit("bytes");
   section.option("reproducible", options.reproducible,
-                 "gradients are added in one fixed tree over micro-batches and ranks of processors: as long as each rank computes 1, 2, 4, ... of "
-                 "the same micro-batches, any number of ranks gives the same weights bit for bit");
+                 "gradients are added in one fixed tree over quarters of the batch and ranks of processors: 1, 2 and 4 ranks give the same weights "
+                 "bit for bit when the micro-batches of a batch divide by 4");
   section.option("overlap", options.overlap, "reduce buckets while the backward pass still computes others");
   section.option("timeout", options.timeout, "longest wait for the other ranks in one collective; past it the run ends with exit 79 and names the missing rank")
       .range(1, 1e9)

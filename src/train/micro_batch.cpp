@@ -44,4 +44,6 @@ BatchShape batch_shape(std::int64_t documents, std::int64_t micro_batch, int ran
   return {ranks, block_count(documents, parts), block_count(parts, ranks)};
 }
 
+bool ends_quarter(std::int64_t micro_batch, std::int64_t count) { return micro_batch * 4 / count != (micro_batch + 1) * 4 / count; }
+
 }  // namespace gpuhpc

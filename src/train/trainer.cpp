@@ -133,7 +133,7 @@ Trainer::Share Trainer::accumulate(std::span<const std::int64_t> batch) {
       share.loss += loss.sum.item<double>();
       share.count += loss.count;
       share.documents += static_cast<double>(items.size());
-      if (i + 1 < mine.last) sync_.keep();
+      if (i + 1 < mine.last && ends_quarter(i, std::ssize(micro_batches))) sync_.keep();
       for (const std::int64_t item : items) share.tokens += static_cast<double>(source_.length(item));
     }
   } catch (...) {

@@ -76,7 +76,7 @@ TEST(DataParallel, SameLossCurveForAllRanksStrategiesAndSplits) {
     }
 }
 
-// Four and eight micro-batches a step: whole subtrees of the sum on 1, 2 and 4 ranks.
+// Four and eight micro-batches a step: whole quarters of the batch on 1, 2 and 4 ranks.
 TEST(DataParallel, AnyNumberOfRanksGivesTheSameBits) {
   const auto comm = MpiSession::world(), alone = make_single_communicator();
   TrainOptions options = tiny_options();

@@ -3,6 +3,8 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include <new>
 #include <set>
 
@@ -51,6 +53,20 @@ TEST(BatchShape, HoldsTheWholeBatch) {
   EXPECT_EQ(shape(32, 100, 2), (std::vector<std::int64_t>{2, 16, 1}));  // more ranks than micro-batches: all of them work
   EXPECT_EQ(shape(24, 5, 4), (std::vector<std::int64_t>{4, 5, 2}));     // five micro-batches of five and four documents
   EXPECT_EQ(shape(1, 8, 4), (std::vector<std::int64_t>{4, 1, 1}));
+}
+
+TEST(MicroBatch, QuartersEndWhereRanksDo) {
+  const auto ends = [](std::int64_t count) {
+    std::vector<std::int64_t> last;
+    for (std::int64_t i = 0; i < count; ++i)
+      if (ends_quarter(i, count)) last.push_back(i);
+    return last;
+  };
+  EXPECT_EQ(ends(1), (std::vector<std::int64_t>{0}));
+  EXPECT_EQ(ends(3), (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(ends(4), (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(ends(8), (std::vector<std::int64_t>{1, 3, 5, 7}));
+  EXPECT_EQ(ends(20), (std::vector<std::int64_t>{4, 9, 14, 19}));
 }
 
 }  // namespace

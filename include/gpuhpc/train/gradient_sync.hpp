@@ -20,9 +20,9 @@ struct SyncOptions {
   bool bfloat16 = false;                 // gradients travel in bf16 (sums in fp32 on the way, where the communicator does so)
   std::int64_t bucket_bytes = 25 << 20;  // fp32 gradients a bucket
   bool overlap = true;                   // false: nothing leaves before finish()
-  // Micro-batches and ranks are added up in one binary tree of the global batch, not one after the other: when every rank computes
-  // 1, 2, 4, ... of its micro-batches, the sum has the same bits on any number of ranks. Takes a copy of the gradients for each power
-  // of two of micro-batches a rank. In host memory, and between ranks under ddp.
+  // The quarters of the global batch, and ranks, are added up in one binary tree, not one after the other: when the micro-batches
+  // divide by 4, the sum has the same bits on 1, 2 and 4 ranks. Takes up to two copies of the gradients. In host memory, and between
+  // ranks under ddp.
   bool reproducible = true;
 };
 
@@ -35,7 +35,7 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // A step: begin(), backward passes, keep() behind each but the last, arm() before the last one of this rank, finish(). A rank that computes nothing, or whose
+  // A step: begin(), backward passes, keep() between quarters, arm() before the last one of this rank, finish(). A rank that computes nothing, or whose
   // backward pass failed, calls finish() all the same: it posts every collective that it has not posted yet.
   void begin();  // zero gradients
   void keep();
@@ -80,7 +80,7 @@ class GradientSync {
   at::Tensor part_;  // zero1: my parts of the sums, bucket after bucket
   at::Tensor host_parameters_;  // zero1 over the host: (capacity)
   bool copied_ = false;
-  // A binary counter of micro-batches: for each bit l of kept_count_, kept_[l] is the sum of 2^l of them. (capacity) each
+  // A binary counter of quarters: for each bit l of kept_count_, kept_[l] is the sum of 2^l of them. (capacity) each
   std::vector<at::Tensor> kept_;
   std::int64_t kept_count_ = 0;
   std::vector<std::int64_t> order_;

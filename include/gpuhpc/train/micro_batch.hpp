@@ -18,4 +18,8 @@ struct BatchShape {
 };
 BatchShape batch_shape(std::int64_t documents, std::int64_t micro_batch, int ranks);  // micro_batch 0: one micro-batch a rank
 
+// Is `micro_batch` the last of its quarter of the global batch's `count` micro-batches? Quarters are the leaves of the reproducible
+// sum's tree (gradient_sync.hpp): within one, gradients are added up in place; so long sums cost no more copies than short ones.
+bool ends_quarter(std::int64_t micro_batch, std::int64_t count);
+
 }  // namespace gpuhpc
