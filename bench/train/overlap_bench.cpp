@@ -2,9 +2,9 @@
 // documents, for each type on the wire and each accumulation with overlap off and on. One process a rank, as mpirun starts them:
 //   scripts/mpirun.sh 2 build/release/overlap_bench [documents a rank and micro-batch = 32] [steps = 5] [layers = 6] [bucket MiB = 4]
 //   bench/overlap.sh puts the ranks on two nodes with 1 Gbit/s between them.
-// Medians over steps of the slowest rank, milliseconds. compute: forward and backward of all micro-batches with nothing beside them.
-// communication: the sum over ranks with nothing beside it. exposed: what a step with communication takes longer than compute alone (so a
-// backward pass that is slowed down by the communication beside it counts as exposed). hidden: the rest, and its share.
+// Medians over steps, milliseconds; steps with and without overlap take turns. compute: forward and backward of all micro-batches on the
+// slowest rank, without and with communication beside it. communication: the sum over ranks with nothing beside it. exposed: how long the
+// rank that computes longest still waits for the sum after its backward pass (the others wait for that rank, too). hidden: the rest.
 // Before any time is printed, sums with and without overlap must be the same bits, and equal a plain all_reduce.
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -96,39 +96,42 @@ double median(std::vector<double> values) {
 }
 
 struct Times {
-  double compute = 0, communication = 0, step = 0;  // of the slowest rank
+  double compute = 0;        // of the slowest rank
+  double communication = 0;  // of the rank that waited least: it came last, so it waited for nobody
 };
 
 // One step; without overlap all ranks wait for each other between compute and communication, so that each is timed alone.
 Times step(Task& task, GradientSync& sync, std::int64_t accumulation, bool overlap) {
-  Times times;
   task.comm.barrier();
   const auto start = Clock::now();
   sync.begin();
   for (std::int64_t i = 0; i < accumulation; ++i) {
+    if (i > 0) sync.keep();
     if (i + 1 == accumulation) sync.arm();
     task.backward();
   }
-  times.compute = milliseconds(start);
+  const double compute = milliseconds(start);
   if (!overlap) task.comm.barrier();
   const auto computed = Clock::now();
   sync.finish();
-  times.communication = milliseconds(computed);
-  times.step = milliseconds(start);
-  double slowest[] = {times.compute, times.communication, times.step};
-  task.comm.all_reduce(std::span<double>(slowest), Reduce::max);
-  return {slowest[0], slowest[1], slowest[2]};
+  const double communication = milliseconds(computed);
+  return {task.comm.all_reduce_value(compute, Reduce::max), task.comm.all_reduce_value(communication, Reduce::min)};
 }
 
-Times measure(Task& task, const Settings& settings, const SyncOptions& options, std::int64_t accumulation) {
-  GradientSync sync(task.arena, task.comm, options);
-  step(task, sync, 1, options.overlap);  // learns the order
-  std::vector<double> compute, communication, whole;
-  for (std::int64_t i = 0; i < settings.steps; ++i) {
-    const Times times = step(task, sync, accumulation, options.overlap);
-    compute.push_back(times.compute), communication.push_back(times.communication), whole.push_back(times.step);
-  }
-  return {median(compute), median(communication), median(whole)};
+struct Pair {
+  Times off, on;
+};
+Pair measure(Task& task, const Settings& settings, SyncOptions options, std::int64_t accumulation) {
+  std::vector<double> values[4];
+  for (std::int64_t i = 0; i < settings.steps; ++i)
+    for (const bool overlap : {false, true}) {
+      options.overlap = overlap;
+      GradientSync sync(task.arena, task.comm, options);
+      step(task, sync, 1, overlap);  // learns the order
+      const Times times = step(task, sync, accumulation, overlap);
+      values[2 * overlap].push_back(times.compute), values[2 * overlap + 1].push_back(times.communication);
+    }
+  return {{median(values[0]), median(values[1])}, {median(values[2]), median(values[3])}};
 }
 
 void check(Task& task, SyncOptions options) {
@@ -162,17 +165,13 @@ void run(Communicator& comm, const Settings& settings) {
                 comm.size() / comm.node_size(), static_cast<long long>(task.arena.parameter_count()), 4e-6 * static_cast<double>(task.arena.parameter_count()),
                 static_cast<long long>(task.tokens()), static_cast<long long>(settings.bucket_mib));
   for (const bool bfloat16 : {false, true}) check(task, {.bfloat16 = bfloat16, .bucket_bytes = settings.bucket_mib << 20});
-  if (comm.is_root()) std::printf("%-5s %12s %9s %14s %8s %10s %8s %9s\n", "wire", "accumulation", "compute", "communication", "step off", "step on", "exposed", "hidden");
+  if (comm.is_root()) std::printf("%-5s %12s %12s %12s %14s %8s %7s\n", "wire", "accumulation", "compute off", "compute on", "communication", "exposed", "hidden");
   for (const bool bfloat16 : {false, true})
     for (const std::int64_t accumulation : {1, 4, 8}) {
-      SyncOptions options{.bfloat16 = bfloat16, .bucket_bytes = settings.bucket_mib << 20, .overlap = false};
-      const Times off = measure(task, settings, options, accumulation);
-      options.overlap = true;
-      const Times on = measure(task, settings, options, accumulation);
-      const double exposed = std::clamp(on.step - off.compute, 0.0, off.communication);
+      const Pair pair = measure(task, settings, {.bfloat16 = bfloat16, .bucket_bytes = settings.bucket_mib << 20}, accumulation);
       if (comm.is_root())
-        std::printf("%-5s %12lld %9.0f %14.0f %8.0f %10.0f %8.0f %8.0f%%\n", bfloat16 ? "bf16" : "fp32", static_cast<long long>(accumulation), off.compute,
-                    off.communication, off.step, on.step, exposed, 100 * (1 - exposed / off.communication));
+        std::printf("%-5s %12lld %12.0f %12.0f %14.0f %8.0f %6.0f%%\n", bfloat16 ? "bf16" : "fp32", static_cast<long long>(accumulation), pair.off.compute,
+                    pair.on.compute, pair.off.communication, pair.on.communication, 100 * std::max(0.0, 1 - pair.on.communication / pair.off.communication));
       std::fflush(stdout);
     }
 }

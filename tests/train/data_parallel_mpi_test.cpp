@@ -120,6 +120,23 @@ TEST(DataParallel, LambUpdatesAlikeInSharesAndWhole) {
   }
 }
 
+// Gradients rounded to bf16 on the way: another curve, close by.
+TEST(DataParallel, BFloat16GradientsStayClose) {
+  const auto comm = MpiSession::world(), alone = make_single_communicator();
+  TrainOptions options = tiny_options();
+  options.epochs = 10;
+  const Outcome one = train(options, {}, *alone);
+  for (const char* strategy : {"ddp", "zero1"}) {
+    ParallelOptions parallel = parallel_options(strategy);
+    parallel.reduce_type = "bf16";
+    const Difference found = difference(train(options, parallel, *comm), one);
+    EXPECT_LT(found.loss, 2e-2) << strategy;
+    if (comm->size() > 1) {
+      EXPECT_GT(found.loss, 0) << strategy;
+    }
+  }
+}
+
 TEST(DataParallel, WithoutOverlapTheSameBits) {
   const auto comm = MpiSession::world();
   for (const char* strategy : {"ddp", "zero1"}) {

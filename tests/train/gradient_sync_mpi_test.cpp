@@ -43,7 +43,7 @@ struct SyncTask {
 TEST(GradientSync, SumsOverRanksInOwnedFloats) {
   const auto comm = MpiSession::world();
   for (const bool shard : {false, true})
-    for (const bool bfloat16 : {false})
+    for (const bool bfloat16 : {false, true})
       for (const bool overlap : {false, true})
         for (const std::int64_t bytes : {64, 1000, 1 << 20}) {
           SyncTask test(*comm, {shard, bfloat16, bytes, overlap});
