@@ -206,7 +206,8 @@ void limit_cuda_memory(std::int64_t bytes, int device) {
 #ifdef GPUHPC_WITH_CUDA
   at::globalContext().lazyInitDevice(at::kCUDA);
   cudaDeviceProp properties{};
-  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) throw configuration_error("--device.memory-limit: GPU {} cannot be asked for its memory", device);
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess)
+    throw configuration_error("--device.memory-limit: GPU {} cannot be asked for its memory", device);
   const double share = static_cast<double>(bytes) / static_cast<double>(properties.totalGlobalMem);
   c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(1.0, share), static_cast<c10::DeviceIndex>(device));
 #else

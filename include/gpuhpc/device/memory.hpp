@@ -13,8 +13,9 @@ struct HostMemory {
 
 // Puts an allocator of ours under all tensors in host memory that are made from now on (those before are not counted), or changes its
 // limit; 0: no limit. It counts, and it keeps blocks of a megabyte and more for the next tensor of that size, in huge pages: a training
-// step is 10-20% faster than on the system's own. What is kept is not counted, and is given back before memory runs out. An allocation that would pass the limit throws c10::OutOfMemoryError, and nothing has changed: the caller may
-// free memory and go on. Safe beside allocations of other threads.
+// step takes a fifth less time than on the system's own (bench/results/2026-11-21-training-step.md). What is kept is not counted, and is
+// given back before memory runs out. An allocation that would pass the limit throws c10::OutOfMemoryError, and nothing has changed: the
+// caller may free memory and go on. Safe beside allocations of other threads.
 void limit_host_memory(std::int64_t bytes);
 HostMemory host_memory();          // zeros while no counting allocator is installed
 void reset_host_memory_peak();     // the peak starts again from what is held now
