@@ -90,7 +90,7 @@ struct Model {
     std::vector<ParameterSlot> slots = trained_parameters(encoder);
     for (ParameterSlot& slot : trained_parameters(head)) slots.push_back(std::move(slot));
     arena.emplace(split_by_decay("all", rate, decay, slots));
-    optimizer.emplace(*arena, AdamWOptions{});
+    optimizer.emplace(*arena, OptimizerOptions{});
   }
   at::Tensor loss(const Batch& batch) const {
     const at::Tensor documents = encoder.pool(encoder.forward(batch.tokens, forward), batch.tokens, Pooling::pooler);

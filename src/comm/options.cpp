@@ -3,16 +3,14 @@
 namespace gpuhpc {
 
 Strategy ParallelOptions::strategy_kind() const {
-  if (strategy == "zero1") return Strategy::zero1;
-  return strategy == "dp" ? Strategy::dp : Strategy::ddp;
+  return strategy == "zero1" ? Strategy::zero1 : Strategy::ddp;
 }
 
 void declare(config::Section& section, ParallelOptions& options) {
   section
       .option("strategy", options.strategy,
-              "ddp: every rank updates all weights; zero1: each rank updates its part and holds its part of the optimizer's state; "
-              "dp: ddp over the GPUs of one process, without mpirun")
-      .one_of({"ddp", "zero1", "dp"});
+              "ddp: every rank updates all weights; zero1: each rank updates its part and holds its part of the optimizer's state")
+      .one_of({"ddp", "zero1"});
   section.option("reduce-type", options.reduce_type, "type in which gradients travel between ranks; bf16 halves the bytes and is added up in fp32")
       .one_of({"fp32", "bf16"});
   section.option("bucket-bytes", options.bucket_bytes, "gradients are reduced in buckets of about this size").range(1024, 1e12).unit("bytes");

@@ -9,7 +9,6 @@ namespace gpuhpc {
 enum class Strategy {
   ddp,    // every rank holds and updates all weights
   zero1,  // each rank updates its part of the weights; optimizer state is split over the ranks
-  dp,     // ddp over the GPUs of one process, a thread each: no MPI launch
 };
 
 // Section [parallel]: how the ranks work together.

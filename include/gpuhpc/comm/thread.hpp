@@ -1,5 +1,5 @@
 #pragma once
-// Ranks that are threads of one process (--parallel.strategy dp): no MPI launch.
+// Ranks that are threads of one process: no MPI launch.
 #include <functional>
 #include <memory>
 #include <vector>

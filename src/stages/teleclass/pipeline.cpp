@@ -41,7 +41,7 @@ std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, con
        {"generated_docs.txt", "generated_doc2label.json"}, bind(run_augmentation)},
       {"hierarchy", {"teleclass.refinement", "teleclass.targets"}, taxonomy, {"refinement", "augmentation"},
        soft ? std::vector<std::string>{"targets.h5", "documents_per_class.tsv"} : std::vector<std::string>{"labels.jsonl", "documents_per_class.tsv"}, bind(run_hierarchy)},
-      {"training", {"train.", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "teleclass.smoothing-rounds"}, taxonomy,
+      {"training", {"train.", "parallel.reduce-type", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "teleclass.smoothing-rounds"}, taxonomy,
        {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl"}, bind(run_training),
        {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every", "train.checkpoint-minutes", "train.keep"}},
       {"inference", with_text({"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.", "output.submission-header"}),
