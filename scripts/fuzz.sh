@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh [--planted] [SECONDS]   builds every libFuzzer target (tests/*/*_fuzz.cpp) with ASan and UBSan, runs each from its real seeds
 # for SECONDS (60), and prints runs and coverage. Needs clang and libclang-rt-14-dev. A finding ends it with exit 70 and the input's path.
-# --planted proves that the targets can find something: in a copy of the tree each loses one check, and every loss must be found (seconds as a rule, 300 at most).
+# --planted proves that the targets can find something: in a copy of the tree each loses one check, and every loss must be found
+# (seconds as a rule, 300 at most).
 set -eu
 cd "$(dirname "$0")/.."
 planted=; [ "${1:-}" = --planted ] && { planted=1; shift; }

@@ -3,7 +3,7 @@
     python bench/peers/recipe_reference.py --model .deps/models/all-MiniLM-L6-v2 --data data/debtags-topical \\
         --cache DIR [--dump DIR] [--supervised] [--json FILE]
 
-Prints every row of the table in docs/quality.md that needs no training of an encoder; gold is read for the figures only. --cache keeps
+Prints every row of bench/quality.sh that needs no training of an encoder; gold is read for the figures only. --cache keeps
 embeddings as .npy (a few minutes to make). --dump writes each intermediate as .npy so that a C++ stage can be compared with it.
 No student (step 11) here. Arithmetic is float64 on float32 embeddings; sorts are stable: ties go to the lower index.
 """
