@@ -57,6 +57,10 @@ void apply(const DeviceOptions& options, const DeviceChoice& choice) {
   at::globalContext().setDeterministicFillUninitializedMemory(false);  // nothing here reads what nobody wrote
 }
 
+c10::Device torch_device(const DeviceChoice& choice) {
+  return choice.cuda ? c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index)) : c10::Device(c10::kCPU);
+}
+
 std::string describe(const DeviceChoice& choice) {
   const std::string threads = fmt::format("{} thread{}", choice.threads, choice.threads == 1 ? "" : "s");
   return choice.cuda ? fmt::format("cuda:{}, {}", choice.index, threads) : "cpu, " + threads;

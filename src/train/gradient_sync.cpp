@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/tensors.hpp"
 
 namespace gpuhpc {
 
@@ -144,14 +145,13 @@ void GradientSync::start(std::size_t bucket) {
   const at::Tensor wire = wire_.narrow(0, range.first, range.size());
   add_kept(range);
   if (copied_) wire.copy_(arena_.gradients().narrow(0, range.first, range.size()));
-  const DataType type = options_.bfloat16 ? DataType::bfloat16 : DataType::float32;
   buckets_[bucket].started = true;
   if (options_.shard) {
     const std::int64_t size = range.size() / comm_.size();
     const at::Tensor mine = part_.narrow(0, range.first / comm_.size(), size);
-    buckets_[bucket].work = channel_.start_reduce_scatter(wire.const_data_ptr(), mine.mutable_data_ptr(), size, type, Reduce::sum);
+    buckets_[bucket].work = start_reduce_scatter(channel_, wire, mine);
   } else {
-    buckets_[bucket].work = channel_.start_all_reduce(wire.mutable_data_ptr(), range.size(), type, options_.reproducible ? Reduce::tree_sum : Reduce::sum);
+    buckets_[bucket].work = start_all_reduce(channel_, wire, options_.reproducible ? Reduce::tree_sum : Reduce::sum);
   }
 }
 
@@ -206,7 +206,7 @@ void GradientSync::gather_parameters() {
     const std::int64_t size = ranges_[b].size() / comm_.size();
     const at::Tensor send = mine.narrow(0, ranges_[b].first / comm_.size(), size);
     send.copy_(arena_.parameters().narrow(0, owned_[b].first, size));
-    works.push_back(channel_.start_all_gather(send.const_data_ptr(), size, DataType::float32, target.narrow(0, ranges_[b].first, ranges_[b].size()).mutable_data_ptr()));
+    works.push_back(start_all_gather(channel_, send, target.narrow(0, ranges_[b].first, ranges_[b].size())));
   }
   for (const auto& work : works) work->wait();
   if (!direct) arena_.parameters().copy_(host_parameters_);

@@ -51,9 +51,8 @@ Trainer::Trainer(ParameterArena& model, const BatchSource& source, Loss loss, co
   batches_ = batches_of(0);
   std::int64_t total = options.epochs * std::ssize(batches_);
   if (options.batch_tokens > 0) {  // the number of batches changes from epoch to epoch
-    total = std::ssize(batches_);
-    for (std::int64_t epoch = 1; epoch < options.epochs; ++epoch) total += std::ssize(batches_of(epoch));
-    total = options.epochs == 0 ? 0 : total;
+    total = 0;
+    for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) total += std::ssize(batches_of(epoch));
   }
   schedule_ = {total, warmup_steps(options.warmup, total), options.decay_kind()};
   documents_a_step_ = options.batch_tokens > 0 ? static_cast<double>(source.size()) / static_cast<double>(batches_.size()) : static_cast<double>(options.batch);

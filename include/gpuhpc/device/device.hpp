@@ -1,5 +1,7 @@
 #pragma once
 // Which device and how many threads a rank uses: a pure function of options, facts and the rank's place on its host.
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <string>
 
@@ -34,6 +36,8 @@ DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& fact
 // at the start, before the first tensor. Deterministic: the same program on the same machine with the same number of threads and ranks
 // gives the same bits; processors do so anyway, GPUs pay for it. An operator that cannot throws when it is called.
 void apply(const DeviceOptions& options, const DeviceChoice& choice);
+
+c10::Device torch_device(const DeviceChoice& choice);
 
 // "cpu, 2 threads" or "cuda:3, 4 threads"
 std::string describe(const DeviceChoice& choice);

@@ -19,8 +19,7 @@ struct TextEncoder::State {
 TextEncoder::TextEncoder(const std::filesystem::path& folder, const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log)
     : state_(std::make_unique<State>()) {
   together(comm, [&] {
-    const at::Device place = device.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)) : at::Device(at::kCPU);
-    state_->model.emplace(load_encoder(folder, place));
+    state_->model.emplace(load_encoder(folder, torch_device(device)));
     state_->model->model.embedding.normalise = true;  // every use here compares directions
     state_->tokenizer = load_tokenizer(folder);
     check_vocabulary(state_->model->model, state_->tokenizer->vocabulary_size());

@@ -61,7 +61,7 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
   std::unique_ptr<Tokenizer> tokenizer;
   LabelledSet set;
   together(c.comm, [&] {
-    loaded.emplace(load_encoder(o.model.encoder, device_of(c.device)));
+    loaded.emplace(load_encoder(o.model.encoder, torch_device(c.device)));
     tokenizer = load_tokenizer(o.model.encoder);
     set = read_labels(c.folder_of("hierarchy") / "labels.jsonl");
   });

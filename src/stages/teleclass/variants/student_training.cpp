@@ -98,7 +98,7 @@ void train_path_model(const StageContext& c, const TeleclassPipelineOptions& o, 
   std::unique_ptr<Tokenizer> tokenizer;
   Taxonomy taxonomy;
   together(c.comm, [&] {
-    encoder.emplace(load_encoder(o.model.encoder, device_of(c.device)));
+    encoder.emplace(load_encoder(o.model.encoder, torch_device(c.device)));
     tokenizer = load_tokenizer(o.model.encoder);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
   });

@@ -9,10 +9,6 @@
 
 namespace gpuhpc {
 
-at::Device device_of(const DeviceChoice& device) {
-  return device.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)) : at::Device(at::kCPU);
-}
-
 std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t layers, const std::vector<ParameterSlot>& head, const TrainOptions& options) {
   encoder.train_top_layers(layers);
   std::vector<ParameterGroup> groups = split_by_decay("encoder", options.encoder_rate, options.weight_decay, trained_parameters(encoder));

@@ -11,8 +11,6 @@
 
 namespace gpuhpc {
 
-at::Device device_of(const DeviceChoice& device);
-
 // The encoder's top layers and the head, each with its own rate, biases and LayerNorm weights without decay.
 std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t layers, const std::vector<ParameterSlot>& head, const TrainOptions& options);
 
