@@ -93,8 +93,7 @@ struct Model {
     optimizer.emplace(*arena, OptimizerOptions{});
   }
   at::Tensor loss(const Batch& batch) const {
-    const at::Tensor documents = encoder.pool(encoder.forward(batch.tokens, forward), batch.tokens, Pooling::pooler);
-    return soft_target_cross_entropy(head.logits(documents), batch.targets);
+    return soft_target_cross_entropy(head.logits(encoder.embed(batch.tokens, {.pooling = Pooling::pooler}, forward)), batch.targets);
   }
   Encoder encoder;
   LinearHead head;

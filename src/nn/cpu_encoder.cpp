@@ -80,9 +80,10 @@ kernels::Isa CpuEncoder::isa() const { return forward_->isa(); }
 void CpuEncoder::embed(CpuWorkspace& workspace, const PackedDocuments& documents, const EmbeddingConfig& embedding,
                        MutableMatrixView output) const {
   check(documents, config(), output.columns);
+  const bool first_tokens = reads_first_token(embedding.pooling);
   each_micro_batch(documents, forward_->rows_at_once(), [&](std::int64_t first, std::int64_t last) {
-    const CpuForward::Rows rows = forward_->run(workspace, documents, first, last, config().layers);
-    for (std::int64_t b = first, row = 0; b < last; row += length(documents, b), ++b) {
+    const CpuForward::Rows rows = forward_->run(workspace, documents, first, last, config().layers, first_tokens);
+    for (std::int64_t b = first, row = 0; b < last; row += first_tokens ? 1 : length(documents, b), ++b) {
       pool(*forward_, embedding.pooling, rows, row, length(documents, b), output.row(b));
       if (embedding.normalise) normalise(output.row(b));
     }
@@ -93,7 +94,7 @@ void CpuEncoder::hidden(CpuWorkspace& workspace, const PackedDocuments& document
   check(documents, config(), output.columns);
   if (layers < 0 || layers > config().layers) throw internal_error("hidden states after {} of {} layers", layers, config().layers);
   each_micro_batch(documents, forward_->rows_at_once(), [&](std::int64_t first, std::int64_t last) {
-    const CpuForward::Rows rows = forward_->run(workspace, documents, first, last, layers);
+    const CpuForward::Rows rows = forward_->run(workspace, documents, first, last, layers, false);
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)], end = documents.offsets[static_cast<std::size_t>(last)];
     for (std::int64_t t = begin; t < end; ++t)
       std::copy_n(rows.row(t - begin), output.columns, output.row(t - documents.offsets.front()).begin());

@@ -151,10 +151,10 @@ class TypedForward final : public CpuForward {
   std::int64_t rows_at_once() const override { return 384; }
 
   Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last,
-           std::int64_t layers) const override {
+           std::int64_t layers, bool first_tokens) const override {
     auto& buffers = dynamic_cast<Buffers<T>&>(workspace);
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
-    const std::int64_t rows = documents.offsets[static_cast<std::size_t>(last)] - begin;
+    std::int64_t rows = documents.offsets[static_cast<std::size_t>(last)] - begin;
     resize(buffers, round_up(rows, 32));
     const kernels::KernelScope<T> scope(kernels_);
     Stopwatch watch(workspace);
@@ -163,7 +163,12 @@ class TypedForward final : public CpuForward {
     std::fill_n(buffers.residual.data() + rows * width_, (round_up(rows, 32) - rows) * width_, 0.0F);
     normalise(buffers, rows, gamma_, beta_, layers > 0 ? layers_[0].attention_output_bias.data() : nullptr);
     watch.mark(&CpuWorkspace::Times::other);
-    for (std::int64_t i = 0; i < layers; ++i) run_layer(buffers, documents, first, last, rows, i, i + 1 == layers, watch);
+    for (std::int64_t i = 0; i < layers; ++i) {
+      const Layer<T>* next = i + 1 < layers ? &layers_[static_cast<std::size_t>(i) + 1] : nullptr;
+      attend(buffers, documents, first, last, rows, layers_[static_cast<std::size_t>(i)], watch);
+      if (first_tokens && next == nullptr) rows = keep_first_tokens(buffers, documents, first, last);
+      finish_layer(buffers, rows, layers_[static_cast<std::size_t>(i)], next, watch);
+    }
     return {buffers.residual.data(), width_};
   }
 
@@ -204,9 +209,9 @@ class TypedForward final : public CpuForward {
                          static_cast<float>(config().layer_norm_epsilon), next_bias, buffers.input.data(), width_});
   }
 
-  void run_layer(Buffers<T>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t rows,
-                 std::int64_t index, bool final, Stopwatch& watch) const {
-    const Layer<T>& layer = layers_[static_cast<std::size_t>(index)];
+  // The first half of a layer: input -> context.
+  void attend(Buffers<T>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t rows,
+              const Layer<T>& layer, Stopwatch& watch) const {
     for (std::int64_t slice = 0; slice < narrow_.count(); ++slice) {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
@@ -224,15 +229,29 @@ class TypedForward final : public CpuForward {
                           scale, buffers.context.data() + row * width_, width_, buffers.scratch.data()});
     }
     watch.mark(&CpuWorkspace::Times::attention);
+  }
+
+  // One row a document, at the front of `context` and `residual`; returns their number.
+  std::int64_t keep_first_tokens(Buffers<T>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last) const {
+    for (std::int64_t b = first; b < last; ++b) {
+      const std::int64_t from = documents.offsets[static_cast<std::size_t>(b)] - documents.offsets[static_cast<std::size_t>(first)], to = b - first;
+      if (from == to) continue;
+      std::copy_n(buffers.context.data() + from * width_, width_, buffers.context.data() + to * width_);
+      std::copy_n(buffers.residual.data() + from * width_, width_, buffers.residual.data() + to * width_);
+    }
+    return last - first;
+  }
+
+  // The second half: context and residual -> residual, and input of the next layer if there is one.
+  void finish_layer(Buffers<T>& buffers, std::int64_t rows, const Layer<T>& layer, const Layer<T>* next, Stopwatch& watch) const {
     kernels_.accumulate({buffers.context.data(), width_, rows, &layer.attention_output, buffers.residual.data(), width_,
                          panels_of(layer.up, wide_, 0)});
     watch.mark(&CpuWorkspace::Times::linear);
     normalise(buffers, rows, layer.attention_gamma, layer.attention_beta, layer.down_bias.data());
     watch.mark(&CpuWorkspace::Times::other);
-    feed_forward(buffers, rows, layer, final ? nullptr : &layers_[static_cast<std::size_t>(index) + 1].qkv);
+    feed_forward(buffers, rows, layer, next == nullptr ? nullptr : &next->qkv);
     watch.mark(&CpuWorkspace::Times::linear);
-    const float* next_bias = final ? nullptr : layers_[static_cast<std::size_t>(index) + 1].attention_output_bias.data();
-    normalise(buffers, rows, layer.output_gamma, layer.output_beta, next_bias);
+    normalise(buffers, rows, layer.output_gamma, layer.output_beta, next == nullptr ? nullptr : next->attention_output_bias.data());
     watch.mark(&CpuWorkspace::Times::other);
   }
 

@@ -19,9 +19,10 @@ class CpuForward {
     const float* row(std::int64_t i) const { return data + i * stride; }
   };
   virtual std::unique_ptr<CpuWorkspace> make_workspace() const = 0;
-  // The first `layers` layers on documents [first, last).
+  // The first `layers` layers on documents [first, last). `first_tokens`: only the rows of the documents' first tokens, one a document; the
+  // last layer computes nothing else behind its attention.
   virtual Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last,
-                   std::int64_t layers) const = 0;
+                   std::int64_t layers, bool first_tokens) const = 0;
   virtual std::int64_t rows_at_once() const = 0;  // tokens whose activations fit the cache beside a slice of weights
 
   const EncoderConfig& config() const { return config_; }

@@ -30,9 +30,11 @@ struct LayerState : torch::CustomClassHolder {
   std::shared_ptr<CpuLayerContext> context;
   std::vector<std::int64_t> offsets;
   std::int64_t tokens = 0;
+  at::Tensor firsts;  // the rows that go on behind attention; undefined: all
   bool checkpoint = false;  // `record` is made again by backward
   at::Tensor input;         // T: (H)
   LayerRecord record;
+  std::int64_t rows_behind_attention() const { return firsts.defined() ? firsts.size(0) : tokens; }
 };
 
 kernels::Activation kernel_activation(Activation activation) {
@@ -72,16 +74,18 @@ class TypedContext : public LayerContext {
     const std::lock_guard lock(mutex_);
     tokens_ = state.tokens;
     LayerRecord& s = state.record;
-    const std::int64_t tokens = state.tokens, h = config_.hidden_size, f = config_.intermediate_size;
+    const std::int64_t h = config_.hidden_size, f = config_.intermediate_size, tokens = state.rows_behind_attention();
     if (!state.input.defined()) state.input = rounded(hidden);
     s.qkv = rows<T>(3 * h);
-    products_.linear(state.input, joined(p), tokens, s.qkv);
+    products_.linear(state.input, joined(p), state.tokens, s.qkv);
     s.attended = rows<T>(h);
     attend(state);
-    const at::Tensor change = rows<T>(h);
+    tokens_ = tokens;
+    if (state.firsts.defined()) s.attended = gathered(s.attended, state.firsts);
+    const at::Tensor residual = state.firsts.defined() ? gathered(hidden, state.firsts) : hidden, change = rows<T>(h);
     products_.linear(s.attended, {{p[attention_weight]}, {p[attention_bias]}}, tokens, change);
     const at::Tensor middle = rows<float>(h);
-    add_norm(hidden, change, p[attention_norm_weight], p[attention_norm_bias], middle, s.middle, s.normalised1, s.factors1);
+    add_norm(residual, change, p[attention_norm_weight], p[attention_norm_bias], middle, s.middle, s.normalised1, s.factors1);
     s.pre = rows<T>(f);
     products_.linear(s.middle, {{p[intermediate_weight]}, {p[intermediate_bias]}}, tokens, s.pre);
     s.wide = rows<T>(f);
@@ -99,12 +103,12 @@ class TypedContext : public LayerContext {
   // Gradients of hidden (undefined unless asked for) and of the sixteen parameters.
   variable_list backward(const LayerState& state, const at::Tensor& gradient, at::TensorList p, bool of_input) override {
     const std::lock_guard lock(mutex_);
-    tokens_ = state.tokens;
+    const std::int64_t tokens = tokens_ = state.rows_behind_attention();
     const LayerRecord& s = state.record;
-    const std::int64_t tokens = state.tokens, h = config_.hidden_size, f = config_.intermediate_size;
+    const std::int64_t h = config_.hidden_size, f = config_.intermediate_size;
     variable_list result(1 + layer_parameters);
     const auto of = [&](LayerParameter which) -> at::Tensor& { return result[1 + which]; };
-    const at::Tensor flow = rows<float>(h), change = rows<T>(h);  // gradient of the residual stream; of what was added to it
+    at::Tensor flow = rows<float>(h), change = rows<T>(h);  // gradient of the residual stream; of what was added to it
     add_norm_gradient(gradient, s.normalised2, s.factors2, p[output_norm_weight], flow, change, &of(output_norm_weight));
     of(output_bias) = std::move(sums_of_change_);
     of(output_weight) = products_.weight_gradient(change, s.wide, tokens);
@@ -124,8 +128,20 @@ class TypedContext : public LayerContext {
     add_norm_gradient(flow, s.normalised1, s.factors1, p[attention_norm_weight], flow, change, &of(attention_norm_weight));
     of(attention_bias) = std::move(sums_of_change_);
     of(attention_weight) = products_.weight_gradient(change, s.attended, tokens);
-    const at::Tensor attended = rows<T>(h), qkv = rows<T>(3 * h);
+    at::Tensor attended = rows<T>(h);
     products_.input_product(change, {{p[attention_weight]}, {}}, tokens, attended);
+    tokens_ = state.tokens;
+    if (state.firsts.defined()) attended = scattered(attended, state.firsts), flow = scattered(flow, state.firsts);
+    attention_gradients(state, p, attended, flow, of_input, result);
+    return result;
+  }
+
+ private:
+  // The part before attention's output: its gradient and the residual stream's, (T,H) each.
+  void attention_gradients(const LayerState& state, at::TensorList p, const at::Tensor& attended, const at::Tensor& flow, bool of_input,
+                           variable_list& result) {
+    const std::int64_t tokens = state.tokens, h = config_.hidden_size;
+    const at::Tensor qkv = rows<T>(3 * h);
     const RowSums qkv_sums(3 * h);
     attend_gradient(state, attended, qkv);
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
@@ -141,10 +157,8 @@ class TypedContext : public LayerContext {
       products_.input_gradient(qkv, joined(p), tokens, flow);
       result[0] = flow.narrow(0, 0, tokens);
     }
-    return result;
   }
 
- private:
   template <typename S>
   at::Tensor rows(std::int64_t columns) const {
     return at::empty({padded_rows(tokens_), columns}, at::TensorOptions().dtype(scalar_type<S>));
@@ -153,6 +167,15 @@ class TypedContext : public LayerContext {
     const at::Tensor copy = rows<T>(hidden.size(1));
     copy.narrow(0, 0, tokens_).copy_(hidden);
     return copy;
+  }
+  // Rows `places` of x, and their way back into zeros; both padded.
+  static at::Tensor gathered(const at::Tensor& x, const at::Tensor& places) {
+    const at::Tensor result = at::empty({padded_rows(places.size(0)), x.size(1)}, x.options());
+    result.narrow(0, 0, places.size(0)).copy_(x.index_select(0, places));
+    return result;
+  }
+  at::Tensor scattered(const at::Tensor& x, const at::Tensor& places) const {
+    return at::zeros({padded_rows(tokens_), x.size(1)}, x.options()).index_copy_(0, places, x.narrow(0, 0, places.size(0)));
   }
   static Linears joined(at::TensorList p) {
     return {{p[query_weight], p[key_weight], p[value_weight]}, {p[query_bias], p[key_bias], p[value_bias]}};
@@ -269,11 +292,12 @@ std::shared_ptr<CpuLayerContext> make_cpu_layer_context(const EncoderConfig& con
 }
 
 LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters, const PackedTokens& batch,
-                    const std::shared_ptr<CpuLayerContext>& context, bool checkpoint) {
+                    const std::shared_ptr<CpuLayerContext>& context, bool checkpoint, const at::Tensor& firsts) {
   auto state = c10::make_intrusive<LayerState>();
   state->context = context;
   state->offsets.assign(batch.offsets.begin(), batch.offsets.end());
   state->tokens = batch.tokens();
+  state->firsts = firsts;
   state->checkpoint = checkpoint;
   state->input = input.rounded;
   const variable_list outputs = LayerFunction::apply(input.hidden, at::TensorList(parameters), state);

@@ -46,8 +46,9 @@ struct LayerRows {
   at::Tensor hidden;   // (T,H) fp32
   at::Tensor rounded;  // (padded T, H) the same in the compute type, without gradient; undefined: made when needed
 };
-// `parameters`: the layer's sixteen. `checkpoint`: only the input is kept, and the backward pass computes the layer again.
+// `parameters`: the layer's sixteen. `checkpoint`: only the input is kept, and the backward pass computes the layer again. `firsts`, when
+// defined: (B) int64, the only rows computed behind attention; the result has B rows.
 LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters, const PackedTokens& batch,
-                    const std::shared_ptr<CpuLayerContext>& context, bool checkpoint = false);
+                    const std::shared_ptr<CpuLayerContext>& context, bool checkpoint, const at::Tensor& firsts);
 
 }  // namespace gpuhpc

@@ -25,6 +25,13 @@
 #include "plain_layer.hpp"
 
 namespace gpuhpc {
+namespace {
+
+// (B) int64: the rows of the documents' first tokens.
+at::Tensor firsts(const PackedTokens& batch) { return batch.cumulative.narrow(0, 0, batch.documents()).to(at::kLong); }
+
+}  // namespace
+
 Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler) : config_(std::move(config)), device_(device) {
   const std::int64_t hidden = config_.hidden_size, wide = config_.intermediate_size;
   add("embeddings.word_embeddings.weight", {config_.vocabulary_size, hidden});
@@ -127,7 +134,7 @@ at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& 
 }
 
 at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch,
-                           const ForwardOptions& options) const {
+                           const ForwardOptions& options, bool first_tokens) const {
   if (device_.is_cuda() && options.compute == at::kFloat) at::globalContext().setAllowTF32CuBLAS(options.tf32);
   const auto parameters_of = [&](std::int64_t index) {
     std::vector<at::Tensor> result;
@@ -136,52 +143,61 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
   };
   const std::shared_ptr<CpuLayerContext> no_layers;
   const auto& context = options.compute == at::kFloat ? fp32_layers_ : options.compute == at::kBFloat16 ? bf16_layers_ : no_layers;
+  const at::Tensor all_rows, kept = first_tokens ? firsts(batch) : all_rows;
+  const auto rows_of = [&](std::int64_t index) -> const at::Tensor& { return index + 1 == config_.layers ? kept : all_rows; };
   if (context == nullptr || options.hidden_dropout > 0 || options.attention_dropout > 0) {
     const auto layer = options.checkpoint_layers ? checkpointed_layer : plain_layer;
-    for (std::int64_t index = first; index < last; ++index) hidden = layer(config_, parameters_of(index), hidden, batch, options);
+    for (std::int64_t index = first; index < last; ++index) hidden = layer(config_, parameters_of(index), hidden, batch, options, rows_of(index));
     return hidden;
   }
   LayerRows rows{std::move(hidden), {}};
-  for (std::int64_t index = first; index < last; ++index) rows = cpu_layer(rows, parameters_of(index), batch, context, options.checkpoint_layers);
+  for (std::int64_t index = first; index < last; ++index) rows = cpu_layer(rows, parameters_of(index), batch, context, options.checkpoint_layers, rows_of(index));
   return rows.hidden;
 }
 
 at::Tensor Encoder::forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch, const ForwardOptions& options) const {
-  return layers(first, config_.layers, std::move(hidden), batch, options);
+  return layers(first, config_.layers, std::move(hidden), batch, options, false);
 }
 
 at::Tensor Encoder::forward_frozen(const PackedTokens& batch, const ForwardOptions& options) const {
   check(batch);
   const at::NoGradGuard guard;
-  return layers(0, std::max<std::int64_t>(first_trained_, 0), embeddings(batch, options), batch, options);
+  return layers(0, std::max<std::int64_t>(first_trained_, 0), embeddings(batch, options), batch, options, false);
 }
 
-at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& options) const {
-  if (first_trained_ >= 0) return forward_from(forward_frozen(batch, options), first_trained_, batch, options);
-  check(batch);
-  return forward_from(embeddings(batch, options), 0, batch, options);
+at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& options) const { return forward(batch, options, false); }
+
+at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& options, bool first_tokens) const {
+  if (first_trained_ < 0) check(batch);
+  at::Tensor hidden = first_trained_ < 0 ? embeddings(batch, options) : forward_frozen(batch, options);
+  const std::int64_t first = std::max<std::int64_t>(first_trained_, 0);
+  if (first < config_.layers) return layers(first, config_.layers, std::move(hidden), batch, options, first_tokens);
+  return first_tokens ? hidden.index_select(0, firsts(batch)) : hidden;
 }
 
 at::Tensor Encoder::pool(const at::Tensor& hidden, const PackedTokens& batch, Pooling pooling) const {
   const auto reduce = [&](c10::string_view how) {
     return at::segment_reduce(hidden, how, std::nullopt, std::nullopt, batch.cumulative.to(at::kLong), 0, /*unsafe=*/true);
   };
-  const auto first_tokens = [&] { return hidden.index_select(0, batch.cumulative.narrow(0, 0, batch.documents())); };
   switch (pooling) {
     case Pooling::mean: return reduce("mean");
     case Pooling::max: return reduce("max");
-    case Pooling::cls: return first_tokens();
-    case Pooling::pooler: {
-      if (!has_pooler()) throw configuration_error("the weights have no pooler.dense; choose mean, cls or max pooling");
-      const auto base = static_cast<std::size_t>(pooler_);
-      return at::tanh(mixed_linear(first_tokens(), value(base), value(base + 1), at::kFloat));
-    }
+    case Pooling::cls:
+    case Pooling::pooler: return head(hidden.index_select(0, firsts(batch)), pooling);
   }
   throw internal_error("pooling {} is unknown", static_cast<int>(pooling));
 }
 
+at::Tensor Encoder::head(const at::Tensor& first_tokens, Pooling pooling) const {
+  if (pooling == Pooling::cls) return first_tokens;
+  if (!has_pooler()) throw configuration_error("the weights have no pooler.dense; choose mean, cls or max pooling");
+  const auto base = static_cast<std::size_t>(pooler_);
+  return at::tanh(mixed_linear(first_tokens, value(base), value(base + 1), at::kFloat));
+}
+
 at::Tensor Encoder::embed(const PackedTokens& batch, const EmbeddingConfig& embedding, const ForwardOptions& options) const {
-  const at::Tensor rows = pool(forward(batch, options), batch, embedding.pooling);
+  const bool first_tokens = reads_first_token(embedding.pooling);
+  const at::Tensor hidden = forward(batch, options, first_tokens), rows = first_tokens ? head(hidden, embedding.pooling) : pool(hidden, batch, embedding.pooling);
   return embedding.normalise ? unit_rows(rows) : rows;
 }
 

@@ -80,7 +80,7 @@ void write_modules(const fs::path& folder, const EmbeddingConfig& embedding, std
   if (embedding.normalise) add("2_Normalize", "Normalize");
   write_json(folder / "modules.json", modules);
   // BERT's pooler head is no sentence-transformers pooling; the first token is what it reads.
-  const bool cls = embedding.pooling == Pooling::cls || embedding.pooling == Pooling::pooler;
+  const bool cls = reads_first_token(embedding.pooling);
   create_folder(folder / "1_Pooling");
   write_json(folder / "1_Pooling" / "config.json", nlohmann::ordered_json{{"word_embedding_dimension", width},
                                                                           {"pooling_mode_cls_token", cls},

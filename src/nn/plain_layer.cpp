@@ -68,11 +68,12 @@ class GeneratorStates {
 
 // How to compute the layer again.
 struct Recipe : torch::CustomClassHolder {
-  Recipe(EncoderConfig c, PackedTokens b, ForwardOptions o, GeneratorStates s)
-      : config(std::move(c)), batch(std::move(b)), options(std::move(o)), before(std::move(s)) {}
+  Recipe(EncoderConfig c, PackedTokens b, ForwardOptions o, at::Tensor f, GeneratorStates s)
+      : config(std::move(c)), batch(std::move(b)), options(std::move(o)), firsts(std::move(f)), before(std::move(s)) {}
   EncoderConfig config;
   PackedTokens batch;
   ForwardOptions options;
+  at::Tensor firsts;
   GeneratorStates before;
 };
 
@@ -83,7 +84,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     saved.push_back(hidden);
     context->save_for_backward(saved);
     context->saved_data["recipe"] = c10::IValue::make_capsule(recipe);
-    return plain_layer(recipe->config, parameters.vec(), hidden, recipe->batch, recipe->options);
+    return plain_layer(recipe->config, parameters.vec(), hidden, recipe->batch, recipe->options, recipe->firsts);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -95,7 +96,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     const at::AutoGradMode with_graph(true);
     const GeneratorStates present = recipe.before.now();
     recipe.before.restore();
-    const at::Tensor output = plain_layer(recipe.config, parameters, hidden, recipe.batch, recipe.options);
+    const at::Tensor output = plain_layer(recipe.config, parameters, hidden, recipe.batch, recipe.options, recipe.firsts);
     present.restore();
     variable_list wanted;
     std::vector<std::size_t> places;
@@ -116,7 +117,8 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
 }  // namespace
 
 at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor>& p, const at::Tensor& hidden, const PackedTokens& batch,
-                       const ForwardOptions& options) {
+                       const ForwardOptions& options, const at::Tensor& firsts) {
+  const auto kept = [&](const at::Tensor& rows) { return firsts.defined() ? rows.index_select(0, firsts) : rows; };
   const auto add_and_norm = [&](const at::Tensor& change, const at::Tensor& residual, LayerParameter norm) {
     const at::Tensor sum = residual + seeded_dropout(change, options.hidden_dropout, options.generator);
     return at::layer_norm(sum, {config.hidden_size}, p[norm], p[norm + 1], config.layer_norm_epsilon);
@@ -125,15 +127,15 @@ at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor
                                        {p[query_bias], p[key_bias], p[value_bias]}, options.compute);  // (T,3H)
   const at::Tensor context = packed_attention(qkv, batch, config.heads, options.attention_dropout, options.generator);
   const at::Tensor attended =
-      add_and_norm(mixed_linear(context, p[attention_weight], p[attention_bias], options.compute), hidden, attention_norm_weight);
+      add_and_norm(mixed_linear(kept(context), p[attention_weight], p[attention_bias], options.compute), kept(hidden), attention_norm_weight);
   const at::Tensor wide = activate(mixed_linear(attended, p[intermediate_weight], p[intermediate_bias], options.compute), config.activation);
   return add_and_norm(mixed_linear(wide, p[output_weight], p[output_bias], options.compute), attended, output_norm_weight);
 }
 
 at::Tensor checkpointed_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
-                              const PackedTokens& batch, const ForwardOptions& options) {
+                              const PackedTokens& batch, const ForwardOptions& options, const at::Tensor& firsts) {
   return Checkpoint::apply(hidden, at::TensorList(parameters),
-                           c10::make_intrusive<Recipe>(config, batch, options, GeneratorStates::of(hidden, options)));
+                           c10::make_intrusive<Recipe>(config, batch, options, firsts, GeneratorStates::of(hidden, options)));
 }
 
 }  // namespace gpuhpc

@@ -198,6 +198,48 @@ TEST(MiniLm, EmbeddingsEqualSentenceTransformers) {
   EXPECT_GE((half * wanted).sum(1).min().item<double>(), 0.999);
 }
 
+// A last layer that computes the first tokens only, beside the whole one: vectors, and gradients of everything.
+void expect_first_tokens_equal_all(const ForwardOptions& options, double tolerance) {
+  const SafeTensors expected(fixture_path("minilm_expected.safetensors"));
+  const PackedTokens batch = read_batch(expected);
+  std::vector<at::Tensor> rows, gradients[2];
+  for (const bool all : {false, true}) {
+    LoadedEncoder loaded = load_encoder(minilm_folder);
+    loaded.encoder.train_top_layers(-1);
+    rows.push_back(all ? loaded.encoder.pool(loaded.encoder.forward(batch, options), batch, Pooling::pooler)
+                       : loaded.encoder.embed(batch, {Pooling::pooler, false, 256}, options));
+    (rows.back() * at::randn(rows.back().sizes(), make_generator(at::kCPU, 5))).sum().backward();
+    for (const NamedParameter& parameter : loaded.encoder.parameters()) gradients[all].push_back(parameter.value.grad().flatten());
+  }
+  EXPECT_LE(largest_difference(rows[0], rows[1]), tolerance);
+  ASSERT_EQ(gradients[0].size(), gradients[1].size());
+  double square = 0, difference = 0;
+  for (std::size_t i = 0; i < gradients[0].size(); ++i) {
+    square += std::pow(gradients[1][i].norm().item<double>(), 2);
+    difference += std::pow((gradients[0][i] - gradients[1][i]).norm().item<double>(), 2);
+  }
+  EXPECT_LE(std::sqrt(difference / square), tolerance);
+}
+TEST(MiniLm, FirstTokensAloneGiveTheSameVectorsAndGradients) {
+  for (const bool checkpoint : {false, true})
+    for (const bool plain : {false, true}) {
+      ForwardOptions options;
+      options.checkpoint_layers = checkpoint;
+      if (plain) options.attention_dropout = 1e-300;  // drops nothing, but only the plain operators know dropout
+      options.generator = make_generator(at::kCPU, 1);
+      expect_first_tokens_equal_all(options, 2e-6);
+      options.compute = at::kBFloat16;
+      expect_first_tokens_equal_all(options, 2e-2);
+    }
+}
+
+TEST(MiniLm, FirstTokensOfAFrozenEncoder) {
+  const SafeTensors expected(fixture_path("minilm_expected.safetensors"));
+  const PackedTokens batch = read_batch(expected);
+  const LoadedEncoder loaded = load_encoder(minilm_folder);
+  EXPECT_TRUE(at::equal(loaded.encoder.embed(batch, {Pooling::cls, false, 256}), loaded.encoder.pool(loaded.encoder.forward(batch), batch, Pooling::cls)));
+}
+
 // Gradients of the top three layers, each flattened, in order.
 std::vector<at::Tensor> minilm_gradients(at::ScalarType compute, bool plain, int threads) {
   at::set_num_threads(threads);

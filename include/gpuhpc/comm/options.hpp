@@ -15,7 +15,7 @@ enum class Strategy {
 struct ParallelOptions {
   std::string strategy = "ddp";
   std::string reduce_type = "fp32";
-  std::int64_t bucket_bytes = 25 << 20;
+  std::int64_t bucket_bytes = 4 << 20;
   bool reproducible = true;
   bool overlap = true;
   std::int64_t timeout = 600;  // seconds; every collective ends within it or the run ends with exit 79

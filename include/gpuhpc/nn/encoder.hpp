@@ -66,13 +66,16 @@ class Encoder {
 
   // Document vectors (B,H) of token vectors (T,H); special tokens count as sentence-transformers counts them.
   at::Tensor pool(const at::Tensor& hidden, const PackedTokens& batch, Pooling pooling) const;
-  // forward + pool (+ unit length): what sentence-transformers calls an embedding.
+  // forward + pool (+ unit length): what sentence-transformers calls an embedding. Where only the first tokens count (cls, pooler), the
+  // last layer computes nothing else behind its attention.
   at::Tensor embed(const PackedTokens& batch, const EmbeddingConfig& embedding, const ForwardOptions& options = {}) const;
 
  private:
   at::Tensor embeddings(const PackedTokens& batch, const ForwardOptions& options) const;
-  at::Tensor layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch,
-                    const ForwardOptions& options) const;
+  at::Tensor forward(const PackedTokens& batch, const ForwardOptions& options, bool first_tokens) const;
+  at::Tensor layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch, const ForwardOptions& options,
+                    bool first_tokens) const;
+  at::Tensor head(const at::Tensor& first_tokens, Pooling pooling) const;
   const at::Tensor& value(std::size_t i) const { return parameters_[i].value; }
   void check(const PackedTokens& batch) const;
   void add(std::string name, std::vector<std::int64_t> shape);

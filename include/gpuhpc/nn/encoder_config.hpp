@@ -11,6 +11,8 @@ enum class Activation { gelu, gelu_tanh, relu };
 
 // How token vectors become one document vector. `pooler` = tanh(dense(first token)), the head BERT was pretrained with.
 enum class Pooling { mean, cls, max, pooler };
+// Nothing but the first token's vector counts (pooler: BERT's tanh head on it).
+constexpr bool reads_first_token(Pooling pooling) { return pooling == Pooling::cls || pooling == Pooling::pooler; }
 
 // config.json. Shapes of the weights follow from it alone.
 struct EncoderConfig {
