@@ -11,23 +11,8 @@ std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size
 }
 
 template <>
-EncoderKernels<float> encoder_kernels<float>(Isa isa) {
-  require(isa);
-  EncoderKernels<float> kernels;
-  set_generic(kernels);
-  if (isa >= Isa::avx2) set_avx2(kernels);
-  if (isa >= Isa::avx512) set_avx512(kernels);
-  return kernels;
-}
-
+EncoderKernels<float> encoder_kernels<float>(Isa isa) { return fp32_table<EncoderKernels<float>>(isa); }
 template <>
-EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa) {
-  require(isa);
-  EncoderKernels<BFloat16> kernels;
-  set_generic(kernels);
-  if (isa >= Isa::avx512_bf16) set_avx512_bf16(kernels);
-  if (isa >= Isa::amx) set_amx(kernels);
-  return kernels;
-}
+EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa) { return bf16_table<EncoderKernels<BFloat16>>(isa); }
 
 }  // namespace gpuhpc::kernels

@@ -1,8 +1,10 @@
 #pragma once
-// What each instruction-set file gives; encoder_kernels.cpp puts the tables together.
+// What each instruction-set file gives, and the tables put together from it.
 // Those files are compiled for plain x86-64 up to their target macro (target.hpp), which stands after all includes: no inline
 // function of a shared header may be emitted with instructions that another machine lacks.
 #include "gpuhpc/kernels/encoder_kernels.hpp"
+#include "gpuhpc/kernels/training_kernels.hpp"
+#include "gpuhpc/kernels/training_packing.hpp"
 
 namespace gpuhpc::kernels {
 
@@ -12,5 +14,33 @@ void set_avx2(EncoderKernels<float>& kernels);
 void set_avx512(EncoderKernels<float>& kernels);
 void set_avx512_bf16(EncoderKernels<BFloat16>& kernels);
 void set_amx(EncoderKernels<BFloat16>& kernels);
+
+void set_generic(TrainingKernels<float>& kernels);
+void set_generic(TrainingKernels<BFloat16>& kernels);
+void set_avx2(TrainingKernels<float>& kernels);
+void set_avx512(TrainingKernels<float>& kernels);
+void set_avx512_bf16(TrainingKernels<BFloat16>& kernels);
+void set_avx512_bf16(PackingKernels& kernels);
+void set_amx(TrainingKernels<BFloat16>& kernels);
+
+// The best of each kernel up to `isa`.
+template <typename Table>
+Table fp32_table(Isa isa) {
+  require(isa);
+  Table kernels;
+  set_generic(kernels);
+  if (isa >= Isa::avx2) set_avx2(kernels);
+  if (isa >= Isa::avx512) set_avx512(kernels);
+  return kernels;
+}
+template <typename Table>
+Table bf16_table(Isa isa) {
+  require(isa);
+  Table kernels;
+  set_generic(kernels);
+  if (isa >= Isa::avx512_bf16) set_avx512_bf16(kernels);
+  if (isa >= Isa::amx) set_amx(kernels);
+  return kernels;
+}
 
 }  // namespace gpuhpc::kernels

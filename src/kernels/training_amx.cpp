@@ -2,8 +2,8 @@
 // as pairs of query rows, which is how a tile wants its second operand, so that nothing of size tokens x tokens is transposed.
 #include <immintrin.h>
 
+#include "levels.hpp"
 #include "target.hpp"
-#include "training_levels.hpp"
 
 GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
 

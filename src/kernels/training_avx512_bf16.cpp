@@ -1,7 +1,7 @@
 #include <immintrin.h>
 
+#include "levels.hpp"
 #include "target.hpp"
-#include "training_levels.hpp"
 
 GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plain.hpp"
-#include "training_levels.hpp"
+#include "levels.hpp"
 
 namespace gpuhpc::kernels {
 namespace {

@@ -1,6 +1,6 @@
 #include "gpuhpc/kernels/training_kernels.hpp"
 
-#include "training_levels.hpp"
+#include "levels.hpp"
 
 namespace gpuhpc::kernels {
 
@@ -12,23 +12,8 @@ std::int64_t attention_gradient_scratch_bytes(std::int64_t tokens, std::int64_t 
 }
 
 template <>
-TrainingKernels<float> training_kernels<float>(Isa isa) {
-  require(isa);
-  TrainingKernels<float> kernels;
-  set_generic(kernels);
-  if (isa >= Isa::avx2) set_avx2(kernels);
-  if (isa >= Isa::avx512) set_avx512(kernels);
-  return kernels;
-}
-
+TrainingKernels<float> training_kernels<float>(Isa isa) { return fp32_table<TrainingKernels<float>>(isa); }
 template <>
-TrainingKernels<BFloat16> training_kernels<BFloat16>(Isa isa) {
-  require(isa);
-  TrainingKernels<BFloat16> kernels;
-  set_generic(kernels);
-  if (isa >= Isa::avx512_bf16) set_avx512_bf16(kernels);
-  if (isa >= Isa::amx) set_amx(kernels);
-  return kernels;
-}
+TrainingKernels<BFloat16> training_kernels<BFloat16>(Isa isa) { return bf16_table<TrainingKernels<BFloat16>>(isa); }
 
 }  // namespace gpuhpc::kernels

@@ -1,7 +1,7 @@
 #include "gpuhpc/kernels/training_packing.hpp"
 
 #include "gpuhpc/kernels/packed_matrix.hpp"
-#include "training_levels.hpp"
+#include "levels.hpp"
 
 namespace gpuhpc::kernels {
 namespace {

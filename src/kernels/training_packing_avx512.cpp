@@ -1,8 +1,8 @@
 #include <immintrin.h>
 
 #include "gpuhpc/kernels/packed_matrix.hpp"
+#include "levels.hpp"
 #include "target.hpp"
-#include "training_levels.hpp"
 
 GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 
