@@ -61,7 +61,13 @@ std::string describe_type(const std::string& type) {
   return type == "integer" ? "a whole number" : type == "number" ? "a number" : type == "flag" ? "true or false" : "text";
 }
 
-std::string word_for(const std::string& type) { return type == "flag" ? "true|false" : type; }
+std::string or_word(const std::string& word) { return word.empty() ? "" : " or " + word; }
+
+// What help and docs show for the value; `separator` stands between words.
+std::string placeholder(const std::string& type, const std::vector<std::string>& words, const std::string& word, const char* separator) {
+  if (!words.empty()) return fmt::format("{}", fmt::join(words, separator));
+  return (type == "flag" ? "true|false" : type) + or_word(word);
+}
 
 }  // namespace
 
@@ -81,6 +87,16 @@ Option& Option::unit(std::string unit) {
 }
 Option& Option::existing_path() {
   path_ = true;
+  return *this;
+}
+Option& Option::word(std::string word, std::int64_t value) {
+  word_ = std::move(word);
+  set_ = [set = std::move(set_), word = word_, number = std::to_string(value)](const std::string& text) { return set(text == word ? number : text); };
+  get_ = [get = std::move(get_), word = word_, number = std::to_string(value)] {
+    const std::string text = get();
+    return text == number ? word : text;
+  };
+  default_ = get_();
   return *this;
 }
 
@@ -165,14 +181,14 @@ void OptionSet::assign(const std::string& name, const std::string& value, const 
   }
   const std::string before = option->get_();
   if (!option->set_(value)) {
-    problems.push_back(fmt::format("{}: `{}` must be {}, not `{}`", where, name, describe_type(option->type_), value));
+    problems.push_back(fmt::format("{}: `{}` must be {}{}, not `{}`", where, name, describe_type(option->type_), or_word(option->word_), value));
     return;
   }
   if (!option->words_.empty() && std::find(option->words_.begin(), option->words_.end(), value) == option->words_.end()) {
     problems.push_back(fmt::format("{}: `{}` must be one of {}, not `{}`", where, name, fmt::join(option->words_, ", "), value));
     option->set_(before);
-  } else if (option->ranged_ && (std::stod(value) < option->low_ || std::stod(value) > option->high_)) {
-    problems.push_back(fmt::format("{}: `{}` must be between {} and {}, not {}", where, name, option->low_, option->high_, value));
+  } else if (option->ranged_ && value != option->word_ && (std::stod(value) < option->low_ || std::stod(value) > option->high_)) {
+    problems.push_back(fmt::format("{}: `{}` must be between {} and {}{}, not {}", where, name, option->low_, option->high_, or_word(option->word_), value));
     option->set_(before);
   } else if (option->path_ && !value.empty() && !std::filesystem::exists(value)) {
     problems.push_back(fmt::format("{}: `{}` names `{}`, which does not exist", where, name, value));
@@ -249,7 +265,7 @@ std::string OptionSet::help() const {
   for (const Section& section : sections_) {
     text += fmt::format("\n[{}] {}\n", section.name_, section.about_);
     for (const Option& option : section.options_) {
-      text += fmt::format("  --{} {}\n      {}", option.name_, option.words_.empty() ? word_for(option.type_) : fmt::format("{}", fmt::join(option.words_, "|")), option.help_);
+      text += fmt::format("  --{} {}\n      {}", option.name_, placeholder(option.type_, option.words_, option.word_, "|"), option.help_);
       if (!option.unit_.empty()) text += fmt::format(" [{}]", option.unit_);
       text += fmt::format(" (default: {})\n", option.default_.empty() ? "none" : option.default_);
     }
@@ -262,8 +278,7 @@ std::string OptionSet::markdown() const {
   for (const Section& section : sections_) {
     text += fmt::format("\n## [{}]\n{}\n\n| option | value | default | meaning |\n|---|---|---|---|\n", section.name_, section.about_);
     for (const Option& option : section.options_)
-      text += fmt::format("| `--{}` | {}{} | {} | {} |\n", option.name_,
-                          option.words_.empty() ? word_for(option.type_) : fmt::format("{}", fmt::join(option.words_, ", ")),
+      text += fmt::format("| `--{}` | {}{} | {} | {} |\n", option.name_, placeholder(option.type_, option.words_, option.word_, ", "),
                           option.unit_.empty() ? "" : " (" + option.unit_ + ")", option.default_.empty() ? "" : "`" + option.default_ + "`", option.help_);
   }
   return text;

@@ -43,9 +43,10 @@ void declare(config::Section& section, TrainOptions& options) {
       .unit("tokens");
   section
       .option("micro-batch", options.micro_batch,
-              "documents computed at once; a rank adds up the gradients of its micro-batches (0: one micro-batch a rank; -1: the most "
+              "documents computed at once; a rank adds up the gradients of its micro-batches (0: one micro-batch a rank; auto: the most "
               "that fit memory, tried at the start)")
       .range(-1, many)
+      .word("auto", -1)
       .unit("documents");
   section
       .option("lr-rule", options.rate_rule,

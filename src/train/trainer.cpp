@@ -199,7 +199,7 @@ void Trainer::shrink_micro_batch(std::span<const std::int64_t> batch, const std:
     hooks_.log->warn("step {}: out of memory with {} documents at once; the batch is computed again with {}", state_.step + 1, before, state_.micro_batch);
 }
 
-// --train.micro-batch -1: tried on the longest documents, so that nothing later needs more.
+// --train.micro-batch auto: tried on the longest documents, so that nothing later needs more.
 void Trainer::prepare() {
   if (state_.micro_batch >= 0) return;
   std::vector<std::int64_t> items(static_cast<std::size_t>(source_.size()));

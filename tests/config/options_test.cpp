@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 struct Example {
   bool verbose = false;
-  std::int64_t count = 3;
+  std::int64_t count = 3, size = -1;
   double rate = 0.5;
   std::string mode = "fast", file;
 };
@@ -84,6 +84,23 @@ TEST_F(OptionsTest, ResolvedFileReadsBackTheSame) {
   set_.parse(path_, {});
   EXPECT_DOUBLE_EQ(example_.rate, 0.1);
   EXPECT_EQ(example_.mode, "slow");
+}
+TEST_F(OptionsTest, AWordStandsForOneValueOfANumber) {
+  set_.section("demo").option("size", example_.size, "how large").range(-1, 100).word("auto", -1);
+  EXPECT_THAT(set_.help(), HasSubstr("--demo.size integer or auto\n      how large (default: auto)"));
+  EXPECT_THAT(set_.markdown(), HasSubstr("| `--demo.size` | integer or auto | `auto` |"));
+  set_.parse({}, {"--demo.size", "7"});
+  EXPECT_EQ(example_.size, 7);
+  set_.parse({}, {"--demo.size", "auto"});
+  EXPECT_EQ(example_.size, -1);
+  EXPECT_EQ(set_.resolved("demo.size"), std::vector<std::string>{"demo.size = auto"});
+  write(set_.ini());
+  example_.size = 0;
+  set_.parse(path_, {});
+  EXPECT_EQ(example_.size, -1);
+  EXPECT_THAT(error_of({"--demo.size", "automatic"}), HasSubstr("must be a whole number or auto, not `automatic`"));
+  EXPECT_THAT(error_of({"--demo.size", "200"}), HasSubstr("must be between -1 and 100 or auto, not 200"));
+  EXPECT_EQ(example_.size, -1) << "what was there before is put back";
 }
 TEST_F(OptionsTest, PresetGivesWayToTheUser) {
   set_.parse({}, {"--demo.count", "5"});

@@ -143,7 +143,7 @@ TEST(TrainerMpi, OneDocumentThatDoesNotFitEndsAllRanksWithTheWeightsOfTheLastUpd
   EXPECT_EQ(task.weights(), last);
 }
 
-// --train.micro-batch -1: four documents fit on the last rank, the others could take any number.
+// --train.micro-batch auto: four documents fit on the last rank, the others could take any number.
 TEST(TrainerMpi, TheLargestMicroBatchIsTriedAtTheStart) {
   const auto comm = MpiSession::world();
   TinyTask task(240, comm->size());

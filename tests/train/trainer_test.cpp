@@ -269,7 +269,7 @@ TEST(TrainOptions, AreDeclaredOnce) {
   config::OptionSet set;
   TrainOptions options;
   declare(set.section("train", "training"), options);
-  set.parse({}, {"--train.batch", "64", "--train.decay", "cosine", "--train.precision", "bf16", "--train.warmup", "500", "--train.micro-batch", "-1",
+  set.parse({}, {"--train.batch", "64", "--train.decay", "cosine", "--train.precision", "bf16", "--train.warmup", "500", "--train.micro-batch", "auto",
                  "--train.lr-rule", "sqrt", "--train.optimizer", "lamb"});
   EXPECT_EQ(options.batch, 64);
   EXPECT_EQ(options.decay_kind(), Decay::cosine);

@@ -17,12 +17,13 @@ class Option {
   Option& range(double low, double high);            // inclusive, for numbers
   Option& unit(std::string unit);                    // shown in help
   Option& existing_path();                           // when set, the file or folder must exist
+  Option& word(std::string word, std::int64_t value);  // a name for one value of a whole number, read and written in its place
   const std::string& name() const { return name_; }  // "section.key"
 
  private:
   friend class Section;
   friend class OptionSet;
-  std::string name_, help_, type_, unit_, default_;
+  std::string name_, help_, type_, unit_, default_, word_;
   std::vector<std::string> words_;
   double low_ = 0, high_ = 0;
   bool ranged_ = false, path_ = false, given_ = false;

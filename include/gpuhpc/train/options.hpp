@@ -30,7 +30,7 @@ struct TrainOptions {
   std::int64_t batch = 32;        // documents an update, over all ranks
   std::int64_t batch_tokens = 0;  // above 0: the batch is as many documents as fit these tokens instead
   // Documents a forward and backward: cut from the batch alone, so that each micro-batch gives the same gradient whoever
-  // computes it. 0: one a rank (faster on a GPU; rounding then depends on the number of ranks). -1: the largest that fits memory.
+  // computes it. 0: one a rank (faster on a GPU; rounding then depends on the number of ranks). -1 (auto): the largest that fits memory.
   std::int64_t micro_batch = 8;
   std::string rate_rule = "auto";  // none | linear | sqrt | auto
   std::int64_t base_batch = 32;    // documents; the batch that the rates above are meant for
