@@ -241,7 +241,7 @@ class NcclCommunicator final : public Communicator {
   // Half the time limit: a rank that fails at once waits the other half for the others in the agreement behind this.
   void connect(const NcclId& id) {
     api_.set_device();
-    const std::string what = "connecting the ranks by NCCL";
+    const std::string what = "connecting the ranks by NCCL (each needs a GPU of its own)";
     try {
       settle(api_.comm_init_rank_config(comm_, size(), id, rank()), what, static_cast<double>(options_.timeout) / 2);
     } catch (const Error&) {

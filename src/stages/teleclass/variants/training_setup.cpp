@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 
+#include "gpuhpc/comm/nccl.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/stages/classify/metrics_log.hpp"
@@ -42,7 +43,10 @@ TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions&
   TrainHooks hooks{.log = c.log, .report = metrics.hook()};
   hooks.stop_requested = c.stop_requested;
   checkpointer.attach(hooks);
-  Trainer trainer(arena, source, std::move(loss), o.train, o.parallel, c.comm, std::move(hooks));
+  std::unique_ptr<Communicator> between_gpus;  // where every rank has one
+  if (c.comm.all_reduce_value<std::int32_t>(c.device.cuda, Reduce::min) > 0 && c.comm.size() > 1)
+    between_gpus = make_nccl_communicator(c.comm, make_nccl_api(c.device.index), o.parallel);
+  Trainer trainer(arena, source, std::move(loss), o.train, o.parallel, c.comm, std::move(hooks), between_gpus.get());
   const std::int64_t done = checkpointer.resume(trainer);
   on_root(c.comm, [&] {
     create_folder(c.checkpoints);
