@@ -1,16 +1,38 @@
 #include "gpuhpc/comm/options.hpp"
 
+#include <algorithm>
+
+#include "gpuhpc/base/error.hpp"
+
 namespace gpuhpc {
 
 Strategy ParallelOptions::strategy_kind() const {
-  return strategy == "zero1" ? Strategy::zero1 : Strategy::ddp;
+  return strategy == "zero1" ? Strategy::zero1 : strategy == "dp" ? Strategy::dp : Strategy::ddp;
+}
+
+int ParallelOptions::replica_count(int ranks, int gpus) const {
+  if (strategy_kind() != Strategy::dp) {
+    if (replicas > 1) throw usage_error("--parallel.replicas {} needs --parallel.strategy dp; under {} the launcher says how many ranks train", replicas, strategy);
+    return 1;
+  }
+  if (ranks > 1)
+    throw usage_error("--parallel.strategy dp trains in one process, but {} ranks were started; start one without mpirun, or use --parallel.strategy ddp", ranks);
+  if (gpus > 0 && replicas > gpus)
+    throw configuration_error("--parallel.replicas {} on {} visible GPU{}; give at most one replica a GPU", replicas, gpus, gpus == 1 ? "" : "s");
+  return static_cast<int>(replicas > 0 ? replicas : std::max(1, gpus));
 }
 
 void declare(config::Section& section, ParallelOptions& options) {
   section
       .option("strategy", options.strategy,
-              "ddp: every rank updates all weights; zero1: each rank updates its part and holds its part of the optimizer's state")
-      .one_of({"ddp", "zero1"});
+              "ddp: every rank updates all weights; zero1: each rank updates its part and holds its part of the optimizer's state; "
+              "dp: as ddp without a launcher, replicas in one process")
+      .one_of({"ddp", "zero1", "dp"});
+  section
+      .option("replicas", options.replicas,
+              "dp: copies of the model that train in this process, a thread each; they share --device.threads; all: one on each visible GPU, one on processors")
+      .range(0, 1024)
+      .word("all", 0);
   section.option("reduce-type", options.reduce_type, "type in which gradients travel between ranks; bf16 halves the bytes and is added up in fp32")
       .one_of({"fp32", "bf16"});
   section.option("bucket-bytes", options.bucket_bytes, "gradients are reduced in buckets of about this size").range(1024, 1e12).unit("bytes");

@@ -219,13 +219,19 @@ struct Outcome {
   int running = 0;
   std::exception_ptr first;
   std::string sentence;
+  ExitCode code = ExitCode::peer;  // of the first failure
 };
 
 void run_rank(Outcome& outcome, std::unique_ptr<Communicator> comm, const std::function<void(Communicator&)>& body) {
   std::exception_ptr failure;
   std::string sentence;
+  ExitCode code = ExitCode::peer;
   try {
     body(*comm);
+  } catch (const Error& e) {
+    failure = std::current_exception();
+    sentence = e.what();
+    code = e.code();
   } catch (const std::exception& e) {
     failure = std::current_exception();
     sentence = e.what();
@@ -234,6 +240,7 @@ void run_rank(Outcome& outcome, std::unique_ptr<Communicator> comm, const std::f
   if (failure && !outcome.first) {
     outcome.first = failure;
     outcome.sentence = sentence;
+    outcome.code = code;
   }
   comm.reset();
   --outcome.running;
@@ -257,7 +264,7 @@ void run_thread_ranks(int size, const ParallelOptions& options, const std::funct
     if (!outcome.changed.wait_for(lock, std::chrono::seconds(options.timeout), ended)) {
       fmt::print(stderr, "gpuhpc: {}; {} ranks do not come back, the program ends\n", outcome.sentence, outcome.running);
       std::fflush(stderr);
-      std::_Exit(static_cast<int>(ExitCode::peer));
+      std::_Exit(static_cast<int>(outcome.code));
     }
   }
   for (std::thread& thread : threads) thread.join();

@@ -1,6 +1,9 @@
 #include "gpuhpc/comm/options.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "gpuhpc/base/error.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -19,6 +22,33 @@ TEST(ParallelOptions, WordsBecomeKinds) {
   set.set_default("parallel.bucket-bytes", "4096");
   EXPECT_EQ(options.bucket_bytes, 4096);
   EXPECT_ANY_THROW(set.parse({}, {"--parallel.timeout", "0"}));
+}
+
+TEST(ParallelOptions, ReplicasFollowTheDevicesOfTheProcess) {
+  ParallelOptions options;
+  EXPECT_EQ(options.replica_count(4, 8), 1);  // ddp: the launcher's ranks
+  options.strategy = "dp";
+  EXPECT_EQ(options.replica_count(1, 8), 8);
+  EXPECT_EQ(options.replica_count(1, 0), 1);  // processors
+  options.replicas = 3;
+  EXPECT_EQ(options.replica_count(1, 8), 3);
+  EXPECT_EQ(options.replica_count(1, 0), 3);
+}
+
+TEST(ParallelOptions, ReplicasThatCannotBeAreRefusedWithTheCure) {
+  const auto refusal = [](const std::string& strategy, std::int64_t replicas, int ranks, int gpus) -> std::string {
+    ParallelOptions options;
+    options.strategy = strategy;
+    options.replicas = replicas;
+    try {
+      return "nothing thrown: " + std::to_string(options.replica_count(ranks, gpus));
+    } catch (const Error& e) {
+      return std::to_string(static_cast<int>(e.code())) + ": " + e.what();
+    }
+  };
+  EXPECT_THAT(refusal("dp", 0, 2, 0), testing::StartsWith("2: --parallel.strategy dp trains in one process, but 2 ranks were started; start one without mpirun"));
+  EXPECT_THAT(refusal("zero1", 2, 1, 0), testing::StartsWith("2: --parallel.replicas 2 needs --parallel.strategy dp"));
+  EXPECT_THAT(refusal("dp", 3, 1, 2), testing::StartsWith("78: --parallel.replicas 3 on 2 visible GPUs; "));
 }
 
 }  // namespace

@@ -76,6 +76,10 @@ TEST(ThreadRanksDeathTest, ARankThatNeverComesBackEndsTheProgram) {
     if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::hours(1));
     comm.barrier();
   }, 1), testing::ExitedWithCode(79), "waited 1 s in barrier number 1 for rank 1 on .*1 ranks do not come back");
+  EXPECT_EXIT(failure_of(2, [](Communicator& comm) {
+    if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::hours(1));
+    throw io_error("disk full");
+  }, 1), testing::ExitedWithCode(74), "disk full; 1 ranks do not come back");
 }
 
 }  // namespace

@@ -132,6 +132,43 @@ TEST_F(Pipeline, RanksAgree) {
   }
 }
 
+// Batches of 60 documents in micro-batches of 15 are whole quarters on 1, 2 and 4 replicas.
+TEST_F(Pipeline, ReplicasOfOneProcessGiveTheBytesOfOneAlsoAfterAStop) {
+  const std::string batches = " --train.batch 60 --train.micro-batch 15 --train.epochs 2", replicas = " --parallel.strategy dp --parallel.replicas ";
+  const auto copied = [&](const std::string& name) {  // only training and inference are run again
+    fs::copy(root_ / "reference", root_ / name, fs::copy_options::recursive);
+    return root_ / name;
+  };
+  const fs::path alone = copied("alone");
+  ASSERT_EQ(gpuhpc(arguments(alone) + batches).code, 0);
+  const auto expect_same_bytes = [&](const fs::path& run) {
+    for (const char* file : {"model/model.safetensors", "model/gpuhpc/student_paths.h5", "predictions.jsonl", "submission.csv"})
+      EXPECT_TRUE(read(run / file) == read(alone / file)) << run << " " << file;
+  };
+  for (const std::string number : {"2", "4"}) {
+    const fs::path run = copied("replicas" + number);
+    const Result result = gpuhpc(arguments(run) + batches + replicas + number);
+    ASSERT_EQ(result.code, 0) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(number + " ranks x micro-batch 15"));
+    expect_same_bytes(run);
+    EXPECT_EQ(training_losses(run).size(), 10u);  // of one replica
+  }
+  const fs::path run = copied("replicas-stopped"), lines = run / "checkpoints/training/metrics.jsonl";
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", ("exec " + std::string(GPUHPC_BINARY) + " " + arguments(run) + batches + replicas + "2 >/dev/null 2>&1").c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  while (read(lines).empty() && waitpid(child, &status, WNOHANG) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  kill(child, SIGUSR1);
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 75);
+  ASSERT_EQ(gpuhpc(arguments(run) + batches).code, 0);  // one rank goes on
+  expect_same_bytes(run);
+}
+
 TEST_F(Pipeline, FinishedStagesAreSkippedAndChangedOnesRerunWithWhatFollows) {
   const fs::path run = root_ / "skip";
   fs::copy(root_ / "reference", run, fs::copy_options::recursive);
@@ -178,7 +215,8 @@ TEST_F(Pipeline, KilledInAnyStageItContinuesToTheSameFiles) {
 TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
   for (const std::string preset : {"paper", "code", "multi-gpu"}) {
     const fs::path run = root_ / ("preset-" + preset);
-    ASSERT_EQ(gpuhpc(arguments(run) + " --pipeline.preset " + preset + " --train.epochs 1 --teleclass.augment-documents 1").code, 0) << preset;
+    const std::string words = " --pipeline.preset " + preset + " --train.epochs 1 --teleclass.augment-documents 1";
+    ASSERT_EQ(gpuhpc(arguments(run) + words).code, 0) << preset;
     const fs::path refinement = run / "stages/02-refinement";
     EXPECT_EQ(Json::parse(read(refinement / "init_core_classes.json")).size(), 300u);
     EXPECT_EQ(Json::parse(read(refinement / "refined_core_classes.json")).size(), 300u);
@@ -188,6 +226,10 @@ TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
     ASSERT_GT(losses.size(), 4u);
     EXPECT_LT(losses.back(), .8 * losses.front()) << preset;
     EXPECT_TRUE(metrics(run).at("mrr_filtered").is_number());
+    if (preset != "multi-gpu") continue;
+    const std::string again = " --pipeline.to training --pipeline.force training --parallel.strategy dp --parallel.replicas 2";
+    ASSERT_EQ(gpuhpc(arguments(run) + words + again).code, 0);
+    EXPECT_THAT(training_losses(run / "stages/05-training"), testing::Pointwise(testing::DoubleNear(1e-4), losses));
   }
 }
 
@@ -273,6 +315,9 @@ TEST_F(Pipeline, BadLaunchesEndWithTheirExitCode) {
   EXPECT_EQ(gpuhpc("run --train.epoch 3").code, 2);
   EXPECT_THAT(gpuhpc("run --train.epoch 3", 2).output, HasSubstr("did you mean `train.epochs`"));
   EXPECT_EQ(gpuhpc("walk").code, 2);
+  const Result replicas = gpuhpc(arguments(root_ / "replicas-on-ranks") + " --parallel.strategy dp", 2);
+  EXPECT_EQ(replicas.code, 2);
+  EXPECT_THAT(replicas.output, HasSubstr("start one without mpirun"));
   EXPECT_EQ(gpuhpc(arguments("/proc/nowhere")).code, 74);
   const fs::path folder = root_ / "cut-model";
   fs::copy(model, folder, fs::copy_options::recursive);

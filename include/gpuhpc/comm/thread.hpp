@@ -13,7 +13,7 @@ namespace gpuhpc {
 std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size, const ParallelOptions& options = {});
 
 // Runs `body` as `size` ranks, rank 0 on this thread, and throws the first failure of any of them. A rank that does not
-// come back within options.timeout after another one failed cannot be stopped: the program ends with exit code 79.
+// come back within options.timeout after another one failed cannot be stopped: the program ends with the failure's sentence and exit code.
 void run_thread_ranks(int size, const ParallelOptions& options, const std::function<void(Communicator&)>& body);
 
 }  // namespace gpuhpc

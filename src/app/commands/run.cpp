@@ -7,6 +7,7 @@
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/lock.hpp"
 #include "gpuhpc/report/terminal.hpp"
@@ -44,6 +45,8 @@ void run_command(CommandContext& c) {
   std::optional<FolderLock> lock;
   Taxonomy taxonomy;
   together(c.comm, [&] {
+    const int replicas = o.teleclass.parallel.replica_count(c.comm.size(), c.device.cuda ? query_devices().cuda_devices : 0);
+    for (int gpu = 1; c.device.cuda && o.device.memory_limit > 0 && gpu < replicas; ++gpu) limit_cuda_memory(o.device.memory_limit, gpu);
     layout = resolve_layout(o.teleclass.input.dir);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
   });

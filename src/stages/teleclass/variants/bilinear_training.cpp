@@ -12,6 +12,7 @@
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/stages/classify/model_folder.hpp"
+#include "gpuhpc/stages/teleclass/variants/replicas.hpp"
 #include "gpuhpc/stages/teleclass/variants/training_setup.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
@@ -65,14 +66,10 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
     tokenizer = load_tokenizer(o.model.encoder);
     set = read_labels(c.folder_of("hierarchy") / "labels.jsonl");
   });
-  Encoder& encoder = loaded->encoder;
   EmbeddingConfig unit = loaded->model.embedding;
   unit.normalise = true;
   const auto datasets = open_datasets(c, o, *tokenizer);
   const MappedMatrix classes(c.folder_of("encoding") / "classes.h5", "vectors");
-  BilinearHead head(classes.view(), BilinearStart::identity, static_cast<std::uint64_t>(o.train.seed), encoder.device());
-  ParameterArena arena(encoder_and_head(encoder, o.teleclass.train_encoder ? o.train.layers : 0, trained_parameters(head), o.train), c.comm.size());
-
   std::vector<const TokenDataset*> pointers;
   for (const auto& dataset : datasets) pointers.push_back(dataset.get());
   DocumentSource source(pointers, std::min(o.train.max_length, unit.max_tokens), tokenizer->cls_id(), tokenizer->sep_id());
@@ -81,20 +78,26 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
   std::vector<float> weights(static_cast<std::size_t>(source.documents()), 1);
   const auto generated_weight = static_cast<float>(augmented_weight(set.real, set.generated));
   for (std::int64_t i = real_documents; i < source.documents(); ++i) weights[static_cast<std::size_t>(i)] = generated_weight;
-  const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
-    const MultiLabelBatch labels = gather_labels(set.labels, classes.view().rows, batch.documents, encoder.device());
-    return LossSum{masked_binary_cross_entropy(head.logits(encoder.embed(packed, unit, training_forward(encoder, o.train, seed))), labels.targets, labels.mask, o.teleclass.positive_weight,
-                                               gather_values(weights, batch.documents, encoder.device())),
-                   static_cast<double>(batch.size())};
-  };
-  run_training(c, o, arena, source, loss);
+  Matrix embeddings, interaction;
+  run_replicas(c, o, *loaded, [&](const StageContext& replica, LoadedEncoder& model) {
+    Encoder& encoder = model.encoder;
+    BilinearHead head(classes.view(), BilinearStart::identity, static_cast<std::uint64_t>(o.train.seed), encoder.device());
+    ParameterArena arena(encoder_and_head(encoder, o.teleclass.train_encoder ? o.train.layers : 0, trained_parameters(head), o.train), replica.comm.size());
+    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
+      const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
+      const MultiLabelBatch labels = gather_labels(set.labels, classes.view().rows, batch.documents, encoder.device());
+      return LossSum{masked_binary_cross_entropy(head.logits(encoder.embed(packed, unit, training_forward(encoder, o.train, seed))), labels.targets, labels.mask,
+                                                 o.teleclass.positive_weight, gather_values(weights, batch.documents, encoder.device())),
+                     static_cast<double>(batch.size())};
+    };
+    run_training(replica, o, arena, source, loss);
+    if (&model == &*loaded) embeddings = head.class_embeddings(), interaction = head.interaction();
+  });
 
   const fs::path model = c.folder / "model";
   on_root(c.comm, [&] {
-    save_encoder_folder(model, encoder, loaded->model.embedding, loaded->model);
-    const Matrix embeddings = head.class_embeddings(), interaction = head.interaction();
-    write_arrays(model / "gpuhpc" / "head.h5", {{"class_embeddings", embeddings.view()}, {"interaction", interaction.view()}});
+    save_encoder_folder(model, loaded->encoder, loaded->model.embedding, loaded->model);
+    write_arrays(model / "gpuhpc" / "head.h5", {{"class_embeddings", std::as_const(embeddings).view()}, {"interaction", std::as_const(interaction).view()}});
     ClassifierSettings settings;
     settings.kind = "bilinear";
     write_settings(model, settings);

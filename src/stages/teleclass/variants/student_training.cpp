@@ -16,6 +16,7 @@
 #include "gpuhpc/stages/classify/path_model.hpp"
 #include "gpuhpc/stages/classify/smoothing.hpp"
 #include "gpuhpc/stages/classify/text_encoder.hpp"
+#include "gpuhpc/stages/teleclass/variants/replicas.hpp"
 #include "gpuhpc/stages/teleclass/variants/training_setup.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
@@ -43,20 +44,26 @@ void write_text_hashes(const TeleclassPipelineOptions& o, const InputLayout& lay
 Matrix train_student(const StageContext& c, const TeleclassPipelineOptions& o, LoadedEncoder& student, const Tokenizer& tokenizer, const Taxonomy& taxonomy) {
   const MappedMatrix classes(c.folder_of("encoding") / "classes.h5", "centred"), targets(c.folder_of("hierarchy") / "targets.h5");
   const Hdf5File paths(c.folder_of("refinement") / "paths.h5");
-  PathClassifier head(path_vectors(taxonomy, classes.view()).view(), classes.file().dataset<float>("document_mean"), paths.dataset<float>("hubness"),
-                      {o.teleclass.temperature, o.teleclass.csls, o.teleclass.centring}, student.encoder.device());
-  ParameterArena arena(encoder_and_head(student.encoder, o.train.layers, trained_parameters(head), o.train), c.comm.size());
+  const auto document_mean = classes.file().dataset<float>("document_mean"), hubness = paths.dataset<float>("hubness");
+  const Matrix start = path_vectors(taxonomy, classes.view());
   const TokenDataset documents(c.folder_of("encoding") / "tokens");
   const DocumentSource source({&documents}, std::min(o.train.max_length, student.model.embedding.max_tokens), tokenizer.cls_id(), tokenizer.sep_id());
   EmbeddingConfig unit = student.model.embedding;
   unit.normalise = true;
-  const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, student.encoder.device());
-    const at::Tensor logits = head.logits(student.encoder.embed(packed, unit, training_forward(student.encoder, o.train, seed)));
-    return LossSum{soft_target_cross_entropy(logits, gather_rows(targets.view(), batch.documents, student.encoder.device())), static_cast<double>(batch.size())};
-  };
-  run_training(c, o, arena, source, loss);
-  return head.class_vectors();
+  Matrix learnt;
+  run_replicas(c, o, student, [&](const StageContext& replica, LoadedEncoder& model) {
+    Encoder& encoder = model.encoder;
+    PathClassifier head(start.view(), document_mean, hubness, {o.teleclass.temperature, o.teleclass.csls, o.teleclass.centring}, encoder.device());
+    ParameterArena arena(encoder_and_head(encoder, o.train.layers, trained_parameters(head), o.train), replica.comm.size());
+    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
+      const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
+      const at::Tensor logits = head.logits(encoder.embed(packed, unit, training_forward(encoder, o.train, seed)));
+      return LossSum{soft_target_cross_entropy(logits, gather_rows(targets.view(), batch.documents, encoder.device())), static_cast<double>(batch.size())};
+    };
+    run_training(replica, o, arena, source, loss);
+    if (&model == &student) learnt = head.class_vectors();
+  });
+  return learnt;
 }
 
 // The student's posterior over the training corpus, smoothed with the teacher's neighbours: model/gpuhpc/student_posterior.h5.
