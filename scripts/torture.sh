@@ -38,7 +38,7 @@ start() {
 finish() { code=0; wait "$pid" || code=$?; pid=0; }
 fresh() { rm -rf "$1"; cp -r "$work/base" "$1"; }
 weights() { sha256sum "$1/stages/05-training/model/model.safetensors" | cut -d' ' -f1; }
-newest_step() { find "$1/checkpoints/training" -maxdepth 1 -name 'step-????????' 2>/dev/null | sort | tail -1; }
+newest_step() { find "$1/checkpoints/training" -maxdepth 2 -name 'step-????????' 2>/dev/null | sort | tail -1; }
 newest_complete() { find "$1/checkpoints/training" -name manifest.json 2>/dev/null | sort | tail -1; }
 wait_for_checkpoint() {  # a new one
   local before

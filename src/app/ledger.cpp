@@ -141,7 +141,8 @@ double run_stage(const Stage& stage, StageContext context, Ledger& ledger) {
     ledger.finish(stage.name, {context.task.fingerprint, seconds, std::move(sizes)});
     std::error_code ignored;  // they do no harm
     fs::remove_all(context.checkpoints, ignored);
-    fs::remove(context.checkpoints.parent_path(), ignored);  // when it is empty
+    fs::remove(context.checkpoints.parent_path(), ignored);  // when it is empty: those of other options stay for them
+    fs::remove(context.checkpoints.parent_path().parent_path(), ignored);
   });
   return seconds;
 }
@@ -182,8 +183,8 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
       if (comm.is_root()) log->info("stage {}/{} {}: finished before, skipped", i + 1, stages.size(), stage.name);
       continue;
     }
-    const StageContext context{comm, log, device, {}, folder_of, run_folder / "checkpoints" / stage.name,
-                               {comm.broadcast_string(fingerprints[stage.name]), lines}, stop_requested};
+    const std::string fingerprint = comm.broadcast_string(fingerprints[stage.name]);
+    const StageContext context{comm, log, device, {}, folder_of, run_folder / "checkpoints" / stage.name / fingerprint.substr(0, 16), {fingerprint, lines}, stop_requested};
     context.leave_together_if_asked();
     if (comm.is_root()) log->info("stage {}/{} {}", i + 1, stages.size(), stage.name);
     times.push_back({stage.name, run_stage(stage, context, ledger), false});

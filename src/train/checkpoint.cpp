@@ -134,7 +134,7 @@ void CheckpointStore::write_manifest(const std::string& text, std::int64_t step,
 void CheckpointStore::prune(std::int64_t newest) {
   const auto best = std::ranges::max_element(metrics_, {}, [](const auto& entry) { return entry.second; });
   std::int64_t kept = 0;
-  for (const std::int64_t step : steps_on_disk()) {
+  for (const std::int64_t step : steps_on_disk(settings_.folder)) {
     if (step > newest) continue;  // other ranks write the next one already
     const bool whole = fs::exists(folder_of(step) / "manifest.json");
     const bool among_newest = whole && kept++ < settings_.keep;
@@ -146,10 +146,10 @@ void CheckpointStore::prune(std::int64_t newest) {
   }
 }
 
-std::vector<std::int64_t> CheckpointStore::steps_on_disk() const {
+std::vector<std::int64_t> CheckpointStore::steps_on_disk(const fs::path& folder) {
   std::vector<std::int64_t> steps;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(settings_.folder, error)) {
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with("step-") && name.size() > 5 && name.size() <= 20 &&
         std::all_of(name.begin() + 5, name.end(), [](char c) { return c >= '0' && c <= '9'; }))

@@ -64,10 +64,10 @@ std::optional<double> metric_of(const Json& manifest) {
   return manifest.at("metric").is_null() ? std::nullopt : std::optional<double>(manifest.at("metric"));
 }
 
-// The same of a manifest that may be missing or damaged.
-std::optional<double> metric_of(const fs::path& path) {
+// Nothing when it is missing or damaged.
+std::optional<Json> read_manifest(const fs::path& path) {
   try {
-    return metric_of(parse_json(checked_text(read_text_file(path), path), path.string()));
+    return parse_json(checked_text(read_text_file(path), path), path.string());
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -101,7 +101,7 @@ std::vector<Range> old_ranges(const Json& manifest, const ParameterArena& arena,
 
 std::optional<CheckpointState> CheckpointStore::load(const CheckpointBuffers& buffers) {
   std::vector<std::int64_t> steps;
-  if (comm_.is_root()) steps = steps_on_disk();
+  if (comm_.is_root()) steps = steps_on_disk(settings_.folder);
   steps = comm_.all_gather_vector(std::span<const std::int64_t>(steps));
   std::optional<CheckpointState> state;
   for (const std::int64_t step : steps) {
@@ -122,7 +122,15 @@ std::optional<CheckpointState> CheckpointStore::load(const CheckpointBuffers& bu
   on_root(comm_, [&] { clear_newer(last_step_); });
   if (log_ && comm_.is_root() && !state && !steps.empty())
     log_->warn("{}: no checkpoint is whole; training starts at the beginning", settings_.folder.string());
+  if (log_ && comm_.is_root() && !state) name_others();
   return state;
+}
+
+CheckpointState CheckpointStore::load_step(std::int64_t step, const CheckpointBuffers& buffers) {
+  const Json manifest = agree_on_manifest(step);
+  verify_parts(manifest, step);
+  refuse_other_task(manifest, step);
+  return restore(manifest, step, buffers);
 }
 
 // Rank 0 reads, all ranks get the same text; an error is that of all ranks.
@@ -153,19 +161,34 @@ void CheckpointStore::verify_parts(const Json& manifest, std::int64_t step) {
   });
 }
 
-void CheckpointStore::refuse_other_task(const Json& manifest, std::int64_t step) const {
-  const Json& task = manifest.at("task");
-  if (task.at("fingerprint") == settings_.task.fingerprint) return;
-  const auto theirs = task.at("options").get<std::vector<std::string>>();
+std::string CheckpointStore::different_options(const Json& manifest) const {
   std::string differences;
-  for (const std::string& line : theirs)
+  for (const auto& line : manifest.at("task").at("options").get<std::vector<std::string>>())
     if (std::ranges::find(settings_.task.options, line) == settings_.task.options.end()) differences += (differences.empty() ? "" : ", ") + line;
+  return differences.empty() ? "other input files" : differences;
+}
+
+// Each task has its own folder: only somebody who moved things gets here.
+void CheckpointStore::refuse_other_task(const Json& manifest, std::int64_t step) const {
+  if (manifest.at("task").at("fingerprint") == settings_.task.fingerprint) return;
   throw Error(ExitCode::configuration,
-              fmt::format("{}: this checkpoint belongs to another task ({}); give the old options and data to go on with it, or remove {} to "
-                          "train afresh",
-                          folder_of(step).string(), differences.empty() ? "other input files" : "it was trained with " + differences,
-                          settings_.folder.string()),
+              fmt::format("{}: this checkpoint belongs to another task (it was trained with {}); give the old options and data to go on with it, or remove {} "
+                          "to train afresh",
+                          folder_of(step).string(), different_options(manifest), settings_.folder.string()),
               true);
+}
+
+// Who starts at the beginning may have meant to go on with what another run left.
+void CheckpointStore::name_others() const {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(settings_.folder.parent_path(), none)) {
+    if (entry.path() == settings_.folder) continue;
+    const std::vector<std::int64_t> steps = steps_on_disk(entry.path());
+    if (steps.empty()) continue;
+    const auto manifest = read_manifest(entry.path() / fmt::format("step-{:08d}", steps.front()) / "manifest.json");
+    log_->warn("training starts at the beginning; {} holds step {} of training with {}, kept for a run with that: remove it when there will be none",
+               entry.path().string(), steps.front(), manifest ? different_options(*manifest) : "other options or data");
+  }
 }
 
 CheckpointState CheckpointStore::restore(const Json& manifest, std::int64_t step, const CheckpointBuffers& buffers) {
@@ -188,15 +211,15 @@ CheckpointState CheckpointStore::restore(const Json& manifest, std::int64_t step
 // What is newer than the checkpoint that training goes on from was passed over, and its steps will be written again: what was never
 // finished goes, what is damaged is put aside under another name. The older ones stay, for the next time.
 void CheckpointStore::clear_newer(std::int64_t step) {
-  for (const std::int64_t other : steps_on_disk()) {
+  for (const std::int64_t other : steps_on_disk(settings_.folder)) {
     const fs::path folder = folder_of(other), manifest = folder / "manifest.json", aside = folder.string() + ".damaged";
     if (other > step) {
       std::error_code error;
       fs::remove_all(fs::exists(manifest) ? aside : folder, error);
       if (!error && fs::exists(manifest)) fs::rename(folder, aside, error);
       if (error) throw system_error("move", folder, error.value());
-    } else if (const std::optional<double> metric = metric_of(manifest)) {
-      metrics_[other] = *metric;
+    } else if (const auto whole = read_manifest(manifest); whole && metric_of(*whole)) {
+      metrics_[other] = *metric_of(*whole);
     }
   }
 }

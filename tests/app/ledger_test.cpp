@@ -88,12 +88,12 @@ TEST_F(LedgerTest, CheckpointsOutliveAStoppedStageButNotAFinishedOne) {
   EXPECT_EQ(run(), 75);
   EXPECT_THAT(ran_, ElementsAre("first", "second"));
   EXPECT_FALSE(fs::exists(run_ / "checkpoints/first"));
-  EXPECT_TRUE(fs::exists(run_ / "checkpoints/second/step.txt"));
+  EXPECT_TRUE(fs::exists(run_ / "checkpoints/second" / tasks_.at("second").fingerprint.substr(0, 16) / "step.txt"));
   during_ = {};
   const StopSignals again;
   EXPECT_EQ(run(), 0);
   EXPECT_TRUE(checkpoint_was_there_);
-  EXPECT_FALSE(fs::exists(run_ / "checkpoints/second"));
+  EXPECT_FALSE(fs::exists(run_ / "checkpoints"));
   EXPECT_FALSE(fs::exists(run_ / "stages/02-second.partial"));
 }
 
@@ -109,6 +109,26 @@ TEST_F(LedgerTest, ACheckpointBelongsToTheOptionsButNotToTheFreeOnes) {
   EXPECT_EQ(run(), 0);
   EXPECT_THAT(ran_, ElementsAre("first", "second"));
   EXPECT_NE(tasks_.at("first").fingerprint, before.at("first").fingerprint);
+}
+
+TEST_F(LedgerTest, OtherOptionsStartAfreshAndTheOldOnesFindTheirCheckpointsAgain) {
+  during_ = [&](const StageContext&, const std::string& name) {
+    if (name == "second") throw Error(ExitCode::requeue, "stopped", true);
+  };
+  EXPECT_EQ(run(), 75);
+  rate_ = 2;
+  EXPECT_EQ(run(), 75);
+  EXPECT_FALSE(checkpoint_was_there_);
+  rate_ = 1;
+  EXPECT_EQ(run(), 75);
+  EXPECT_TRUE(checkpoint_was_there_);
+  rate_ = 2;
+  during_ = {};
+  EXPECT_EQ(run(), 0);
+  EXPECT_TRUE(checkpoint_was_there_);
+  rate_ = 1;
+  EXPECT_EQ(run(), 0);
+  EXPECT_TRUE(checkpoint_was_there_) << "a run of other options that ended took nothing away";
 }
 
 TEST_F(LedgerTest, SignalsAreTheirOldSelvesAfterwards) {

@@ -168,6 +168,20 @@ TEST_F(Checkpoint, AnotherTaskIsRefusedWithWhatDiffers) {
   EXPECT_EQ(load(), 1);
 }
 
+TEST_F(Checkpoint, WhoStartsAtTheBeginningIsToldOfThoseOfOtherOptions) {
+  const fs::path all = folder_;
+  folder_ = all / "theirs";
+  save(1), save(2);
+  CheckpointSettings mine = settings();
+  mine.folder = all / "mine";
+  mine.task = {"f2", {"train.batch = 32", "train.seed = 43"}};
+  Sample sample(0);
+  EXPECT_FALSE(CheckpointStore(mine, *comm_, log_).load(sample.buffers()));
+  EXPECT_THAT(text_.str(), HasSubstr((all / "theirs").string() + " holds step 2 of training with train.seed = 42"));
+  EXPECT_EQ(load(), 2) << "and stays";
+  folder_ = all;
+}
+
 TEST_F(Checkpoint, AnotherModelIsRefused) {
   save(1);
   Sample sample(0, /*rows=*/333);

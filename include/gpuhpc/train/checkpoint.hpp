@@ -25,7 +25,7 @@
 namespace gpuhpc {
 
 struct CheckpointSettings {
-  std::filesystem::path folder;
+  std::filesystem::path folder;  // of this task alone; those of other options or data lie beside it
   CheckpointTask task;
   std::int64_t keep = 2;  // newest checkpoints that stay; the one of the best metric stays, too
 };
@@ -57,6 +57,9 @@ class CheckpointStore {
   // or incomplete one is named in the log and passed over. One of another task or model: configuration_error (exit 78).
   std::optional<CheckpointState> load(const CheckpointBuffers& buffers);
 
+  // Collective. The same of one step; bad data (exit 65) when it is damaged or gone.
+  CheckpointState load_step(std::int64_t step, const CheckpointBuffers& buffers);
+
   // Starts a checkpoint on this rank and returns when the copy in host memory is done: the seconds that training waited. All ranks start
   // the same one, after the one before was committed. Never throws: what fails here is thrown by commit().
   double start(const CheckpointBuffers& buffers, const CheckpointState& state);
@@ -84,12 +87,14 @@ class CheckpointStore {
   std::string manifest_text(const std::vector<Part>& parts) const;
   void write_manifest(const std::string& text, std::int64_t step, std::optional<double> metric);
   void prune(std::int64_t newest);
-  std::vector<std::int64_t> steps_on_disk() const;
+  static std::vector<std::int64_t> steps_on_disk(const std::filesystem::path& folder);
   Json agree_on_manifest(std::int64_t step);
+  std::string different_options(const Json& manifest) const;
   void refuse_other_task(const Json& manifest, std::int64_t step) const;
   void verify_parts(const Json& manifest, std::int64_t step);
   CheckpointState restore(const Json& manifest, std::int64_t step, const CheckpointBuffers& buffers);
   void clear_newer(std::int64_t step);
+  void name_others() const;
 
   CheckpointSettings settings_;
   Communicator& comm_;
