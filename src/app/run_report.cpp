@@ -23,12 +23,17 @@ std::string today() {
   return text;
 }
 
-// Loss and learning rate of metrics.jsonl, one line a step.
+// Losses and learning rate of metrics.jsonl, one line a step and one a validation.
 std::vector<ReportCurve> read_curves(const fs::path& path) {
   ReportCurve loss{"training loss", "step", {{"loss", {}, {}}}}, rate{"learning rate (share of the peak)", "step", {{"rate", {}, {}}}};
+  ReportSeries validation{"validation", {}, {}};
   LineReader lines(path);
   for (std::string line; lines.next(line);) {
     const Json step = parse_json(line, path.string());
+    if (step.contains("validation_loss") && step.at("validation_loss").is_number()) {
+      validation.x.push_back(step.at("step"));
+      validation.y.push_back(step.at("validation_loss"));
+    }
     if (!step.contains("loss") || step.at("loss").is_null()) continue;  // null: an update that was skipped
     loss.series[0].x.push_back(step.at("step"));
     loss.series[0].y.push_back(step.at("loss"));
@@ -36,6 +41,7 @@ std::vector<ReportCurve> read_curves(const fs::path& path) {
     rate.series[0].y.push_back(step.at("rate_factor"));
   }
   if (loss.series[0].x.empty()) return {};
+  if (!validation.x.empty()) loss.series.push_back(std::move(validation));
   return {loss, rate};
 }
 

@@ -1,6 +1,7 @@
 #include "gpuhpc/train/batch_source.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "gpuhpc/base/block.hpp"
@@ -33,6 +34,12 @@ PackedIds NumberSource::pack(std::span<const std::int64_t> items) const {
   PackedIds packed;
   for (const std::int64_t item : items) packed.documents.push_back(documents_[static_cast<std::size_t>(item)]);
   return packed;
+}
+
+PackedIds SubsetSource::pack(std::span<const std::int64_t> items) const {
+  std::vector<std::int64_t> theirs;
+  for (const std::int64_t item : items) theirs.push_back(items_[static_cast<std::size_t>(item)]);
+  return source_.pack(theirs);
 }
 
 namespace {
@@ -68,6 +75,15 @@ std::vector<std::vector<std::int64_t>> global_batches_by_tokens(const BatchSourc
     used += length;
   }
   return batches;
+}
+
+HeldOut hold_out(std::int64_t items, double share, std::uint64_t seed) {
+  // A seed of its own: the shuffles of the epochs do not follow from what is held out.
+  std::vector<std::int64_t> order = shuffled(items, seed ^ 0x94d049bb133111ebULL, 0);
+  const auto first = order.begin() + std::llround(share * static_cast<double>(items));
+  std::sort(order.begin(), first);
+  std::sort(first, order.end());
+  return {{first, order.end()}, {order.begin(), first}};
 }
 
 std::uint64_t micro_batch_seed(std::uint64_t seed, std::int64_t step, std::int64_t micro_batch) {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "gpuhpc/base/error.hpp"
+
 namespace gpuhpc {
 namespace {
 
@@ -29,7 +31,6 @@ std::int64_t Checkpointer::resume(Trainer& trainer) {
   trainer.optimizer().set_steps(checkpoint->values.at("optimizer_steps"));
   trainer.restore(state);
   validations_ = state.validation.size();
-  best_ = state.best_metric;
   if (log_ && comm_.is_root())
     log_->info("going on after the checkpoint of step {} of {} (epoch {})", state.step, trainer.total_steps(), state.epoch + 1);
   return state.step;
@@ -45,9 +46,8 @@ WriterStatus Checkpointer::status() {
 void Checkpointer::after_step(Trainer& trainer, const WriterStatus& anywhere, bool last) {
   const TrainerState state = trainer.state();
   const bool validated = state.validation.size() > validations_;
-  const bool better = validated && (validations_ == 0 || state.best_metric > best_);
+  const bool better = validated && state.best_step == state.step;
   validations_ = state.validation.size();
-  best_ = state.best_metric;
   wanted_ = wanted_ || anywhere.due || better || (every_ > 0 && state.step % every_ == 0);
   // A better model is saved as it is now, a last one, too: they wait for the one under way. The others come a little later.
   if (anywhere.failed || (store_.started() && (!anywhere.writing || better || last))) store_.commit();
@@ -71,6 +71,15 @@ void Checkpointer::save(Trainer& trainer, const TrainerState& state, std::option
                static_cast<double>(store_.part_bytes()) / 1e6);
 }
 
+// A better model was saved at once, and stays (after_step, CheckpointStore::prune); one that is the last needs no checkpoint.
+void Checkpointer::restore_best(Trainer& trainer) {
+  const TrainerState state = trainer.state();
+  if (state.best_step == 0)
+    throw Error(ExitCode::diverged, "the validation loss was not finite after any epoch; lower --train.encoder-lr and --train.head-lr, or use --train.precision fp32", true);
+  if (state.best_step < state.step) store_.load_step(state.best_step, buffers_of(trainer));
+  if (log_ && comm_.is_root()) log_->info("the model gets the weights of step {} of {}, the best validation", state.best_step, state.step);
+}
+
 CheckpointState to_checkpoint(const TrainerState& state, std::int64_t optimizer_steps) {
   CheckpointState checkpoint;
   checkpoint.step = state.step;
@@ -81,6 +90,7 @@ CheckpointState to_checkpoint(const TrainerState& state, std::int64_t optimizer_
                        {"loss_scale", state.loss_scale},
                        {"good_steps", state.good_steps},
                        {"skipped", state.skipped},
+                       {"best_step", state.best_step},
                        {"documents", state.documents},
                        {"tokens", state.tokens},
                        {"optimizer_steps", optimizer_steps},
@@ -103,6 +113,7 @@ TrainerState from_checkpoint(const CheckpointState& checkpoint) {
   state.loss_scale = values.at("loss_scale");
   state.good_steps = values.at("good_steps");
   state.skipped = values.at("skipped");
+  state.best_step = values.at("best_step");
   state.documents = values.at("documents");
   state.tokens = values.at("tokens");
   const auto losses = checkpoint.history.begin() + values.at("losses").get<std::ptrdiff_t>();

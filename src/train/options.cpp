@@ -5,6 +5,12 @@
 
 namespace gpuhpc {
 
+void TrainOptions::check() const {
+  if (restore == "best" && validation == 0)
+    throw configuration_error("--train.restore best needs a validation to choose by; give --train.validation too (a share of the documents, .1 for instance), "
+                              "or use --train.restore last");
+}
+
 Precision TrainOptions::precision_kind(bool cuda) const {
   for (const Precision kind : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16})
     if (precision == name_of(kind)) return kind;
@@ -82,6 +88,8 @@ void declare(config::Section& section, TrainOptions& options) {
       .range(0, many);
   section.option("loss-scale", options.loss_scale, "fp16: first factor of the loss; halved when gradients are not finite").range(1e-6, 1e9);
   section.option("loss-scale-interval", options.loss_scale_interval, "fp16: finite updates in a row before the factor doubles").range(1, many);
+  section.option("validation", options.validation, "share of the training documents that is held out; after each epoch their mean loss is computed (0: none)").range(0, .9);
+  section.option("restore", options.restore, "weights that the model gets: of the last update, or of the epoch with the least validation loss").one_of({"last", "best"});
   section.option("checkpoint-every", options.checkpoint_every, "updates between checkpoints (0: by time alone)").range(0, many);
   section
       .option("checkpoint-minutes", options.checkpoint_minutes,

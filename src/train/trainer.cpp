@@ -2,6 +2,7 @@
 
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <array>
@@ -287,13 +288,34 @@ TrainSummary Trainer::run() {
 void Trainer::end_of_step() {
   const bool over = state_.step == total_steps();
   if (hooks_.validate && state_.next_batch == std::ssize(batches_)) {
-    const double value = hooks_.validate();
-    state_.best_metric = state_.validation.empty() ? value : std::max(state_.best_metric, value);
+    const double value = hooks_.validate(*this);
+    if (value > state_.best_metric) state_.best_metric = value, state_.best_step = state_.step;
     state_.validation.push_back(value);
   }
   if (hooks_.checkpoint) hooks_.checkpoint(*this, writers_, stop_ || over);
   if (stop_ && !over)
     throw Error(ExitCode::requeue, fmt::format("stopped at step {} of {} as asked; start the same command again to go on", state_.step, total_steps()), true);
+}
+
+double Trainer::mean_loss(const BatchSource& items) {
+  const c10::NoGradGuard no_grad;
+  std::vector<std::int64_t> all(static_cast<std::size_t>(items.size()));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  const std::int64_t at_once =
+      state_.micro_batch > 0 ? state_.micro_batch : batch_shape(std::llround(documents_a_step_), state_.micro_batch, comm_.size()).micro_batch;
+  const auto micro_batches = cut_micro_batches(items, all, at_once, /*ranks=*/1);  // the same ones on any number of ranks
+  const Range mine = blocks_of_rank(std::ssize(micro_batches), comm_.rank(), comm_.size());
+  std::vector<double> terms;  // sum, count, sum, count ..
+  together(comm_, [&] {
+    for (std::int64_t i = mine.first; i < mine.last; ++i) {
+      const LossSum loss = loss_(items.pack(micro_batches[static_cast<std::size_t>(i)]), 0);
+      terms.insert(terms.end(), {loss.sum.item<double>(), loss.count});
+    }
+  });
+  terms = comm_.all_gather_vector(std::span<const double>(terms));  // in the order of the micro-batches
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < terms.size(); i += 2) sum += terms[i], count += terms[i + 1];
+  return sum / count;
 }
 
 TrainSummary Trainer::summarise() const {

@@ -233,6 +233,44 @@ TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
   }
 }
 
+// Of the last run of its training phase: one value an epoch.
+std::vector<double> validation_losses(const fs::path& run) {
+  std::vector<double> losses;
+  std::ifstream lines(run / "stages/05-training/metrics.jsonl");
+  for (std::string line; std::getline(lines, line);)
+    if (const Json json = Json::parse(line); json.contains("validation_loss")) losses.push_back(json.at("validation_loss"));
+  return losses;
+}
+
+// With rates of 0 nothing is learnt: dropout is all that could make a difference.
+TEST_F(Pipeline, ValidationDropsNothing) {
+  const fs::path run = root_ / "undropped";
+  std::vector<double> losses;
+  for (const std::string dropout : {"0", ".3"}) {
+    ASSERT_EQ(gpuhpc(arguments(run) + " --pipeline.to training --train.validation .1 --train.encoder-lr 0 --train.head-lr 0 --train.dropout " + dropout).code, 0);
+    ASSERT_EQ(validation_losses(run).size(), 1u);
+    losses.push_back(validation_losses(run)[0]);
+  }
+  EXPECT_NEAR(losses[0], losses[1], 1e-5 * losses[0]);
+}
+
+// The student, then the bilinear model. At rates that do not change, the best of three epochs is the last of so many.
+TEST_F(Pipeline, TheModelGetsTheWeightsOfTheBestEpoch) {
+  for (const std::string preset : {"recommended", "multi-gpu"}) {
+    const fs::path run = root_ / ("best-" + preset);
+    const std::string words = arguments(run) + " --pipeline.preset " + preset + " --teleclass.augment-documents 1 --train.max-length 24 --train.validation .1 --train.batch 16" +
+                              " --train.head-lr .1 --train.warmup 0 --train.decay constant --train.epochs ";
+    ASSERT_EQ(gpuhpc(words + "3 --train.restore best").code, 0);
+    EXPECT_THAT(read(run / "report.html"), HasSubstr("validation"));
+    const std::vector<double> losses = validation_losses(run);
+    ASSERT_EQ(losses.size(), 3u);
+    const auto best = std::ranges::min_element(losses) - losses.begin();
+    ASSERT_LT(best, 2) << "at this rate later epochs must be worse";
+    ASSERT_EQ(gpuhpc(words + std::to_string(best + 1) + " --pipeline.to training").code, 0);
+    expect_same_files(run / "model", run / "stages/05-training/model");  // the first one's, the second one's
+  }
+}
+
 TEST_F(Pipeline, PredictOnTheTestTextsEqualsTheRun) {
   const fs::path out = root_ / "again.jsonl";
   ASSERT_EQ(gpuhpc("predict --device.kind cpu --device.threads 1 --model.dir " + (root_ / "reference/model").string() + " --input.file " + (root_ / "input/test/corpus.txt").string() +
@@ -318,6 +356,10 @@ TEST_F(Pipeline, BadLaunchesEndWithTheirExitCode) {
   const Result replicas = gpuhpc(arguments(root_ / "replicas-on-ranks") + " --parallel.strategy dp", 2);
   EXPECT_EQ(replicas.code, 2);
   EXPECT_THAT(replicas.output, HasSubstr("start one without mpirun"));
+  const Result blind = gpuhpc(arguments(root_ / "blind") + " --train.restore best", 2);
+  EXPECT_EQ(blind.code, 78);
+  EXPECT_THAT(blind.output, HasSubstr("--train.validation"));
+  EXPECT_FALSE(fs::exists(root_ / "blind"));
   EXPECT_EQ(gpuhpc(arguments("/proc/nowhere")).code, 74);
   const fs::path folder = root_ / "cut-model";
   fs::copy(model, folder, fs::copy_options::recursive);

@@ -87,6 +87,24 @@ TEST(DataParallel, AnyNumberOfRanksGivesTheSameBits) {
     }
 }
 
+TEST(DataParallel, TheValidationLossHasTheSameBitsOnAnyRanksAndDropsNothing) {
+  const auto comm = MpiSession::world(), alone = make_single_communicator();
+  TrainOptions options = tiny_options();
+  options.micro_batch = 6;
+  const std::vector<std::int64_t> items = hold_out(217, .3, 42).validation;
+  const auto validate = [&](Communicator& ranks, double dropout) {
+    TinyTask task(217, ranks.size());
+    return Trainer(task.arena, task.source, task.loss(dropout), options, {}, ranks).mean_loss(SubsetSource(task.source, items));
+  };
+  const double loss = validate(*alone, 0);
+  EXPECT_EQ(validate(*comm, 0), loss);
+  EXPECT_EQ(validate(*comm, .5), loss);
+  TinyTask task(217);
+  double sum = 0;
+  for (const std::int64_t item : items) sum += task.loss()(task.source.pack({&item, 1}), 0).sum.item<double>();
+  EXPECT_NEAR(loss, sum / static_cast<double>(items.size()), 1e-5);
+}
+
 TEST(DataParallel, DropoutChangesTheCurve) {
   const auto comm = MpiSession::world();
   EXPECT_GT(difference(train(tiny_options(), {}, *comm, .1), train(tiny_options(), {}, *comm)).loss, 1e-3);

@@ -48,7 +48,10 @@ class Resume : public CheckpointFolder {
       step = report.step, ++outcome.steps;
       if (after_step_) after_step_(step);
     };
-    hooks.validate = [&] { return std::sin(static_cast<double>(step)); };
+    hooks.validate = [&](Trainer&) {
+      if (step == 20) weights_of_step_20_ = compact(task);
+      return std::sin(static_cast<double>(step));
+    };
     hooks.stop_requested = [&] { return asked || (step + 1 == stop_at && comm.rank() == stop_rank); };
     Checkpointer checkpointer({folder_, {"f1", {}}, options_.keep}, options_, comm, log_);
     checkpointer.attach(hooks);
@@ -58,19 +61,23 @@ class Resume : public CheckpointFolder {
     outcome.resumed_after = step = checkpointer.resume(trainer);
     try {
       outcome.last_loss = trainer.run().last_loss;
+      if (restore_best_) checkpointer.restore_best(trainer);
     } catch (const Error& error) {
       EXPECT_TRUE(error.on_all_ranks());
       if (error.code() != ExitCode::requeue) throw;
       EXPECT_EQ(step, stop_at);
       outcome.stopped = true;
     }
-    for (const auto& entry : task.arena.entries()) {
-      const std::vector<float> all = task.weights();
-      outcome.weights.insert(outcome.weights.end(), all.begin() + entry.range.first, all.begin() + entry.range.last);
-    }
+    outcome.weights = compact(task);
     outcome.losses = trainer.state().losses;
     outcome.validation = trainer.state().validation;
     return outcome;
+  }
+  static std::vector<float> compact(TinyTask& task) {
+    std::vector<float> weights;
+    const std::vector<float> all = task.weights();
+    for (const auto& entry : task.arena.entries()) weights.insert(weights.end(), all.begin() + entry.range.first, all.begin() + entry.range.last);
+    return weights;
   }
   void clear(Communicator& comm) {
     comm.barrier();
@@ -79,6 +86,8 @@ class Resume : public CheckpointFolder {
   }
   TrainOptions options_ = resume_options();
   std::function<void(std::int64_t)> after_step_;
+  bool restore_best_ = false;              // at the end of a start that is not stopped
+  std::vector<float> weights_of_step_20_;  // when the last start passed it: of sin(10), sin(20) .. sin(100) the best
 };
 
 }  // namespace gpuhpc

@@ -33,6 +33,16 @@ TEST_F(ResumeMpi, StoppedManyTimesByOneRankItEndsWithTheSameBits) {
   }
 }
 
+TEST_F(ResumeMpi, AllRanksGetTheWeightsOfTheBestEpoch) {
+  restore_best_ = true;
+  for (const std::string strategy : {"ddp", "zero1"}) {
+    clear(*world_);
+    ASSERT_TRUE(start(*world_, strategy, 23).stopped);
+    const std::vector<float> best = weights_of_step_20_;
+    EXPECT_EQ(start(*world_, strategy).weights, best) << strategy;
+  }
+}
+
 // Stated tolerance: every loss within 1e-5, final weights within 1e-4.
 TEST_F(ResumeMpi, OnOtherRanksAndUnderAnotherStrategyTheLossesAreThoseOfOneRun) {
   clear(*world_);

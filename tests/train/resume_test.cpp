@@ -60,12 +60,41 @@ TEST_F(ResumeTest, CheckpointsComeInTheirTimeAndTheBestStays) {
   EXPECT_EQ(again.weights, whole.weights);
 }
 
+// Stopped before, at and after the best epoch, and started again after the end.
+TEST_F(ResumeTest, TheBestEpochsWeightsAreTheSameHoweverOftenItWasStopped) {
+  restore_best_ = true;
+  const Outcome whole = start(*comm_);
+  EXPECT_EQ(whole.weights, weights_of_step_20_);
+  EXPECT_EQ(start(*comm_).weights, whole.weights) << "nothing is left to do but that";
+  for (const std::int64_t stop : {7, 20, 21, 55, 99}) {
+    clear(*comm_);
+    ASSERT_TRUE(start(*comm_, "ddp", stop).stopped);
+    const Outcome rest = start(*comm_);
+    EXPECT_EQ(rest.resumed_after, stop);
+    EXPECT_EQ(rest.weights, whole.weights) << stop;
+  }
+}
+
+TEST_F(ResumeTest, ADamagedBestIsNamedAndNotReplacedByAnother) {
+  restore_best_ = true;
+  ASSERT_TRUE(start(*comm_, "ddp", 55).stopped);
+  flip(folder_ / "step-00000020" / "part-00000-of-00001.bin", 12345);
+  try {
+    start(*comm_);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    EXPECT_THAT(error.what(), testing::HasSubstr("step-00000020/part-00000-of-00001.bin: damaged"));
+  }
+}
+
 TEST_F(ResumeTest, AMicroBatchHalvedOnTheWayStaysHalved) {
   TrainerState state;
   state.micro_batch = 2;
   state.losses = {1, std::nan(""), 3};
   state.validation = {-std::numeric_limits<double>::infinity(), .5};
   state.best_metric = .5;
+  state.best_step = 2;
   state.loss_scale = 1024;
   const CheckpointState saved = to_checkpoint(state, 17);
   EXPECT_EQ(saved.values.at("optimizer_steps"), 17);
@@ -76,6 +105,7 @@ TEST_F(ResumeTest, AMicroBatchHalvedOnTheWayStaysHalved) {
   EXPECT_EQ(back.losses.size(), 3U);
   EXPECT_EQ(back.validation, state.validation);
   EXPECT_EQ(back.best_metric, .5);
+  EXPECT_EQ(back.best_step, 2);
 }
 
 TEST_F(ResumeTest, ASaveThatFailsEndsTheRunAndTheCheckpointBeforeLoads) {

@@ -7,6 +7,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/segment_reduce.h>
 #include <ATen/ops/tensor.h>
+#include <c10/core/GradMode.h>
 
 #include <cmath>
 #include <string>
@@ -96,7 +97,7 @@ struct TinyTask {
   std::vector<ParameterGroup> groups() { return split_by_decay("model", 1e-2, .01, trained_parameters(model)); }
   Loss loss(double dropout = 0) {
     return [this, dropout](const PackedIds& batch, std::uint64_t seed) {
-      return LossSum{soft_target_cross_entropy(model.logits(batch, dropout, seed), gather_rows(source.targets.view(), batch.documents)),
+      return LossSum{soft_target_cross_entropy(model.logits(batch, c10::GradMode::is_enabled() ? dropout : 0, seed), gather_rows(source.targets.view(), batch.documents)),
                      static_cast<double>(batch.documents.size())};
     };
   }

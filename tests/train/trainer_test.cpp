@@ -70,6 +70,23 @@ TEST(Batches, SeedsOfMicroBatchesDiffer) {
   EXPECT_EQ(std::ranges::adjacent_find(seeds), seeds.end());
 }
 
+TEST(Batches, WhatIsHeldOutIsADrawBySeedAlone) {
+  const HeldOut parts = hold_out(103, .1, 42);
+  EXPECT_EQ(parts.validation.size(), 10U);
+  std::vector<std::int64_t> all = parts.learnt, expected(103);
+  all.insert(all.end(), parts.validation.begin(), parts.validation.end());
+  std::ranges::sort(all);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(all, expected);
+  EXPECT_EQ(parts.validation, hold_out(103, .1, 42).validation);
+  EXPECT_NE(parts.validation, hold_out(103, .1, 43).validation);
+  const TinySource source(103);
+  const SubsetSource subset(source, parts.validation);
+  EXPECT_EQ(subset.size(), 10);
+  EXPECT_EQ(subset.length(3), source.length(parts.validation[3]));
+  EXPECT_EQ(subset.pack(std::vector<std::int64_t>{3, 0}).documents, (std::vector<std::int64_t>{parts.validation[3], parts.validation[0]}));
+}
+
 TEST(Batches, MicroBatchesHoldEveryItemOnceInBalance) {
   const TinySource source(200);
   for (const auto& batch : global_batches(source.size(), 48, 1, 0))
@@ -229,8 +246,25 @@ TEST(Trainer, ValidatesAfterEachEpoch) {
   double value = 0;
   TrainOptions options = tiny_options();
   options.epochs = 3;
-  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm, {{}, {}, [&] { return value += 1; }});
+  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm, {{}, {}, [&](Trainer&) { return value += 1; }});
   EXPECT_EQ(trainer.run().validation, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(trainer.state().best_step, 15);
+}
+
+TEST(Trainer, AValidationThatIsNoNumberIsNeverTheBest) {
+  TinyTask task(100);
+  const auto comm = make_single_communicator();
+  std::vector<double> values = {std::nan(""), .3, std::nan(""), .2};  // from the end
+  TrainOptions options = tiny_options();
+  options.epochs = 4;
+  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm, {.validate = [&](Trainer&) {
+    const double value = values.back();
+    values.pop_back();
+    return value;
+  }});
+  trainer.run();
+  EXPECT_EQ(trainer.state().best_step, 15);
+  EXPECT_EQ(trainer.state().best_metric, .3);
 }
 
 // Everything a checkpoint holds, put into a new Trainer in the middle of an epoch: the rest repeats bit for bit.

@@ -52,6 +52,25 @@ class NumberSource final : public BatchSource {
   std::vector<std::int64_t> documents_;
 };
 
+// Some items of another source, which must outlive it.
+class SubsetSource final : public BatchSource {
+ public:
+  SubsetSource(const BatchSource& source, std::vector<std::int64_t> items) : source_(source), items_(std::move(items)) {}
+  std::int64_t size() const override { return std::ssize(items_); }
+  std::int64_t length(std::int64_t item) const override { return source_.length(items_[static_cast<std::size_t>(item)]); }
+  PackedIds pack(std::span<const std::int64_t> items) const override;
+
+ private:
+  const BatchSource& source_;
+  std::vector<std::int64_t> items_;
+};
+
+// The items that are learnt from and the `share` of all (rounded) that is only looked at: a draw by `seed` alone, both in ascending order.
+struct HeldOut {
+  std::vector<std::int64_t> learnt, validation;
+};
+HeldOut hold_out(std::int64_t items, double share, std::uint64_t seed);
+
 // The global batches of one epoch: a shuffle by (seed, epoch) alone, cut into `batch_size` items; the last one may be short.
 std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch);
 

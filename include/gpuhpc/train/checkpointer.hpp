@@ -16,6 +16,8 @@ class Checkpointer {
   void attach(TrainHooks& hooks);
   // Collective, before run(). The step that training goes on after; 0: it starts at the beginning.
   std::int64_t resume(Trainer& trainer);
+  // Collective, after run(): the weights are those of the best validation, from its checkpoint. diverged: no validation was finite.
+  void restore_best(Trainer& trainer);
 
   std::int64_t saved() const { return saved_; }                    // checkpoints started
   double blocked_seconds() const { return blocked_seconds_; }      // that training waited for copies, on this rank
@@ -33,7 +35,6 @@ class Checkpointer {
   Log log_;
   std::chrono::steady_clock::time_point last_save_ = std::chrono::steady_clock::now();
   std::size_t validations_ = 0;  // seen so far
-  double best_ = 0;              // of those
   bool wanted_ = false;          // as soon as the one under way is complete
   std::int64_t saved_ = 0;
   double blocked_seconds_ = 0;

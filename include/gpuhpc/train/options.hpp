@@ -50,11 +50,16 @@ struct TrainOptions {
   double loss_scale = 4096;       // fp16: the first scale; losses are sums over a micro-batch, so less than the usual 65536
   std::int64_t loss_scale_interval = 500;  // fp16: finite updates before the scale doubles
 
+  double validation = 0;         // share of the documents that is held out; its mean loss is computed after each epoch
+  std::string restore = "last";  // last | best: weights that are left at the end; best: of the epoch with the best validation
+
   // Checkpoints, where the trainer was given a folder for them; one that is asked to stop saves one in any case.
   std::int64_t checkpoint_every = 0;     // steps; 0: by time alone
   double checkpoint_minutes = 10;        // 0: by steps alone
   std::int64_t keep = 2;                 // newest ones that stay, beside the one of the best validation
 
+  // configuration_error for values that contradict each other.
+  void check() const;
   // auto: bf16 on GPUs and on processors that multiply bf16, else fp32.
   Precision precision_kind(bool cuda) const;
   LossScalerOptions scaler_options(bool cuda) const;

@@ -33,6 +33,7 @@ struct LossSum {
   double count = 0;
 };
 // `seed` is that of dropout: a function of the run's seed, the global step and the micro-batch's number in the global batch.
+// Called without gradients (validation), it drops nothing.
 using Loss = std::function<LossSum(const PackedIds&, std::uint64_t seed)>;
 
 struct StepReport {
@@ -70,7 +71,7 @@ class Trainer;
 struct TrainHooks {
   Log log = {};                                        // progress line on rank 0
   std::function<void(const StepReport&)> report = {};  // after each step
-  std::function<double()> validate = {};               // after each epoch; larger is better
+  std::function<double(Trainer&)> validate = {};       // after each epoch; larger is better
   // Asked in each step on every rank; one yes, and all ranks leave run() after that step with exit code `requeue`.
   std::function<bool()> stop_requested = {};
   // Asked in each step on every rank; `checkpoint` then hears what holds for any of them.
@@ -90,6 +91,8 @@ class Trainer {
   TrainSummary run();
   StepReport step();
   std::int64_t total_steps() const { return schedule_.total_steps; }
+  // Collective. The loss per counted item over all of `items`, without gradients and dropout; the same bits on any number of ranks.
+  double mean_loss(const BatchSource& items);
   // One line a run: ranks x micro-batch x accumulation = global batch, rates, rule, peak rates, schedule.
   std::string describe() const;
 

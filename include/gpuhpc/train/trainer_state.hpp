@@ -2,6 +2,7 @@
 // Where a training run stands, beside weights and moments: with them it is all that a checkpoint must hold. Shuffles and
 // dropout are functions of (seed, epoch) and (seed, step, micro-batch): there is no generator state.
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace gpuhpc {
@@ -14,7 +15,8 @@ struct TrainerState {
   std::int64_t micro_batch = 0;        // documents computed at once, after out-of-memory or trial; 0: one micro-batch a rank
   double loss_scale = 1;               // of the dynamic scaler (fp16)
   std::int64_t good_steps = 0;         // since the scale last changed
-  double best_metric = 0;              // largest value of the validator, when `validation` is not empty
+  double best_metric = -std::numeric_limits<double>::infinity();  // largest value of the validator
+  std::int64_t best_step = 0;          // that had it first; 0: none yet
   std::vector<double> losses;          // one a step; NaN where it was skipped
   std::vector<double> validation;      // one an epoch, when there is a validator
   std::int64_t skipped = 0, documents = 0, tokens = 0;  // so far

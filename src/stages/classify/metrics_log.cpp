@@ -14,4 +14,8 @@ std::function<void(const StepReport&)> MetricsLog::hook() const {
   };
 }
 
+void MetricsLog::validation(std::int64_t step, std::int64_t epoch, double loss) const {
+  if (root_) append_line(path_, Json{{"step", step}, {"epoch", epoch}, {"validation_loss", loss}}.dump());
+}
+
 }  // namespace gpuhpc

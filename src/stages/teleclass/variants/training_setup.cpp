@@ -1,7 +1,11 @@
 #include "gpuhpc/stages/teleclass/variants/training_setup.hpp"
 
 #include <ATen/Context.h>
+#include <c10/core/GradMode.h>
 
+#include <optional>
+
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/nccl.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
@@ -23,8 +27,8 @@ ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& opti
   forward.compute = precision == Precision::bf16 ? at::kBFloat16 : precision == Precision::fp16 ? at::kHalf : at::kFloat;
   forward.tf32 = precision == Precision::tf32;
   forward.checkpoint_layers = options.activation_checkpointing;
-  forward.hidden_dropout = forward.attention_dropout = options.dropout;
-  if (options.dropout > 0) {
+  if (options.dropout > 0 && c10::GradMode::is_enabled()) {
+    forward.hidden_dropout = forward.attention_dropout = options.dropout;
     forward.generator = make_generator(encoder.device(), seed);
     // Attention on a GPU draws from LibTorch's own generator.
     if (encoder.device().is_cuda()) {
@@ -34,6 +38,34 @@ ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& opti
   }
   return forward;
 }
+
+namespace {
+
+// What is learnt from, and what is only looked at after each epoch.
+struct Split {
+  SubsetSource learnt, held_out;
+};
+std::optional<Split> split(const BatchSource& source, const TrainOptions& options) {
+  if (options.validation == 0) return std::nullopt;
+  HeldOut parts = hold_out(source.size(), options.validation, static_cast<std::uint64_t>(options.seed));
+  if (parts.learnt.empty() || parts.validation.empty())
+    throw Error(ExitCode::configuration, fmt::format("--train.validation {} of {} documents leaves {} to learn from and {} to validate on; give another share, or 0",
+                                                     options.validation, source.size(), parts.learnt.size(), parts.validation.size()), true);
+  return Split{{source, std::move(parts.learnt)}, {source, std::move(parts.validation)}};
+}
+
+std::function<double(Trainer&)> validator(const StageContext& c, const SubsetSource& held_out, const MetricsLog& metrics) {
+  return [&](Trainer& trainer) {
+    const TrainerState state = trainer.state();
+    const double loss = trainer.mean_loss(held_out);
+    metrics.validation(state.step, state.epoch, loss);
+    if (c.log && c.comm.is_root())
+      c.log->info("epoch {}: validation loss {:.5f} on {} documents{}", state.epoch + 1, loss, held_out.size(), -loss > state.best_metric ? ", the best so far" : "");
+    return -loss;
+  };
+}
+
+}  // namespace
 
 TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions& o, ParameterArena& arena, const BatchSource& source, Loss loss) {
   // Checkpoints and the lines that go with them outlive a run that is stopped or killed.
@@ -46,7 +78,9 @@ TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions&
   std::unique_ptr<Communicator> between_gpus;  // where every rank has one
   if (c.comm.all_reduce_value<std::int32_t>(c.device.cuda, Reduce::min) > 0 && c.comm.size() > 1)
     between_gpus = make_nccl_communicator(c.comm, make_nccl_api(c.device.index), o.parallel);
-  Trainer trainer(arena, source, std::move(loss), o.train, o.parallel, c.comm, std::move(hooks), between_gpus.get());
+  const std::optional<Split> parts = split(source, o.train);
+  if (parts) hooks.validate = validator(c, parts->held_out, metrics);
+  Trainer trainer(arena, parts ? parts->learnt : source, std::move(loss), o.train, o.parallel, c.comm, std::move(hooks), between_gpus.get());
   const std::int64_t done = checkpointer.resume(trainer);
   on_root(c.comm, [&] {
     create_folder(c.checkpoints);
@@ -54,6 +88,7 @@ TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions&
     else cut_step_lines(lines, done);
   });
   const TrainSummary summary = trainer.run();
+  if (o.train.restore == "best") checkpointer.restore_best(trainer);
   on_root(c.comm, [&] { gpuhpc::copy_file(lines, c.folder / "metrics.jsonl"); });
   return summary;
 }

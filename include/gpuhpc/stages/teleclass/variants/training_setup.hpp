@@ -14,10 +14,10 @@ namespace gpuhpc {
 // The encoder's top layers and the head, each with its own rate, biases and LayerNorm weights without decay.
 std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t layers, const std::vector<ParameterSlot>& head, const TrainOptions& options);
 
-// How the encoder computes one micro-batch; `seed` is the one that the Trainer gives to the loss.
+// How the encoder computes one micro-batch; `seed` is the one that the Trainer gives to the loss. Without gradients nothing is dropped.
 ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& options, std::uint64_t seed);
 
-// Trains, with a line a step in the stage's metrics.jsonl. Collective.
+// Trains, with a line a step and a validation in the stage's metrics.jsonl. Collective.
 TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions& o, ParameterArena& arena, const BatchSource& source, Loss loss);
 
 }  // namespace gpuhpc
