@@ -8,6 +8,7 @@
 #include <new>
 
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/launch.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
 
@@ -64,7 +65,6 @@ void execute(Communicator& comm, const std::vector<std::string>& arguments) {
   config::OptionSet set;
   Options options;
   Invocation invocation;
-  DeviceChoice device;
   declare_options(set, options);
   together(comm, [&] {
     invocation = read_invocation(arguments);
@@ -72,22 +72,24 @@ void execute(Communicator& comm, const std::vector<std::string>& arguments) {
     find_command(invocation.command);
     set.parse(invocation.config, invocation.options);
     apply_preset(set, options);
-    device = choose_device(options.device, query_devices(), comm.node_rank(), comm.node_size());
   });
   comm.configure(options.teleclass.parallel);
   if (invocation.version) {
     if (comm.is_root()) fmt::print("gpuhpc {}\n", GPUHPC_VERSION);
-  } else if (invocation.options_table) {
-    if (comm.is_root()) fmt::print("{}", set.markdown());
-  } else if (invocation.help) {
-    if (comm.is_root()) print_help(set);
-  } else if (invocation.dry_run) {
-    if (comm.is_root()) fmt::print("{}", set.ini());
-  } else {
-    together(comm, [&] { apply(options.device, device); });
-    CommandContext context{comm, make_console_log(comm.rank()), set, options, device, fmt::format("gpuhpc {}", fmt::join(arguments, " "))};
-    find_command(invocation.command).run(context);
+    return;
   }
+  if (invocation.options_table || invocation.help) {
+    if (comm.is_root()) invocation.help ? print_help(set) : fmt::print("{}", set.markdown());
+    return;
+  }
+  const DeviceChoice device = choose_device_together(comm, options.device);
+  if (invocation.dry_run) {
+    if (comm.is_root()) fmt::print("{}", set.ini());
+    return;
+  }
+  together(comm, [&] { apply(options.device, device); });
+  CommandContext context{comm, make_console_log(comm.rank()), set, options, device, fmt::format("gpuhpc {}", fmt::join(arguments, " "))};
+  find_command(invocation.command).run(context);
 }
 
 int report_failure(Communicator& comm, const Error& error, void (*abort_all)(int)) {

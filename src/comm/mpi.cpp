@@ -103,8 +103,13 @@ class MpiCommunicator final : public Communicator {
 }  // namespace
 
 MpiSession::MpiSession(int* argc, char*** argv) {
-  // Alone (no launcher) Open MPI would look for a daemon; this keeps a single process self-contained.
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr) setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  // Alone (no launcher) Open MPI would look for a daemon, or in a step of Slurm (srun -n1) for Slurm's; this keeps a single process
+  // self-contained.
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr) {
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    unsetenv("SLURM_STEPID");
+    unsetenv("SLURM_STEP_ID");
+  }
   int provided = 0;
   check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
 }

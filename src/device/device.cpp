@@ -26,14 +26,23 @@ void declare(config::Section& section, DeviceOptions& options) {
                  "only operators that give the same bits every time (same machine, threads and ranks); processors always do, GPUs lose speed");
 }
 
-DeviceFacts query_devices() {
-  DeviceFacts facts;
-  facts.cuda_devices = at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
+CoreSet query_cores() {
+  CoreSet cores;
   cpu_set_t set;
   CPU_ZERO(&set);
-  facts.cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-  return facts;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    for (std::size_t core = 0; core < cores.size(); ++core) cores[core] = CPU_ISSET(core, &set);
+  return cores;
 }
+
+int share_of_cores(const CoreSet& mine, std::span<const CoreSet> on_host) {
+  double share = 0;
+  for (std::size_t core = 0; core < mine.size(); ++core)
+    if (mine[core]) share += 1.0 / static_cast<double>(std::ranges::count_if(on_host, [&](const CoreSet& cores) { return cores[core]; }));
+  return static_cast<int>(share + 1e-6);  // thirds add up to a hair less than one
+}
+
+int query_cuda_devices() { return at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0; }
 
 DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& facts, int node_rank, int node_size) {
   DeviceChoice choice;
@@ -43,7 +52,7 @@ DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& fact
   if (choice.cuda && facts.cuda_devices > 1 && node_size > facts.cuda_devices)
     throw configuration_error("{} ranks on a host with {} GPUs; start at most one rank a GPU", node_size, facts.cuda_devices);
   choice.index = choice.cuda ? node_rank % facts.cuda_devices : 0;
-  choice.threads = options.threads > 0 ? static_cast<int>(options.threads) : std::max(1, facts.cores / std::max(1, node_size));
+  choice.threads = options.threads > 0 ? static_cast<int>(options.threads) : std::max(1, facts.cores);
   return choice;
 }
 

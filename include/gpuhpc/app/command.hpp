@@ -31,5 +31,6 @@ void prepare_command(CommandContext& context);
 void encode_command(CommandContext& context);
 void predict_command(CommandContext& context);
 void evaluate_command(CommandContext& context);
+void doctor_command(CommandContext& context);
 
 }  // namespace gpuhpc

@@ -3,7 +3,11 @@
 
 namespace gpuhpc {
 
-// Catches both for its life, one object at a time; then what was there before is put back.
+// Before any thread is started: a SIGUSR1 waits from here on until the first StopSignals is there. It may come while MPI starts.
+void hold_stop_signals();
+
+// Catches both for its life, one object at a time; then what was there before is put back. When one came, both are ignored from then on:
+// the process is leaving, and launchers send SIGTERM to the ranks that are not the first to be gone, which must not change their exit code.
 class StopSignals {
  public:
   StopSignals();

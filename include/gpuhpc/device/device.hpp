@@ -2,7 +2,9 @@
 // Which device and how many threads a rank uses: a pure function of options, facts and the rank's place on its host.
 #include <c10/core/Device.h>
 
+#include <bitset>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "gpuhpc/config/options.hpp"
@@ -17,11 +19,18 @@ struct DeviceOptions {
 };
 void declare(config::Section& section, DeviceOptions& options);
 
+using CoreSet = std::bitset<1024>;
+CoreSet query_cores();  // that this process may run on: what Slurm, mpirun or taskset left of the host's
+
+// Whole cores that a rank may count as its own: each one it may run on, shared with the ranks of its host that may run on it, too.
+// `on_host` holds the sets of all these ranks, `mine` included. Right for launchers that bind each rank and for those that bind none.
+int share_of_cores(const CoreSet& mine, std::span<const CoreSet> on_host);
+
 struct DeviceFacts {
   int cuda_devices = 0;  // visible to this process
-  int cores = 1;         // this process may run on
+  int cores = 1;         // this rank's share
 };
-DeviceFacts query_devices();
+int query_cuda_devices();
 
 struct DeviceChoice {
   bool cuda = false;
@@ -29,7 +38,7 @@ struct DeviceChoice {
   int threads = 1;  // CPU threads of this rank
 };
 // Rank k of a host takes GPU k modulo their number (a GPU that is the only one visible is taken by all: the launcher chose).
-// Threads: an equal share of the cores. Throws configuration_error for kind "cuda" without a GPU, or with more ranks than GPUs.
+// Threads: one a core of its share. Throws configuration_error for kind "cuda" without a GPU, or with more ranks than GPUs.
 DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& facts, int node_rank, int node_size);
 
 // Puts the choice into effect in this process: threads of the operators, memory limit (memory.hpp), deterministic operators. Called once

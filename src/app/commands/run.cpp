@@ -45,7 +45,7 @@ void run_command(CommandContext& c) {
   std::optional<FolderLock> lock;
   Taxonomy taxonomy;
   together(c.comm, [&] {
-    const int replicas = o.teleclass.parallel.replica_count(c.comm.size(), c.device.cuda ? query_devices().cuda_devices : 0);
+    const int replicas = o.teleclass.parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
     for (int gpu = 1; c.device.cuda && o.device.memory_limit > 0 && gpu < replicas; ++gpu) limit_cuda_memory(o.device.memory_limit, gpu);
     o.teleclass.train.check();
     layout = resolve_layout(o.teleclass.input.dir);

@@ -12,7 +12,7 @@ namespace gpuhpc {
 
 void run_replicas(const StageContext& c, const TeleclassPipelineOptions& o, LoadedEncoder& own,
                   const std::function<void(const StageContext& replica, LoadedEncoder& model)>& body) {
-  const int replicas = o.parallel.replica_count(c.comm.size(), c.device.cuda ? query_devices().cuda_devices : 0);
+  const int replicas = o.parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
   if (replicas == 1) return body(c, own);
   run_thread_ranks(replicas, o.parallel, [&](Communicator& comm) {
     DeviceChoice device = c.device;

@@ -1,0 +1,26 @@
+#pragma once
+// How the ranks of this launch lie on hosts, cores and GPUs.
+#include <string>
+#include <vector>
+
+#include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/device/device.hpp"
+
+namespace gpuhpc {
+
+struct RankPlace {
+  std::string host, bus;  // bus: of its GPU, empty without one (gpu.hpp)
+  int cuda_devices = 0;   // that it sees
+};
+// Throws configuration_error when some ranks would run on GPUs and others, which see none, on processors.
+void check_same_kind(const std::vector<RankPlace>& ranks);
+// Throws configuration_error when two ranks drive one GPU.
+void check_gpus_apart(const std::vector<RankPlace>& ranks);
+
+// One text a rank, in rank order, on every rank. Collective.
+std::vector<std::string> gather_texts(Communicator& comm, const std::string& mine);
+
+// choose_device with what all ranks see. Collective; all ranks throw if one does.
+DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& options);
+
+}  // namespace gpuhpc

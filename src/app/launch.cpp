@@ -1,0 +1,64 @@
+#include "gpuhpc/app/launch.hpp"
+
+#include <map>
+#include <utility>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/together.hpp"
+
+namespace gpuhpc {
+
+void check_same_kind(const std::vector<RankPlace>& ranks) {
+  std::size_t with = ranks.size(), without = ranks.size();
+  for (std::size_t rank = ranks.size(); rank-- > 0;) (ranks[rank].cuda_devices > 0 ? with : without) = rank;
+  if (with < ranks.size() && without < ranks.size())
+    throw configuration_error("rank {} on {} sees no GPU but rank {} on {} does; check nvidia-smi and CUDA_VISIBLE_DEVICES there, or use --device.kind cpu", without,
+                              ranks[without].host, with, ranks[with].host);
+}
+
+void check_gpus_apart(const std::vector<RankPlace>& ranks) {
+  std::map<std::pair<std::string, std::string>, std::size_t> first;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].bus.empty()) continue;
+    const auto [other, alone] = first.try_emplace({ranks[rank].host, ranks[rank].bus}, rank);
+    if (!alone)
+      throw configuration_error("ranks {} and {} on {} drive the same GPU ({}); start one rank a GPU: --ntasks-per-node and --gpus-per-node alike", other->second, rank,
+                                ranks[rank].host, ranks[rank].bus);
+  }
+}
+
+std::vector<std::string> gather_texts(Communicator& comm, const std::string& mine) {
+  const std::int64_t length = std::ssize(mine);
+  const std::vector<std::int64_t> lengths = comm.all_gather_vector(std::span(&length, 1));
+  const std::vector<char> all = comm.all_gather_vector(std::span(mine.data(), mine.size()));
+  std::vector<std::string> texts;
+  auto at = all.begin();
+  for (const std::int64_t n : lengths) {
+    texts.emplace_back(at, at + n);
+    at += n;
+  }
+  return texts;
+}
+
+DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& options) {
+  RankPlace mine{comm.host(), "", 0};
+  together(comm, [&] { mine.cuda_devices = options.kind == "cpu" ? 0 : query_cuda_devices(); });
+  const CoreSet cores = query_cores();
+  const std::vector<std::string> hosts = gather_texts(comm, mine.host);
+  const std::vector<std::int32_t> gpus = comm.all_gather_vector(std::span<const std::int32_t>(&mine.cuda_devices, 1));
+  const std::vector<std::string> sets = gather_texts(comm, cores.to_string());
+  DeviceChoice choice;
+  together(comm, [&] {
+    std::vector<RankPlace> ranks;
+    std::vector<CoreSet> on_host;
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+      ranks.push_back({hosts[rank], "", gpus[rank]});
+      if (hosts[rank] == mine.host) on_host.emplace_back(sets[rank]);
+    }
+    if (options.kind == "auto") check_same_kind(ranks);
+    choice = choose_device(options, {mine.cuda_devices, share_of_cores(cores, on_host)}, comm.node_rank(), comm.node_size());
+  });
+  return choice;
+}
+
+}  // namespace gpuhpc
