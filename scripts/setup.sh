@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# setup.sh   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
-# encoder weights into .deps/. Safe to run again: what is there is kept.
+# setup.sh [--cluster]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
+# encoder weights into .deps/. Safe to run again: what is there is kept. --cluster: also Slurm and what else the cluster tests need.
 set -eu
 cd "$(dirname "$0")/.."
 start=$SECONDS
 packages="ca-certificates git cmake g++ ninja-build ccache mold unzip python3 python3-pip libopenmpi-dev openmpi-bin libhdf5-dev
   libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev"
+[ "${1:-}" != --cluster ] || packages="$packages slurmctld slurmd slurm-client munge iproute2"
 
 missing=
 for p in $packages; do

@@ -1,0 +1,39 @@
+# common.sh   sourced by the job scripts of this folder, which are submitted from the repository's root.
+#   GPUHPC_CONFIG=FILE      another profile than the script's own, such as configs/cpu.ini
+#   GPUHPC_LAUNCHER=mpirun  where Slurm has no PMIx (srun --mpi=list shows it); the default is srun
+#   GPUHPC=PROGRAM          the default is build/release/gpuhpc
+# Site settings, where the defaults are wrong:
+#   export NCCL_SOCKET_IFNAME=ib0 OMPI_MCA_btl_tcp_if_include=ib0   # the network between nodes
+#   export NCCL_IB_HCA=mlx5_0                                        # one of several InfiniBand cards
+program=${GPUHPC:-build/release/gpuhpc}
+srun_options=() mpirun_options=()
+
+# launch PROFILE [COMMAND] [--section.option VALUE ...]   one rank a task. USR1, which Slurm sends this shell before the time is up, goes on
+# to the ranks: they save and leave with 75, and the job goes back into the queue. Rank 0 speaks in the job's log, every line with its
+# rank before it; all ranks write RUN/log/rank-NNNNN.log.
+launch() {
+  local profile=${GPUHPC_CONFIG:-$1} start signalled='' code pid=''; shift
+  trap 'signalled=1; [ -z "$pid" ] || kill -USR1 "$pid"' USR1
+  case ${GPUHPC_LAUNCHER:-srun} in
+    srun)
+      [ -z "${SLURM_CPUS_PER_TASK:-}" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+      start=(srun --mpi=pmix --kill-on-bad-exit=1 --label "${srun_options[@]}") ;;
+    mpirun)
+      export SLURM_CPU_BIND=none  # of mpirun's daemons, whose cores the ranks inherit
+      start=(mpirun --bind-to none --tag-output "${mpirun_options[@]}") ;;
+    *) echo "GPUHPC_LAUNCHER is $GPUHPC_LAUNCHER; it may be srun or mpirun" >&2; exit 78 ;;
+  esac
+  "${start[@]}" "$program" "$@" --config "$profile" &
+  pid=$!
+  while :; do  # a signal ends `wait` before its time
+    signalled= code=0
+    wait "$pid" || code=$?
+    [ -n "$signalled" ] || break
+  done
+  # A job that scancel ends is no longer RUNNING.
+  if [ "$code" = 75 ] && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
+    echo "saved; the job goes back into the queue" >&2
+    scontrol requeue "$SLURM_JOB_ID"
+  fi
+  exit "$code"
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# launches.sh   right and wrong launches under Slurm: the doctor's findings, and what a launch without MPI is told.
+. "$(dirname "$(realpath "$0")")/slurm.sh"
+start_slurm 2
+
+for launcher in srun mpirun; do
+  job=$(GPUHPC_LAUNCHER=$launcher submit --nodes=2 --ntasks-per-node=2 jobs/slurm/a6000x8.sh doctor) || exit 1
+  await "$job" 60 COMPLETED
+  log=$S/$job.log
+  says "$log" "4 ranks on 2 hosts"
+  says "$log" "[ :]1 +node1 +1 .* cpu"
+  says "$log" "[ :]2 +node2 +0 .* cpu"
+  says "$log" "64 MiB .* [GM]B/s"
+  says "$log" "every element of every answer is right"
+  echo "doctor under $launcher: $(grep -c 'KiB\|MiB' "$log") sizes right"
+  [ "$launcher" = mpirun ] || cat "$log"
+done
+
+job=$(submit --gpus-per-node=0 jobs/slurm/a6000x1.sh doctor) || exit 1
+await "$job" 30 COMPLETED
+scontrol -o show job "$job" | grep -q "TresPerNode=gres:gpu:0" || die "--gpus-per-node=0 still asks for GPUs"
+says "$S/$job.log" "1 rank on 1 host"
+
+# Not every process of a job with several tasks is a wrong launch.
+job=$(submit --nodes=2 --ntasks-per-node=2 --wrap "'$program' doctor --device.kind cpu && srun -n1 -N1 '$program' doctor --device.kind cpu") || exit 1
+await "$job" 30 COMPLETED
+[ "$(grep -c "1 rank on 1 host" "$S/$job.log")" = 2 ] || die "a batch script's own process, or srun -n1, was refused"
+
+start=$SECONDS
+srun --nodes=2 --ntasks=4 "$program" doctor >"$S/wrong.log" 2>&1
+code=$?
+took=$((SECONDS - start))
+[ "$code" = 78 ] || die "four tasks without MPI: exit $code, not 78"
+[ "$took" -le 10 ] || die "four tasks without MPI were refused only after $took s"
+says "$S/wrong.log" "srun started 4 tasks without MPI.*srun --mpi=pmix"
+[ "$(grep -c "^gpuhpc: " "$S/wrong.log")" = 1 ] || die "not said once"
+echo "four tasks without MPI: exit 78 after $took s"
