@@ -5,7 +5,8 @@
 #include "gpuhpc/stages/teleclass/hierarchy.hpp"
 #include "gpuhpc/stages/teleclass/inference.hpp"
 #include "gpuhpc/stages/teleclass/refinement.hpp"
-#include "gpuhpc/stages/teleclass/training.hpp"
+#include "gpuhpc/stages/teleclass/variants/bilinear_training.hpp"
+#include "gpuhpc/stages/teleclass/variants/student_training.hpp"
 
 namespace gpuhpc {
 
@@ -42,7 +43,7 @@ std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, con
       {"hierarchy", {"teleclass.refinement", "teleclass.targets"}, taxonomy, {"refinement", "augmentation"},
        soft ? std::vector<std::string>{"targets.h5", "documents_per_class.tsv"} : std::vector<std::string>{"labels.jsonl", "documents_per_class.tsv"}, bind(run_hierarchy)},
       {"training", {"train.", "parallel.reduce-type", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "teleclass.smoothing-rounds"}, taxonomy,
-       {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl"}, bind(run_training),
+       {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl"}, bind(soft ? train_path_model : train_bilinear_model),
        {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every", "train.checkpoint-minutes", "train.keep"}},
       {"inference", with_text({"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.", "output.submission-header"}),
        {layout.test_corpus}, {"training"}, {"predictions.jsonl", "submission.csv"}, bind(run_inference)},

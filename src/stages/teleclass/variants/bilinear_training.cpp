@@ -57,7 +57,7 @@ std::vector<std::unique_ptr<TokenDataset>> open_datasets(const StageContext& c, 
 
 }  // namespace
 
-void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions& o) {
+void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions& o, const InputLayout& layout) {
   std::optional<LoadedEncoder> loaded;
   std::unique_ptr<Tokenizer> tokenizer;
   LabelledSet set;
@@ -96,6 +96,7 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
 
   const fs::path model = c.folder / "model";
   on_root(c.comm, [&] {
+    copy_taxonomy(layout, model);
     save_encoder_folder(model, loaded->encoder, loaded->model.embedding, loaded->model);
     write_arrays(model / "gpuhpc" / "head.h5", {{"class_embeddings", std::as_const(embeddings).view()}, {"interaction", std::as_const(interaction).view()}});
     ClassifierSettings settings;

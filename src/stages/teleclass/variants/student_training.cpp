@@ -110,6 +110,7 @@ void train_path_model(const StageContext& c, const TeleclassPipelineOptions& o, 
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
   });
   on_root(c.comm, [&] {
+    copy_taxonomy(layout, model);
     copy_teacher(c, *encoder, model);
     write_text_file(c.folder / "metrics.jsonl", "");  // an output without student, too
   });
