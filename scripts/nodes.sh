@@ -46,7 +46,15 @@ on_node() {
     'hostname "node$0"; mount -t tmpfs tmpfs /dev/shm; exec "$@"' "$n" "$@"
 }
 
-link_node() { ip link set "$nodes_link-$1" "$2"; }
+link_node() {
+  local from
+  ip link set "$nodes_link-$1" "$2"
+  [ "$2" = up ] || return 0
+  # Seconds may pass until the neighbours are found again; a program that is started before finds no network. A refusal is an answer.
+  for from in 254 $(seq "$nodes_count"); do
+    until on_node "$1" timeout 1 bash -c "exec 3<>/dev/tcp/$nodes_net.$from/9" 2>&1 | grep -q refused; do sleep .1; done
+  done
+}
 
 mpirun_on_nodes() {
   local n count=$1 each=$2; shift 2

@@ -6,7 +6,9 @@
 #   export NCCL_SOCKET_IFNAME=ib0 OMPI_MCA_btl_tcp_if_include=ib0   # the network between nodes
 #   export NCCL_IB_HCA=mlx5_0                                        # one of several InfiniBand cards
 program=${GPUHPC:-build/release/gpuhpc}
-srun_options=() mpirun_options=()
+srun_options=()
+# A node that is cut off ends mpirun after half a minute, not after a quarter of an hour.
+mpirun_options=(--mca oob_tcp_keepalive_time 20 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 3)
 
 # launch PROFILE [COMMAND] [--section.option VALUE ...]   one rank a task. USR1, which Slurm sends this shell before the time is up, goes on
 # to the ranks: they save and leave with 75, and the job goes back into the queue. Rank 0 speaks in the job's log, every line with its

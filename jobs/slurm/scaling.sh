@@ -20,5 +20,5 @@ if [ "$nodes" -gt "$SLURM_NNODES" ]; then
   echo "part $nodes of the array needs $nodes nodes and the job has $SLURM_NNODES; give sbatch --nodes=$nodes or a smaller --array" >&2
   exit 78
 fi
-srun_options=(--nodes="$nodes" --ntasks="$ranks") mpirun_options=(-np "$ranks")
+srun_options=(--nodes="$nodes" --ntasks="$ranks") mpirun_options+=(-np "$ranks")
 launch configs/scaling.ini "$@" --run.dir "runs/scaling-$SLURM_ARRAY_JOB_ID-$nodes"

@@ -55,7 +55,7 @@ DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& opt
       ranks.push_back({hosts[rank], "", gpus[rank]});
       if (hosts[rank] == mine.host) on_host.emplace_back(sets[rank]);
     }
-    if (options.kind == "auto") check_same_kind(ranks);
+    if (options.kind != "cpu") check_same_kind(ranks);
     choice = choose_device(options, {mine.cuda_devices, share_of_cores(cores, on_host)}, comm.node_rank(), comm.node_size());
   });
   return choice;

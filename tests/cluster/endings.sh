@@ -10,6 +10,7 @@ nobody_left() { for n in 1 2; do ip netns pids "$nodes_tag-$n"; done | xargs -r 
 run=$S/cancelled
 job=$(long_job "$run") || exit 1
 wait_for 120 newest_checkpoint "$run"
+nobody_left && die "the processes of a running job are not seen"
 start=$SECONDS
 scancel "$job"
 await "$job" 30 CANCELLED

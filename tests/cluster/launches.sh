@@ -2,9 +2,10 @@
 # launches.sh   right and wrong launches under Slurm: the doctor's findings, and what a launch without MPI is told.
 . "$(dirname "$(realpath "$0")")/slurm.sh"
 start_slurm 2
+array_over() { [ -z "$(squeue -h)" ]; }
 
 for launcher in srun mpirun; do
-  job=$(GPUHPC_LAUNCHER=$launcher submit --nodes=2 --ntasks-per-node=2 jobs/slurm/a6000x8.sh doctor) || exit 1
+  job=$(GPUHPC_LAUNCHER=$launcher submit --nodes=2 --ntasks-per-node=2 jobs/slurm/multi-node.sh doctor) || exit 1
   await "$job" 60 COMPLETED
   log=$S/$job.log
   says "$log" "4 ranks on 2 hosts"
@@ -20,6 +21,13 @@ job=$(submit --gpus-per-node=0 jobs/slurm/a6000x1.sh doctor) || exit 1
 await "$job" 30 COMPLETED
 scontrol -o show job "$job" | grep -q "TresPerNode=gres:gpu:0" || die "--gpus-per-node=0 still asks for GPUs"
 says "$S/$job.log" "1 rank on 1 host"
+
+job=$(submit --nodes=2 --ntasks-per-node=2 --array=1,2,4 --output="$S/part-%a.log" jobs/slurm/scaling.sh doctor) || exit 1
+wait_for 90 array_over
+says "$S/part-1.log" "2 ranks on 1 host"
+says "$S/part-2.log" "4 ranks on 2 hosts"
+says "$S/part-4.log" "part 4 of the array needs 4 nodes and the job has 2"
+echo "scaling: a part for each number of nodes"
 
 # Not every process of a job with several tasks is a wrong launch.
 job=$(submit --nodes=2 --ntasks-per-node=2 --wrap "'$program' doctor --device.kind cpu && srun -n1 -N1 '$program' doctor --device.kind cpu") || exit 1

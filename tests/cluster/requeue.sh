@@ -4,7 +4,7 @@
 . "$(dirname "$(realpath "$0")")/slurm.sh"
 start_slurm 2
 make_input "$S/input"
-run_of() { echo "--input.dir $S/input --run.dir $1 --pipeline.to training --train.epochs 8 --train.checkpoint-every 5"; }
+run_of() { echo "--input.dir $S/input --run.dir $1 --pipeline.to training --train.epochs 5 --train.checkpoint-every 5"; }
 launch_job() {  # LAUNCHER RUN-FOLDER SBATCH-OPTIONS...
   local launcher=$1 run=$2; shift 2
   # shellcheck disable=SC2046
@@ -16,7 +16,8 @@ requeued() {  # JOB TIMES
   says "$S/$1.log" "saved; the job goes back into the queue"
 }
 says_restarts() { scontrol -o show job "$1" | grep -q " Restarts=$2 "; }
-at_once() { scontrol update jobid="$1" StartTime=now; }  # a requeued job waits two minutes else
+# A requeued job waits two minutes else; the nodes take no credential of the second in which they dropped it.
+at_once() { sleep 3; scontrol update jobid="$1" StartTime=now; }
 trained() { newest_checkpoint "$1"; }
 
 start=$SECONDS

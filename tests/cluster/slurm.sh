@@ -1,6 +1,7 @@
 # slurm.sh   sourced by the tests of this folder: a real Slurm over "nodes" of this machine (scripts/nodes.sh), each with 64 cores and eight
 # GPUs that are only files. It is torn down when the script ends, whatever happens. A test that cannot run here fails.
-#   start_slurm NODES      then $S is the cluster's folder; sbatch, srun, scontrol, ... are this cluster's
+# $S is a scratch folder.
+#   start_slurm NODES      sbatch, srun, scontrol, ... are this cluster's from then on
 #   submit ARGUMENTS...    of sbatch; prints the job's number; its log is $S/JOB.log
 #   state JOB              RUNNING, PENDING, COMPLETED, ...
 #   await JOB SECONDS STATE...   until the job is in one of them
@@ -13,7 +14,7 @@ S=
 
 die() {
   echo "FAILED: $*"
-  for log in "${S:-/nowhere}"/*.log; do [ ! -e "$log" ] || { echo "== ${log##*/}"; tail -40 "$log"; }; done
+  for log in "$S"/*.log; do [ ! -e "$log" ] || { echo "== ${log##*/}"; tail -40 "$log"; }; done
   exit 1
 }
 [ "$(id -u)" = 0 ] || die "the cluster tests make network namespaces and start Slurm: run them as root"
@@ -22,17 +23,21 @@ for tool in slurmctld slurmd srun munged ip mpirun; do
 done
 PATH=$PATH:/usr/sbin:/sbin
 [ -x "$program" ] || die "$program is not there: bash scripts/build.sh release gpuhpc"
-. scripts/nodes.sh
 
-tear_down() {
-  if [ -n "$S" ]; then
-    for file in "$S"/*.pid; do [ ! -s "$file" ] || kill -9 "$(cat "$file")" 2>/dev/null; done
-    remove_nodes  # and all jobs on them
-    rm -rf "$S"
-  else
-    remove_nodes
-  fi
+kill_launcher() {  # a function's process in the background, and the mpirun that it waits for
+  # shellcheck disable=SC2046
+  kill -9 $(pgrep -P "$1") "$1" 2>/dev/null
+  wait "$1" 2>/dev/null
 }
+tear_down() {
+  local launcher file
+  for launcher in $(jobs -p); do kill_launcher "$launcher"; done
+  for file in "$S"/*.pid; do [ ! -s "$file" ] || kill -9 "$(cat "$file")" 2>/dev/null; done
+  remove_nodes  # and all processes on them
+  rm -rf "$S"
+}
+S=$(mktemp -d "${TMPDIR:-/tmp}/gpuhpc-cluster-XXXXXX")
+. scripts/nodes.sh
 trap tear_down EXIT
 trap 'exit 1' INT TERM
 
@@ -82,7 +87,6 @@ start_slurmd() { on_node "$1" slurmd -N "node$1" -f "$S/slurm.conf" || die "slur
 
 start_slurm() {
   local n
-  S=$(mktemp -d "${TMPDIR:-/tmp}/gpuhpc-slurm-XXXXXX")
   chmod 755 "$S"
   mkdir "$S/state"
   make_nodes "$1" - || die "network namespaces cannot be made here"
@@ -134,8 +138,9 @@ make_input() {
   gzip -dc "$data/test/corpus.txt.gz" | sed -n 1,100p >"$1/test/corpus.txt"
   gzip -dc "$data/test/doc2labels.txt.gz" | sed -n 1,100p >"$1/test/doc2labels.txt"
 }
-# What every run of these tests is given: small enough for many ranks on two cores.
-small_run=(--device.threads 1 --train.precision fp32 --train.layers 1 --train.max-length 32 --eval.bootstrap-samples 50 --model.encoder "$models/all-MiniLM-L6-v2")
+# What every run of these tests is given: small enough for many ranks on two cores; four micro-batches in every batch of the 300 documents,
+# so that one rank and four give the same weights.
+small_run=(--train.batch 20 --train.micro-batch 5 --device.threads 1 --train.precision fp32 --train.layers 1 --train.max-length 32 --eval.bootstrap-samples 50 --model.encoder "$models/all-MiniLM-L6-v2")
 export GPUHPC=$program GPUHPC_CONFIG=configs/cpu.ini
 weights() { sha256sum "$1/stages/05-training/model/model.safetensors" | cut -d' ' -f1; }
 newest_checkpoint() { find "$1/checkpoints/training" -name manifest.json 2>/dev/null | sort | tail -1 | grep .; }

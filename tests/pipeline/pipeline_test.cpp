@@ -313,6 +313,21 @@ TEST_F(Pipeline, DocumentedOptionsAreTheProgramsOwn) {
   EXPECT_GT(options, 5);
 }
 
+TEST_F(Pipeline, ProfilesOfTheJobScriptsAreRead) {
+  int scripts = 0;
+  for (const auto& entry : fs::directory_iterator(kSource / "jobs/slurm")) {
+    std::smatch profile;
+    const std::string text = read(entry.path());
+    if (!std::regex_search(text, profile, std::regex(R"(launch (configs/[a-z0-9-]+\.ini))"))) continue;
+    ++scripts;
+    EXPECT_EQ(gpuhpc("run --dry-run --device.kind cpu --config " + (kSource / profile[1].str()).string()).code, 0) << entry.path();
+  }
+  EXPECT_EQ(scripts, 4);
+  const Result cpu = gpuhpc("run --dry-run --config " + (kSource / "configs/cpu.ini").string());
+  EXPECT_EQ(cpu.code, 0);
+  EXPECT_THAT(cpu.output, HasSubstr("kind = cpu"));
+}
+
 struct BadInput {
   std::string name, file, content;
   int code;
