@@ -64,7 +64,7 @@ Trainer::Trainer(ParameterArena& model, const BatchSource& source, Loss loss, co
 StepReport Trainer::step() {
   prepare();
   const auto start = std::chrono::steady_clock::now();
-  double computed = 0, summed = 0;
+  double computed = 0, summed = 0, own_tokens = 0;
   // 1 take the next global batch
   const std::vector<std::int64_t> batch = next_batch();
   Share share;
@@ -72,7 +72,7 @@ StepReport Trainer::step() {
   while (verdict == Verdict::again) {
     // 2 forward and backward over my micro-batches; complete buckets of gradients leave meanwhile
     share = accumulate(batch);
-    computed = seconds_since(start);
+    computed = seconds_since(start), own_tokens = share.tokens;
     // 3 the rest of the sum over ranks
     sync_.finish(share.error != nullptr);
     summed = seconds_since(start);
@@ -98,6 +98,7 @@ StepReport Trainer::step() {
                           .micro_batch = largest_micro_batch(batch),
                           .loss_scale = scale,
                           .tokens_per_second = share.tokens / seconds,
+                          .own_tokens = own_tokens,
                           .compute_seconds = computed,
                           .sum_seconds = summed - computed,
                           .update_seconds = seconds - summed};

@@ -1,13 +1,18 @@
 // One answer on any number of ranks, and errors that all ranks share. Run on 1, 2 and 4 ranks.
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <sstream>
+#include <thread>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
+#include "gpuhpc/train/slow_rank.hpp"
 #include "gpuhpc/train/trainer.hpp"
 #include "tiny_model.hpp"
 
@@ -224,6 +229,30 @@ TEST(TrainerMpi, AWriterOnOneRankIsKnownToAll) {
     EXPECT_EQ(writing[i], i == 3);
     EXPECT_EQ(failed[i], i == 5);
   }
+}
+
+TEST(SlowRank, IsTheOneThatTakesLongerThanTheOthers) {
+  EXPECT_FALSE(slow_rank(std::vector<double>{1}));
+  EXPECT_FALSE(slow_rank(std::vector<double>{1, 1.1, .9, 1}));
+  EXPECT_EQ(slow_rank(std::vector<double>{1, 2})->rank, 1U);
+  const auto slow = slow_rank(std::vector<double>{3, 1, 1.5, 1});
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->rank, 0U);
+  EXPECT_EQ(slow->times, 3);
+}
+
+TEST(TrainerMpi, ASlowRankIsNamed) {
+  const auto comm = MpiSession::world();
+  TinyTask task(240, comm->size());
+  std::ostringstream text;
+  const Log log = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+  SlowRankWatch watch(*comm, log, 5);
+  TrainHooks hooks;
+  hooks.report = [&](const StepReport& report) { watch.after_step(report); };
+  const Loss loss = failing_loss(task, *comm, [](const PackedIds&) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+  Trainer(task.arena, task.source, loss, tiny_options(), {}, *comm, hooks).run();
+  const std::string wanted = fmt::format("rank {} on {} takes ", comm->size() - 1, comm->host());
+  EXPECT_EQ(text.str().find(wanted) != std::string::npos, comm->is_root() && comm->size() > 1) << text.str();
 }
 
 }  // namespace

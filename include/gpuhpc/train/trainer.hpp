@@ -47,6 +47,7 @@ struct StepReport {
   std::int64_t micro_batch = 0;                                     // documents computed at once, at most
   double loss_scale = 1;                                            // that this step's gradients were computed with
   double tokens_per_second = 0;                                     // of this step, all ranks together
+  double own_tokens = 0;                                            // that this rank computed in it
   double compute_seconds = 0, sum_seconds = 0, update_seconds = 0;  // this rank: forward and backward (buckets leave meanwhile), the rest
                                                                     // of the sum over ranks, agreement and optimizer
 };

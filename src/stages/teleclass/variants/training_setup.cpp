@@ -11,6 +11,7 @@
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/stages/classify/metrics_log.hpp"
 #include "gpuhpc/train/checkpointer.hpp"
+#include "gpuhpc/train/slow_rank.hpp"
 
 namespace gpuhpc {
 
@@ -72,7 +73,12 @@ TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions&
   const std::filesystem::path lines = c.checkpoints / "metrics.jsonl";
   const MetricsLog metrics(lines, c.comm);
   Checkpointer checkpointer({c.checkpoints, c.task, o.train.keep}, o.train, c.comm, c.log);
-  TrainHooks hooks{.log = c.log, .report = metrics.hook()};
+  SlowRankWatch slow_ranks(c.comm, c.log);
+  TrainHooks hooks{.log = c.log};
+  hooks.report = [&, write = metrics.hook()](const StepReport& report) {
+    slow_ranks.after_step(report);
+    if (write) write(report);
+  };
   hooks.stop_requested = c.stop_requested;
   checkpointer.attach(hooks);
   std::unique_ptr<Communicator> between_gpus;  // where every rank has one
