@@ -69,6 +69,7 @@ remove_nodes() {
   local n
   for n in $(seq "$nodes_count"); do
     ip netns pids "$nodes_tag-$n" 2>/dev/null | xargs -r kill -9 2>/dev/null
+    ip link del "$nodes_link-$n" 2>/dev/null
     ip netns del "$nodes_tag-$n" 2>/dev/null
   done
   ip link del "$nodes_link" 2>/dev/null

@@ -7,6 +7,7 @@
 #include "gpuhpc/base/error.hpp"
 #include "mpi_engine.hpp"
 #include "mpi_types.hpp"
+#include "start_deadline.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -110,6 +111,7 @@ MpiSession::MpiSession(int* argc, char*** argv) {
     unsetenv("SLURM_STEPID");
     unsetenv("SLURM_STEP_ID");
   }
+  const StartDeadline deadline(StartDeadline::limit());
   int provided = 0;
   check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
 }
@@ -123,6 +125,7 @@ std::unique_ptr<Communicator> MpiSession::world(const ParallelOptions& options) 
   MPI_Query_thread(&threads);
   if (threads < MPI_THREAD_MULTIPLE)
     throw configuration_error("this MPI library has no MPI_THREAD_MULTIPLE, which several ranks need; use Open MPI 4.1 as Debian builds it");
+  const StartDeadline deadline(StartDeadline::limit());  // the first messages between the hosts
   return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, options);
 }
 

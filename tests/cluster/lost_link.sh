@@ -56,7 +56,10 @@ says "$S/launcher.log" "Remote daemon: .* on node $nodes_net.2"
 echo "mpirun left $((SECONDS - start)) s after the link was lost"
 
 reconnect
-mpirun_on_nodes 2 2 "$program" "${arguments[@]}" --run.dir "$run" >"$S/again.log" 2>&1 || die "started again: exit $?"
+mpirun_on_nodes 2 2 "$program" "${arguments[@]}" --run.dir "$run" >"$S/again.log" 2>&1 &
+launcher=$!
+wait_for 120 launcher_left
+wait "$launcher" || die "started again: exit $?"
 says "$S/again.log" "going on after the checkpoint"
 [ "$(weights "$run")" = "$(weights "$S/alone")" ] || die "other weights"
 echo "started again: the same weights as the run left alone"

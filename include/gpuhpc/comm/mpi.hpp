@@ -5,7 +5,8 @@
 
 namespace gpuhpc {
 
-// Starts MPI for the life of this object (one per process, made by main).
+// Starts MPI for the life of this object (one per process, made by main). A launch whose ranks do not find each other within
+// GPUHPC_START_SECONDS (an environment variable; 300) ends with exit code 79 and a sentence.
 class MpiSession {
  public:
   MpiSession(int* argc, char*** argv);
