@@ -10,12 +10,12 @@ srun_options=()
 # A node that is cut off ends mpirun after half a minute, not after a quarter of an hour.
 mpirun_options=(--mca oob_tcp_keepalive_time 20 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 3)
 
-# launch PROFILE [COMMAND] [--section.option VALUE ...]   one rank a task. USR1, which Slurm sends this shell before the time is up, goes on
-# to the ranks: they save and leave with 75, and the job goes back into the queue. Rank 0 speaks in the job's log, every line with its
-# rank before it; all ranks write RUN/log/rank-NNNNN.log.
+# launch PROFILE [COMMAND] [--section.option VALUE ...]   one rank a task. USR1, which Slurm sends this shell before the time is up, and the
+# SIGTERM of a more urgent job go on to the ranks: they save and leave with 75, and the job goes back into the queue. Rank 0 speaks in the
+# job's log, every line with its rank before it; all ranks write RUN/log/rank-NNNNN.log.
 launch() {
   local profile=${GPUHPC_CONFIG:-$1} start signalled='' code pid=''; shift
-  trap 'signalled=1; [ -z "$pid" ] || kill -USR1 "$pid"' USR1
+  trap 'signalled=1; [ -z "$pid" ] || kill -USR1 "$pid"' USR1 TERM
   case ${GPUHPC_LAUNCHER:-srun} in
     srun)
       [ -z "${SLURM_CPUS_PER_TASK:-}" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
@@ -28,7 +28,7 @@ launch() {
   "${start[@]}" "$program" "$@" --config "$profile" &
   pid=$!
   while :; do  # a signal ends `wait` before its time
-    signalled= code=0
+    signalled='' code=0
     wait "$pid" || code=$?
     [ -n "$signalled" ] || break
   done

@@ -1,5 +1,5 @@
 # slurm.sh   sourced by the tests of this folder: a real Slurm over "nodes" of this machine (scripts/nodes.sh), each with 64 cores and eight
-# GPUs that are only files. It is torn down when the script ends, whatever happens. A test that cannot run here fails.
+# GPUs that are only files; jobs of the partition `urgent` drive those of `all` out. It is torn down when the script ends, whatever happens. A test that cannot run here fails.
 # $S is a scratch folder.
 #   start_slurm NODES      sbatch, srun, scontrol, ... are this cluster's from then on
 #   submit ARGUMENTS...    of sbatch; prints the job's number; its log is $S/JOB.log
@@ -77,7 +77,12 @@ CONF
     echo "NodeName=node$n NodeHostname=node$n NodeAddr=$nodes_net.$n CPUs=$cpus RealMemory=100000 Gres=gpu:a6000:8" >>"$S/slurm.conf"
     mkdir -p "$S/spool/node$n" "$S/tmp/node$n"
   done
-  echo "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP" >>"$S/slurm.conf"
+  cat >>"$S/slurm.conf" <<CONF
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=all Nodes=ALL Default=YES PriorityTier=1 GraceTime=60
+PartitionName=urgent Nodes=ALL PriorityTier=2
+CONF
   for n in 0 1 2 3 4 5 6 7; do mknod -m 666 "$S/gpu$n" c 1 3; done
   echo "NodeName=node[1-$1] Name=gpu Type=a6000 File=$S/gpu[0-7]" >"$S/gres.conf"
   echo "CgroupPlugin=cgroup/v1" >"$S/cgroup.conf"
@@ -100,7 +105,7 @@ start_slurm() {
   slurmctld -c -f "$SLURM_CONF" || die "slurmctld does not start"
   for n in $(seq "$1"); do start_slurmd "$n"; done
   for n in $(seq 60); do
-    [ "$(sinfo -h -N -t idle -o %n | wc -l)" != "$1" ] || return 0
+    [ "$(sinfo -h -N -t idle -o %n | sort -u | wc -l)" != "$1" ] || return 0
     sleep .5
   done
   sinfo -N -l
