@@ -7,7 +7,7 @@
 #   export NCCL_IB_HCA=mlx5_0                                        # one of several InfiniBand cards
 program=${GPUHPC:-build/release/gpuhpc}
 srun_options=()
-# A node that is cut off ends mpirun after half a minute, not after a quarter of an hour.
+# A node that is cut off ends mpirun after half a minute; without these it waits for minutes, its ranks long gone.
 mpirun_options=(--mca oob_tcp_keepalive_time 20 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 3)
 
 # launch PROFILE [COMMAND] [--section.option VALUE ...]   one rank a task. USR1, which Slurm sends this shell before the time is up, and the
