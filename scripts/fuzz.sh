@@ -23,10 +23,10 @@ if [ -n "$planted" ]; then
   cd "$copy"
   plant src/config/options.cpp 'std::stod(value) > option->high_' 'false'
   plant src/text/tokenizer_files.cpp 'value.get<std::int64_t>() < 0' 'false'
-  plant src/eval/predictions_read.cpp '!value.is_number()' 'false'
+  plant src/eval/predictions_read.cpp '!seen.insert(id).second' '!seen.insert(id).second && false'
   plant src/data/corpus.cpp 'id.empty()' 'false'
   plant src/labels/taxonomy_parse.cpp '!labels_.contains(c)' 'false'
-  plant src/io/safetensors.cpp 'placed.end > data_bytes' 'placed.end > data_bytes + 64'
+  plant src/io/safetensors.cpp 'placed.end - placed.begin != bytes' 'false'
 fi
 # shellcheck disable=SC2086
 bash scripts/build.sh fuzz $targets
