@@ -27,26 +27,13 @@ void check_gpus_apart(const std::vector<RankPlace>& ranks) {
   }
 }
 
-std::vector<std::string> gather_texts(Communicator& comm, const std::string& mine) {
-  const std::int64_t length = std::ssize(mine);
-  const std::vector<std::int64_t> lengths = comm.all_gather_vector(std::span(&length, 1));
-  const std::vector<char> all = comm.all_gather_vector(std::span(mine.data(), mine.size()));
-  std::vector<std::string> texts;
-  auto at = all.begin();
-  for (const std::int64_t n : lengths) {
-    texts.emplace_back(at, at + n);
-    at += n;
-  }
-  return texts;
-}
-
 DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& options) {
   RankPlace mine{comm.host(), "", 0};
   together(comm, [&] { mine.cuda_devices = options.kind == "cpu" ? 0 : query_cuda_devices(); });
   const CoreSet cores = query_cores();
-  const std::vector<std::string> hosts = gather_texts(comm, mine.host);
+  const std::vector<std::string> hosts = comm.all_gather_strings(mine.host);
   const std::vector<std::int32_t> gpus = comm.all_gather_vector(std::span<const std::int32_t>(&mine.cuda_devices, 1));
-  const std::vector<std::string> sets = gather_texts(comm, cores.to_string());
+  const std::vector<std::string> sets = comm.all_gather_strings(cores.to_string());
   DeviceChoice choice;
   together(comm, [&] {
     std::vector<RankPlace> ranks;

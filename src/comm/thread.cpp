@@ -218,33 +218,37 @@ struct Outcome {
   std::condition_variable changed;
   int running = 0;
   std::exception_ptr first;
-  std::string sentence;
-  ExitCode code = ExitCode::peer;  // of the first failure
 };
 
 void run_rank(Outcome& outcome, std::unique_ptr<Communicator> comm, const std::function<void(Communicator&)>& body) {
   std::exception_ptr failure;
-  std::string sentence;
-  ExitCode code = ExitCode::peer;
   try {
     body(*comm);
-  } catch (const Error& e) {
+  } catch (...) {
     failure = std::current_exception();
-    sentence = e.what();
-    code = e.code();
-  } catch (const std::exception& e) {
-    failure = std::current_exception();
-    sentence = e.what();
   }
   const std::lock_guard lock(outcome.mutex);  // before the communicator goes: the others' complaint is not the first failure
-  if (failure && !outcome.first) {
-    outcome.first = failure;
-    outcome.sentence = sentence;
-    outcome.code = code;
-  }
+  if (!outcome.first) outcome.first = failure;
   comm.reset();
   --outcome.running;
   outcome.changed.notify_all();
+}
+
+// What the first failure says, and its exit code.
+[[noreturn]] void leave(const Outcome& outcome) {
+  std::string sentence = "a rank failed";
+  ExitCode code = ExitCode::peer;
+  try {
+    std::rethrow_exception(outcome.first);
+  } catch (const Error& e) {
+    sentence = e.what(), code = e.code();
+  } catch (const std::exception& e) {
+    sentence = e.what();
+  } catch (...) {
+  }
+  fmt::print(stderr, "gpuhpc: {}; {} ranks do not come back, the program ends\n", sentence, outcome.running);
+  std::fflush(stderr);
+  std::_Exit(static_cast<int>(code));
 }
 
 }  // namespace
@@ -261,11 +265,7 @@ void run_thread_ranks(int size, const ParallelOptions& options, const std::funct
     std::unique_lock lock(outcome.mutex);
     const auto ended = [&] { return outcome.running == 0; };
     outcome.changed.wait(lock, [&] { return ended() || outcome.first; });
-    if (!outcome.changed.wait_for(lock, std::chrono::seconds(options.timeout), ended)) {
-      fmt::print(stderr, "gpuhpc: {}; {} ranks do not come back, the program ends\n", outcome.sentence, outcome.running);
-      std::fflush(stderr);
-      std::_Exit(static_cast<int>(outcome.code));
-    }
+    if (!outcome.changed.wait_for(lock, std::chrono::seconds(options.timeout), ended)) leave(outcome);
   }
   for (std::thread& thread : threads) thread.join();
   if (outcome.first) std::rethrow_exception(outcome.first);

@@ -11,8 +11,8 @@ std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size
 }
 
 template <>
-EncoderKernels<float> encoder_kernels<float>(Isa isa) { return fp32_table<EncoderKernels<float>>(isa); }
+EncoderKernels<float> encoder_kernels<float>(Isa isa) { return best_table<EncoderKernels<float>>(isa); }
 template <>
-EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa) { return bf16_table<EncoderKernels<BFloat16>>(isa); }
+EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa) { return best_table<EncoderKernels<BFloat16>>(isa); }
 
 }  // namespace gpuhpc::kernels

@@ -23,23 +23,19 @@ void set_avx512_bf16(TrainingKernels<BFloat16>& kernels);
 void set_avx512_bf16(PackingKernels& kernels);
 void set_amx(TrainingKernels<BFloat16>& kernels);
 
-// The best of each kernel up to `isa`.
+// The best of each kernel up to `isa`, from the levels that have kernels of this type.
 template <typename Table>
-Table fp32_table(Isa isa) {
+Table best_table(Isa isa) {
   require(isa);
   Table kernels;
   set_generic(kernels);
-  if (isa >= Isa::avx2) set_avx2(kernels);
-  if (isa >= Isa::avx512) set_avx512(kernels);
-  return kernels;
-}
-template <typename Table>
-Table bf16_table(Isa isa) {
-  require(isa);
-  Table kernels;
-  set_generic(kernels);
-  if (isa >= Isa::avx512_bf16) set_avx512_bf16(kernels);
-  if (isa >= Isa::amx) set_amx(kernels);
+  if constexpr (requires { set_avx2(kernels); }) {
+    if (isa >= Isa::avx2) set_avx2(kernels);
+    if (isa >= Isa::avx512) set_avx512(kernels);
+  } else {
+    if (isa >= Isa::avx512_bf16) set_avx512_bf16(kernels);
+    if (isa >= Isa::amx) set_amx(kernels);
+  }
   return kernels;
 }
 

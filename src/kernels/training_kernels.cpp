@@ -12,8 +12,8 @@ std::int64_t attention_gradient_scratch_bytes(std::int64_t tokens, std::int64_t 
 }
 
 template <>
-TrainingKernels<float> training_kernels<float>(Isa isa) { return fp32_table<TrainingKernels<float>>(isa); }
+TrainingKernels<float> training_kernels<float>(Isa isa) { return best_table<TrainingKernels<float>>(isa); }
 template <>
-TrainingKernels<BFloat16> training_kernels<BFloat16>(Isa isa) { return bf16_table<TrainingKernels<BFloat16>>(isa); }
+TrainingKernels<BFloat16> training_kernels<BFloat16>(Isa isa) { return best_table<TrainingKernels<BFloat16>>(isa); }
 
 }  // namespace gpuhpc::kernels

@@ -16,9 +16,8 @@ std::optional<SlowRank> slow_rank(std::span<const double> seconds_a_token) {
   return times >= 1.2 ? std::optional(SlowRank{rank, times}) : std::nullopt;
 }
 
-SlowRankWatch::SlowRankWatch(Communicator& comm, Log log, std::int64_t window) : comm_(comm), log_(std::move(log)), window_(window) {
-  for (int rank = 0; rank < comm.size(); ++rank) hosts_.push_back(comm.broadcast_string(comm.host(), rank));
-}
+SlowRankWatch::SlowRankWatch(Communicator& comm, Log log, std::int64_t window)
+    : comm_(comm), log_(std::move(log)), window_(window), hosts_(comm.all_gather_strings(comm.host())) {}
 
 void SlowRankWatch::after_step(const StepReport& report) {
   if (comm_.size() == 1) return;

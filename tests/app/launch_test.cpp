@@ -9,7 +9,6 @@
 namespace gpuhpc {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string problem(void (*check)(const std::vector<RankPlace>&), const std::vector<RankPlace>& ranks) {
@@ -30,11 +29,6 @@ TEST(CheckGpusApart, TwoRanksOnOneGpuAreNamed) {
   EXPECT_THAT(problem(check_gpus_apart, {{"a", "01", 1}, {"b", "01", 1}, {"b", "01", 1}}), HasSubstr("78: ranks 1 and 2 on b drive the same GPU (01)"));
   EXPECT_EQ(problem(check_gpus_apart, {{"a", "01", 1}, {"a", "02", 1}, {"b", "01", 1}}), "");
   EXPECT_EQ(problem(check_gpus_apart, {{"a", "", 0}, {"a", "", 0}}), "") << "processors";
-}
-TEST(GatherTexts, EveryRankGetsAllInOrder) {
-  run_thread_ranks(3, {}, [](Communicator& comm) {
-    EXPECT_THAT(gather_texts(comm, std::string(static_cast<std::size_t>(comm.rank()), 'x')), ElementsAre("", "x", "xx"));
-  });
 }
 TEST(ChooseDeviceTogether, RanksOfAHostShareItsCores) {
   const int cores = static_cast<int>(query_cores().count());

@@ -10,6 +10,7 @@
 namespace gpuhpc {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string failure_of(int size, const std::function<void(Communicator&)>& body, std::int64_t timeout = 600) {
@@ -80,6 +81,11 @@ TEST(ThreadRanksDeathTest, ARankThatNeverComesBackEndsTheProgram) {
     if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::hours(1));
     throw io_error("disk full");
   }, 1), testing::ExitedWithCode(74), "disk full; 1 ranks do not come back");
+}
+TEST(ThreadRanks, StringsOfAllRanksComeInOrder) {
+  run_thread_ranks(3, {}, [](Communicator& comm) {
+    EXPECT_THAT(comm.all_gather_strings(std::string(static_cast<std::size_t>(comm.rank()), 'x')), ElementsAre("", "x", "xx"));
+  });
 }
 
 }  // namespace

@@ -17,9 +17,6 @@ void check_same_kind(const std::vector<RankPlace>& ranks);
 // Throws configuration_error when two ranks drive one GPU.
 void check_gpus_apart(const std::vector<RankPlace>& ranks);
 
-// One text a rank, in rank order, on every rank. Collective.
-std::vector<std::string> gather_texts(Communicator& comm, const std::string& mine);
-
 // choose_device with what all ranks see. Collective; all ranks throw if one does.
 DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& options);
 

@@ -52,8 +52,8 @@ struct PipelineRange {
 
 // Runs the stages in order inside `run_folder`/stages/NN-name. Collective. A stage works in a temporary folder which is
 // renamed when it has finished, so a run killed at any point continues from the last finished stage; one that trains, from its newest
-// checkpoint in `run_folder`/checkpoints/name/fingerprint, which a finished stage removes: other options or data have a folder of their own. When `stop_requested` says so on any rank, the stage saves
-// what it can and all ranks throw the error of exit 75.
+// checkpoint in `run_folder`/checkpoints/name/fingerprint, which a finished stage removes: other options or data have a folder of their
+// own. When `stop_requested` says so on any rank, the stage saves what it can and all ranks throw the error of exit 75.
 std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config::OptionSet& options, const PipelineRange& range,
                                   const std::filesystem::path& run_folder, Communicator& comm, const Log& log, const DeviceChoice& device,
                                   const std::function<bool()>& stop_requested = {});

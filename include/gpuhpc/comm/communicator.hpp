@@ -74,6 +74,7 @@ class Communicator {
   template <typename T>
   std::vector<T> all_gather_vector(std::span<const T> mine);
   std::string broadcast_string(std::string text, int root = 0);
+  std::vector<std::string> all_gather_strings(const std::string& mine);  // one a rank, in rank order
   bool is_root() const { return rank() == 0; }
 };
 

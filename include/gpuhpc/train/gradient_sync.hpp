@@ -18,7 +18,7 @@ namespace gpuhpc {
 struct SyncOptions {
   bool shard = false;                    // zero1
   bool bfloat16 = false;                 // gradients travel in bf16 (sums in fp32 on the way, where the communicator does so)
-  std::int64_t bucket_bytes = 4 << 20;  // fp32 gradients a bucket
+  std::int64_t bucket_bytes = 4 << 20;   // fp32 gradients a bucket
   bool overlap = true;                   // false: nothing leaves before finish()
   // The quarters of the global batch, and ranks, are added up in one binary tree, not one after the other: when the micro-batches
   // divide by 4, the sum has the same bits on 1, 2 and 4 ranks. Takes up to two copies of the gradients. In host memory, and between
@@ -35,8 +35,8 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // A step: begin(), backward passes, keep() between quarters, arm() before the last one of this rank, finish(). A rank that computes nothing, or whose
-  // backward pass failed, calls finish() all the same: it posts every collective that it has not posted yet.
+  // A step: begin(), backward passes, keep() between quarters, arm() before the last one of this rank, finish(). A rank that computes
+  // nothing, or whose backward pass failed, calls finish() all the same: it posts every collective that it has not posted yet.
   void begin();  // zero gradients
   void keep();
   void arm();

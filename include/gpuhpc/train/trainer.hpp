@@ -92,7 +92,8 @@ class Trainer {
   TrainSummary run();
   StepReport step();
   std::int64_t total_steps() const { return schedule_.total_steps; }
-  // Collective. The loss per counted item over all of `items`, without gradients and dropout; the same bits on any number of ranks.
+  // Collective. The loss per counted item over all of `items`, without gradients and dropout; the same bits on any number of ranks
+  // (unless --train.micro-batch is 0, which cuts by ranks).
   double mean_loss(const BatchSource& items);
   // One line a run: ranks x micro-batch x accumulation = global batch, rates, rule, peak rates, schedule.
   std::string describe() const;

@@ -30,7 +30,7 @@ void show_places(CommandContext& c) {
     const PeerAccess peers = query_peer_access(mine.cuda_devices);
     access = fmt::format("{} of {}", peers.direct, peers.pairs);
   });
-  const auto gather = [&](const std::string& text) { return gather_texts(comm, text); };
+  const auto gather = [&](const std::string& text) { return comm.all_gather_strings(text); };
   const auto hosts = gather(mine.host), buses = gather(mine.bus), devices = gather(device), accesses = gather(access), networks = gather(describe_network());
   const auto places = gather(std::to_string(comm.node_rank())), cores = gather(std::to_string(query_cores().count())), threads = gather(std::to_string(c.device.threads));
   on_root(comm, [&] {

@@ -75,7 +75,7 @@ TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions&
   Checkpointer checkpointer({c.checkpoints, c.task, o.train.keep}, o.train, c.comm, c.log);
   SlowRankWatch slow_ranks(c.comm, c.log);
   TrainHooks hooks{.log = c.log};
-  hooks.report = [&, write = metrics.hook()](const StepReport& report) {
+  hooks.report = [&slow_ranks, write = metrics.hook()](const StepReport& report) {
     slow_ranks.after_step(report);
     if (write) write(report);
   };
