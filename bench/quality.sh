@@ -28,23 +28,23 @@ PY
 }
 mkdir -p runs/quality
 none="--teleclass.head none"
-off="$none --teleclass.lexical 0 --teleclass.csls 0 --teleclass.name-votes 0 --teleclass.smoothing-rounds 0"
+off="$none --scoring.lexical 0 --scoring.csls 0 --scoring.name-votes 0 --scoring.smoothing-rounds 0"
 L() { echo "--decode.expected-leaves $1"; }
 echo "| debtags-topical test | prototype: F1/P@1/macro-F1 | Example-F1 | P@1 | P@3 | MRR filtered | macro-F1 |"
 echo "|---|---|---|---|---|---|---|"
-row "leaf softmax, names, L=2" ".422/.596/.326" $off --teleclass.class-texts name --teleclass.descriptions false --teleclass.centring 0 $(L 2)
-row "+ five texts and description, L=2" ".439/.618/.343" $off --teleclass.centring 0 $(L 2)
+row "leaf softmax, names, L=2" ".422/.596/.326" $off --scoring.class-texts name --scoring.descriptions false --scoring.centring 0 $(L 2)
+row "+ five texts and description, L=2" ".439/.618/.343" $off --scoring.centring 0 $(L 2)
 row "+ centring, L=2" ".460/.639/.360" $off $(L 2)
-row "+ lexical and half CSLS, L=2" ".473/.668/.384" $none --teleclass.name-votes 0 --teleclass.smoothing-rounds 0 $(L 2)
+row "+ lexical and half CSLS, L=2" ".473/.668/.384" $none --scoring.name-votes 0 --scoring.smoothing-rounds 0 $(L 2)
 row "recommended without the student, L=2" ".524/.712/.423" $none $(L 2)
 row "recommended without the student, L=3" ".535/.714/.431" $none $(L 3)
 row "recommended without the student, L=1.5" "-" $none $(L 1.5)
-row "less five texts, L=3" ".525/-/-" $none --teleclass.class-texts name --teleclass.descriptions false $(L 3)
-row "less lexical, L=3" ".534/-/-" $none --teleclass.lexical 0 $(L 3)
-row "less half CSLS, L=3" ".525/-/-" $none --teleclass.csls 0 $(L 3)
-row "less centring, L=3" ".534/-/-" $none --teleclass.centring 0 $(L 3)
-row "less refinement, L=3" ".518/-/-" $none --teleclass.name-votes 0 $(L 3)
-row "less smoothing, L=3" ".508/-/-" $none --teleclass.smoothing-rounds 0 $(L 3)
+row "less five texts, L=3" ".525/-/-" $none --scoring.class-texts name --scoring.descriptions false $(L 3)
+row "less lexical, L=3" ".534/-/-" $none --scoring.lexical 0 $(L 3)
+row "less half CSLS, L=3" ".525/-/-" $none --scoring.csls 0 $(L 3)
+row "less centring, L=3" ".534/-/-" $none --scoring.centring 0 $(L 3)
+row "less refinement, L=3" ".518/-/-" $none --scoring.name-votes 0 $(L 3)
+row "less smoothing, L=3" ".508/-/-" $none --scoring.smoothing-rounds 0 $(L 3)
 row "one chain" ".430/-/-" $none --decode.mode chain
 if [ -n "$students" ]; then
   row "recommended with the student, L=3" "-" $(L 3)

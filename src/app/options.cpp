@@ -15,8 +15,8 @@ void declare_options(config::OptionSet& set, Options& o) {
   declare(output, t.submission);
   set.section("run", "the run folder").option("dir", o.run_dir, "outputs, ledger, logs and report; an existing one is resumed");
   config::Section& pipeline = set.section("pipeline", "the staged pipeline");
-  pipeline.option("method", o.method, "which pipeline").one_of({"teleclass"});
-  pipeline.option("preset", o.preset, "values of every option that you do not give").one_of({"recommended", "paper", "code", "multi-gpu"});
+  pipeline.option("method", o.method, "which pipeline").one_of({"teleclass", "taxoclass"});
+  pipeline.option("preset", o.preset, "values of every option that you do not give").one_of({"recommended", "paper", "code", "multi-gpu", "fixed"});
   pipeline.option("from", o.from, "first stage to run; earlier ones must be finished");
   pipeline.option("to", o.to, "last stage to run");
   pipeline.option("force", o.force, "stage that runs again although it is finished");
@@ -26,7 +26,9 @@ void declare_options(config::OptionSet& set, Options& o) {
   declare(set.section("device", "where it runs"), o.device);
   declare(set.section("prepare", "tokenized shards"), t.shards);
   declare(set.section("infer", "encoding"), t.infer);
+  declare(set.section("scoring", "documents against classes"), t.scoring);
   declare(set.section("teleclass", "the six phases"), t.teleclass);
+  declare(set.section("taxoclass", "the five stages of the other method"), o.taxoclass);
   declare(set.section("tfidf", "term weights of lexical neighbours"), t.tfidf);
   declare(set.section("neighbours", "nearest documents"), t.neighbours);
   declare(set.section("train", "the trainer"), t.train);
@@ -38,7 +40,8 @@ void declare_options(config::OptionSet& set, Options& o) {
 }
 
 void apply_preset(config::OptionSet& set, const Options& options) {
-  for (const auto& [name, value] : teleclass_preset(options.preset)) set.set_default(name, value);
+  const auto preset = options.method == "taxoclass" ? taxoclass_preset : teleclass_preset;
+  for (const auto& [name, value] : preset(options.preset)) set.set_default(name, value);
 }
 
 }  // namespace gpuhpc

@@ -1,18 +1,19 @@
 #include "gpuhpc/labels/core_classes.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace gpuhpc {
 
-float core_confidence(const Taxonomy& taxonomy, std::span<const float> similarity, ClassId c) {
+float core_confidence(const Taxonomy& taxonomy, std::span<const float> similarity, ClassId c, bool against_parents) {
   const float own = similarity[static_cast<std::size_t>(c)];
   float rival = -std::numeric_limits<float>::infinity();
   const auto meet = [&](std::span<const ClassId> classes) {
     for (const ClassId other : classes)
       if (other != c) rival = std::max(rival, similarity[static_cast<std::size_t>(other)]);
   };
-  meet(taxonomy.parents(c));
+  if (against_parents) meet(taxonomy.parents(c));
   if (taxonomy.is_root(c)) meet(taxonomy.roots());
   for (const ClassId p : taxonomy.parents(c)) meet(taxonomy.children(p));
   return rival == -std::numeric_limits<float>::infinity() ? own : own - rival;
@@ -64,14 +65,51 @@ std::vector<ClassId> best_path_core(const Taxonomy& taxonomy, std::span<const Ca
   return {};
 }
 
+namespace {
+
+void sort_once(std::vector<ClassId>& classes) {
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+}
+
+}  // namespace
+
+std::vector<float> bias_for_shares(MatrixView logits, std::span<const float> shares) {
+  std::vector<float> biases;
+  for (std::int64_t c = 0; c < logits.columns; ++c) {
+    double low = -100, high = 100;
+    for (int step = 0; step < 40; ++step) {
+      const double bias = (low + high) / 2;
+      double sum = 0;
+      for (std::int64_t i = 0; i < logits.rows; ++i) sum += 1 / (1 + std::exp(-bias - static_cast<double>(logits.row(i)[static_cast<std::size_t>(c)])));
+      (sum < shares[static_cast<std::size_t>(c)] * static_cast<double>(logits.rows) ? low : high) = bias;
+    }
+    biases.push_back(static_cast<float>((low + high) / 2));
+  }
+  return biases;
+}
+
+TrainingLabels core_labels(const Taxonomy& taxonomy, std::span<const ClassId> cores) {
+  TrainingLabels labels;
+  std::vector<ClassId> below;
+  for (const ClassId c : cores) {
+    labels.positives.push_back(c);
+    labels.positives.insert(labels.positives.end(), taxonomy.parents(c).begin(), taxonomy.parents(c).end());
+    below.insert(below.end(), taxonomy.children(c).begin(), taxonomy.children(c).end());
+  }
+  sort_once(labels.positives);
+  sort_once(below);
+  std::set_difference(below.begin(), below.end(), labels.positives.begin(), labels.positives.end(), std::back_inserter(labels.masked));
+  return labels;
+}
+
 TrainingLabels training_labels(const Taxonomy& taxonomy, std::span<const ClassId> cores, MaskScope scope) {
   TrainingLabels labels;
   labels.positives = taxonomy.with_ancestors(cores);
   const std::span<const ClassId> above = scope == MaskScope::positives ? std::span<const ClassId>(labels.positives) : cores;
   std::vector<ClassId> below;
   for (const ClassId c : above) below.insert(below.end(), taxonomy.descendants(c).begin(), taxonomy.descendants(c).end());
-  std::sort(below.begin(), below.end());
-  below.erase(std::unique(below.begin(), below.end()), below.end());
+  sort_once(below);
   std::set_difference(below.begin(), below.end(), labels.positives.begin(), labels.positives.end(), std::back_inserter(labels.masked));
   return labels;
 }

@@ -273,7 +273,7 @@ TrainSummary Trainer::run() {
   if (hooks_.log && comm_.is_root()) hooks_.log->info(describe());
   if (hooks_.log) progress.emplace(hooks_.log, "training", total_steps(), "steps", comm_.is_root());
   if (progress && state_.step > 0) progress->advance(state_.step, "resumed");
-  while (state_.step < total_steps()) {
+  while (state_.step < total_steps() && (!hooks_.before_step || hooks_.before_step(*this, state_.step))) {
     const StepReport report = step();
     compute += report.compute_seconds, sum += report.sum_seconds, update += report.update_seconds;
     if (progress) progress->advance(1, fmt::format("loss {:.4f}, {:.0f} tokens/s", report.loss, report.tokens_per_second));

@@ -5,6 +5,7 @@
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/device/device.hpp"
 #include "gpuhpc/eval/options.hpp"
+#include "gpuhpc/stages/taxoclass/pipeline.hpp"
 #include "gpuhpc/stages/teleclass/pipeline.hpp"
 
 namespace gpuhpc {
@@ -22,6 +23,7 @@ struct Options {
   DeviceOptions device;
   EvalOptions eval;
   TeleclassPipelineOptions teleclass;
+  TaxoclassOptions taxoclass;
 };
 
 void declare_options(config::OptionSet& set, Options& options);

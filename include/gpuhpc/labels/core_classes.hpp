@@ -9,8 +9,9 @@
 
 namespace gpuhpc {
 
-// conf(d,c) = sim(d,c) - max of sim over the parents and siblings of c; without any, sim itself. similarity (classes).
-float core_confidence(const Taxonomy& taxonomy, std::span<const float> similarity, ClassId c);
+// conf(d,c) = sim(d,c) - max of sim over the siblings of c, and over its parents; without any, sim itself. similarity (classes).
+// `against_parents` false where similarities were summed upwards, so that no class can pass its parent.
+float core_confidence(const Taxonomy& taxonomy, std::span<const float> similarity, ClassId c, bool against_parents = true);
 
 // Median of conf over the documents that have the class as a candidate: pairs (class, conf) of all documents in any
 // order (ranks gather them). +infinity for a class that never was one. Even counts: the mean of the two middle ones.
@@ -38,5 +39,9 @@ enum class MaskScope {
   cores       // descendants of the cores alone
 };
 TrainingLabels training_labels(const Taxonomy& taxonomy, std::span<const ClassId> cores, MaskScope scope = MaskScope::positives);
+// b (C) such that the mean over the rows of sigmoid(z + b) is each class's share, by bisection. logits z (B, C).
+std::vector<float> bias_for_shares(MatrixView logits, std::span<const float> shares);
+// TaxoClass S3: cores and their parents are positive, the other children of cores say nothing.
+TrainingLabels core_labels(const Taxonomy& taxonomy, std::span<const ClassId> cores);
 
 }  // namespace gpuhpc

@@ -20,6 +20,9 @@ Matrix path_vectors(const Taxonomy& taxonomy, MatrixView class_vectors);
 // s(d,k) = x'_d . path_k. documents (B, D), paths (K, D), scores (B, K).
 void score_paths(MatrixView documents, MatrixView paths, MutableMatrixView scores);
 
+// p_dc = sigmoid(x'_d . v_c + b_c): a trained head over classes on new rows. documents (B, D), vectors (C, D), bias (C) or empty.
+void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias, MutableMatrixView probabilities);
+
 // The n largest scores of each path over documents: half CSLS needs their mean r_k (Conneau et al. 2018, eq. 6, halved).
 class TopScores {
  public:

@@ -20,6 +20,9 @@ at::Tensor soft_target_cross_entropy(const at::Tensor& logits, const at::Tensor&
 at::Tensor masked_binary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& mask,
                                        double positive_weight = 1, const at::Tensor& weights = {});
 
+// sum over d and c of KL(q || p) of two outcomes, p = sigmoid(logits): both Bernoulli terms. logits, targets q (B,C) in 0..1.
+at::Tensor binary_divergence(const at::Tensor& logits, const at::Tensor& targets);
+
 // Rows `documents` of a host matrix as a tensor (B, columns).
 at::Tensor gather_rows(MatrixView matrix, std::span<const std::int64_t> documents, at::Device device = at::kCPU);
 at::Tensor gather_rows(const SparseMatrix& matrix, std::span<const std::int64_t> documents, at::Device device = at::kCPU);
@@ -30,6 +33,10 @@ struct ClassLists {
   std::vector<std::int64_t> offsets{0};
   std::vector<std::int32_t> classes;
   std::int64_t documents() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+  std::span<const std::int32_t> of(std::int64_t document) const {
+    const auto i = static_cast<std::size_t>(document);
+    return std::span(classes).subspan(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(offsets[i + 1] - offsets[i]));
+  }
   void append(std::span<const std::int32_t> document);
 };
 

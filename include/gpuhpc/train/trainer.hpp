@@ -73,6 +73,8 @@ struct TrainHooks {
   Log log = {};                                        // progress line on rank 0
   std::function<void(const StepReport&)> report = {};  // after each step
   std::function<double(Trainer&)> validate = {};       // after each epoch; larger is better
+  // Before each step, with the number of steps done; false, and run() ends there as if it were over.
+  std::function<bool(Trainer&, std::int64_t step)> before_step = {};
   // Asked in each step on every rank; one yes, and all ranks leave run() after that step with exit code `requeue`.
   std::function<bool()> stop_requested = {};
   // Asked in each step on every rank; `checkpoint` then hears what holds for any of them.

@@ -27,12 +27,12 @@ void link_file(const fs::path& from, const fs::path& to) {
 }
 
 // What the last stages left in their folders is what the user looks for: it appears at the top of the run folder.
-void publish(const fs::path& stages, const fs::path& run) {
-  for (const char* name : {"predictions.jsonl", "submission.csv"}) link_file(stages / "06-inference" / name, run / name);
-  link_file(stages / "05-training" / "metrics.jsonl", run / "metrics.jsonl");
+void publish(const fs::path& inference, const fs::path& model, const fs::path& metrics, const fs::path& run) {
+  for (const char* name : {"predictions.jsonl", "submission.csv"}) link_file(inference / name, run / name);
+  link_file(metrics, run / "metrics.jsonl");
   fs::remove_all(run / "model");
-  for (const auto& entry : fs::recursive_directory_iterator(stages / "05-training" / "model"))
-    if (entry.is_regular_file()) link_file(entry.path(), run / "model" / fs::relative(entry.path(), stages / "05-training" / "model"));
+  for (const auto& entry : fs::recursive_directory_iterator(model))
+    if (entry.is_regular_file()) link_file(entry.path(), run / "model" / fs::relative(entry.path(), model));
 }
 
 }  // namespace
@@ -62,10 +62,15 @@ void run_command(CommandContext& c) {
   if (c.comm.is_root())
     c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s", describe(c.device), describe(layout));
 
-  const std::vector<Stage> stages = teleclass_stages(o.teleclass, layout);
+  const bool taxoclass = o.method == "taxoclass";
+  const std::vector<Stage> stages = taxoclass ? taxoclass_stages({o.teleclass, o.taxoclass}, layout) : teleclass_stages(o.teleclass, layout);
   const auto times = run_stages(stages, c.set, {o.from, o.to, o.force}, run, c.comm, c.log, c.device, StopSignals::requested);
   if (times.size() < stages.size()) return;
-  on_root(c.comm, [&] { publish(run / "stages", run); });
+  on_root(c.comm, [&] {
+    const fs::path done = run / "stages";
+    if (taxoclass) publish(done / "05-inference", done / "04-self-training" / "model", done / "03-classifier" / "metrics.jsonl", run);
+    else publish(done / "06-inference", done / "05-training" / "model", done / "05-training" / "metrics.jsonl", run);
+  });
 
   const fs::path predictions = o.eval.predictions.empty() ? run / "predictions.jsonl" : fs::path(o.eval.predictions);
   if (!gold.empty()) evaluate_predictions(taxonomy, predictions, gold, o.eval, run, c.comm, c.device.threads);

@@ -1,8 +1,7 @@
-// TELEClass's classifier on new text: sigmoid(c^T W d) for every class.
-#include <cmath>
-
+// A trained head over classes on new text: sigmoid(c^T W d) of TELEClass, sigmoid(c . d + b) of TaxoClass.
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/labels/vectors.hpp"
 #include "gpuhpc/stages/classify/classifier.hpp"
 #include "gpuhpc/stages/classify/model_folder.hpp"
@@ -11,22 +10,29 @@
 namespace gpuhpc {
 namespace {
 
+struct Head {
+  Matrix classes;                 // (C,H); TELEClass: c^T W, the interaction is folded into the class vectors
+  std::vector<float> bias, mean;  // (C), (H): TaxoClass's
+};
+
 class BilinearPredictor final : public Classifier {
  public:
-  BilinearPredictor(Taxonomy taxonomy, Matrix classes, std::unique_ptr<TextEncoder> encoder)
-      : Classifier(std::move(taxonomy)), classes_(std::move(classes)), encoder_(std::move(encoder)) {}
+  BilinearPredictor(Taxonomy taxonomy, Head head, double centring, std::unique_ptr<TextEncoder> encoder)
+      : Classifier(std::move(taxonomy)), head_(std::move(head)), centring_(centring), encoder_(std::move(encoder)) {}
 
+  bool gives_memberships() const override { return true; }
   ClassScores score(std::span<const std::string> texts, Communicator& comm) const override {
-    const Matrix documents = encoder_->encode(texts, comm);
+    Matrix documents = encoder_->encode(texts, comm);
+    if (!head_.mean.empty()) centre_rows(documents.view(), head_.mean, centring_);
     ClassScores scores;
-    scores.marginals = Matrix(documents.rows, classes_.rows);
-    multiply_transposed(documents.view(), classes_.view(), scores.marginals.view());
-    for (float& value : scores.marginals.values) value = 1 / (1 + std::exp(-value));
+    scores.marginals = Matrix(documents.rows, head_.classes.rows);
+    class_probabilities(std::as_const(documents).view(), head_.classes.view(), head_.bias, scores.marginals.view());
     return scores;
   }
 
  private:
-  Matrix classes_;  // (C,H) c^T W: the interaction is folded into the class vectors
+  Head head_;
+  double centring_;
   std::unique_ptr<TextEncoder> encoder_;
 };
 
@@ -42,14 +48,19 @@ Matrix fold(MatrixView classes, MatrixView interaction) {
 
 }  // namespace
 
-std::unique_ptr<Classifier> load_bilinear_classifier(const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings&, const InferOptions& infer,
+std::unique_ptr<Classifier> load_bilinear_classifier(const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings, const InferOptions& infer,
                                                      const DeviceChoice& device, Communicator& comm, Log log) {
-  Matrix classes;
+  Head head;
   together(comm, [&] {
-    const Hdf5File head(model / "gpuhpc" / "head.h5");
-    classes = fold(head.matrix("class_embeddings"), head.matrix("interaction"));
+    const Hdf5File file(model / "gpuhpc" / "head.h5");
+    if (settings.classes) {
+      const auto bias = file.dataset<float>("bias"), mean = file.dataset<float>("document_mean");
+      head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"), {bias.begin(), bias.end()}, {mean.begin(), mean.end()}};
+    } else {
+      head.classes = fold(file.matrix("class_embeddings"), file.matrix("interaction"));
+    }
   });
-  return std::make_unique<BilinearPredictor>(std::move(taxonomy), std::move(classes), std::make_unique<TextEncoder>(model, infer, device, comm, std::move(log)));
+  return std::make_unique<BilinearPredictor>(std::move(taxonomy), std::move(head), settings.centring, std::make_unique<TextEncoder>(model, infer, device, comm, std::move(log)));
 }
 
 }  // namespace gpuhpc

@@ -1,5 +1,5 @@
-// The classifier of the quality recipe: teacher and student posteriors of a new document, each smoothed with its
-// neighbours in the training corpus, averaged.
+// The classifier of the quality recipe: teacher and student posteriors of a new document, each smoothed with its neighbours in the training
+// corpus, averaged. TaxoClass's ensemble is the same with a head over classes in the student's place.
 #include <optional>
 #include <unordered_map>
 
@@ -7,6 +7,7 @@
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/labels/smoothing.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
@@ -52,6 +53,12 @@ class PathPredictor final : public Classifier {
       const auto values = hashes.dataset<std::int64_t>("hashes");
       for (std::size_t i = 0; i < values.size(); ++i) row_of_text_.emplace(values[i], static_cast<std::int64_t>(i));
     }
+    if (settings.classes) {
+      const Hdf5File head(data_ / "head.h5");
+      head_ = {copy(head.matrix("class_embeddings")), copy(head.dataset<float>("bias"))};
+      class_probabilities_.emplace(data_ / "class_probabilities.h5");
+      membership_.emplace(this->taxonomy(), DecodeOptions{.expected_leaves = settings.expected_leaves});
+    }
     if (!settings.student) return;
     student_ = {copy(MappedMatrix(data_ / "student_paths.h5").view()), teacher_.hubness, settings.temperature, settings.csls, 0};
     student_posterior_.emplace(data_ / "student_posterior.h5");
@@ -59,26 +66,31 @@ class PathPredictor final : public Classifier {
   // Collective.
   void load_encoders(const fs::path& folder, const InferOptions& infer, const DeviceChoice& device, Communicator& comm, const Log& log) {
     teacher_encoder_ = std::make_unique<TextEncoder>(data_ / "teacher", infer, device, comm, log);
-    if (settings_.student) student_encoder_ = std::make_unique<TextEncoder>(folder, infer, device, comm, log);
+    if (settings_.student || settings_.classes) student_encoder_ = std::make_unique<TextEncoder>(folder, infer, device, comm, log);
   }
 
+  bool gives_memberships() const override { return settings_.classes; }
   ClassScores score(std::span<const std::string> texts, Communicator& comm) const override {
     const Matrix teacher = centred(*teacher_encoder_, texts, comm);
-    const Matrix student = settings_.student ? centred(*student_encoder_, texts, comm) : Matrix();
+    const Matrix student = student_encoder_ ? centred(*student_encoder_, texts, comm) : Matrix();
     const std::int64_t paths = teacher_.vectors.rows;
     const Range own = items_of_rank(std::ssize(texts), neighbour_block, comm.rank(), comm.size());
-    Matrix posterior(own.size(), paths);
+    Matrix posterior(own.size(), paths), memberships(settings_.classes ? own.size() : 0, taxonomy().size());
     together(comm, [&] {
       parallel_for(0, block_count(own.size(), neighbour_block), threads_, [&](std::int64_t i, int) {
         const Range rows{own.first + i * neighbour_block, std::min(own.last, own.first + (i + 1) * neighbour_block)};
-        score_block(texts, teacher, student, rows, posterior.view().slice(rows.first - own.first, rows.size()));
+        const Range local{rows.first - own.first, rows.last - own.first};
+        const SparseMatrix neighbours = score_block(texts, teacher, student, rows, posterior.view().slice(local.first, local.size()));
+        if (settings_.classes)
+          score_classes(texts, student, neighbours, rows, std::as_const(posterior).view().slice(local.first, local.size()), memberships.view().slice(local.first, local.size()));
       });
     });
     ClassScores scores;
     scores.posterior = Matrix(std::ssize(texts), paths);
     scores.posterior.values = comm.all_gather_vector(std::span<const float>(posterior.values));
     scores.marginals = Matrix(std::ssize(texts), taxonomy().size());
-    path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
+    if (settings_.classes) scores.marginals.values = comm.all_gather_vector(std::span<const float>(memberships.values));
+    else path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
     return scores;
   }
 
@@ -89,7 +101,7 @@ class PathPredictor final : public Classifier {
     return rows;
   }
 
-  void score_block(std::span<const std::string> texts, const Matrix& teacher, const Matrix& student, Range rows, MutableMatrixView posterior) const {
+  SparseMatrix score_block(std::span<const std::string> texts, const Matrix& teacher, const Matrix& student, Range rows, MutableMatrixView posterior) const {
     const auto block_texts = texts.subspan(static_cast<std::size_t>(rows.first), static_cast<std::size_t>(rows.size()));
     const SparseMatrix neighbours = settings_.smoothing ? find_neighbours(block_texts, teacher.view(), rows) : SparseMatrix();
     one_posterior(teacher_, teacher.view().slice(rows.first, rows.size()), block_texts, neighbours, posterior_.view(), posterior);
@@ -99,14 +111,34 @@ class PathPredictor final : public Classifier {
       average_into(posterior, second.view());
     }
     for (std::int64_t i = 0; i < rows.size() && !row_of_text_.empty(); ++i) keep_known(block_texts[static_cast<std::size_t>(i)], posterior.slice(i, 1));
+    return neighbours;
+  }
+
+  // TaxoClass: the head's probabilities, smoothed, and the teacher's, both of membership, averaged.
+  void score_classes(std::span<const std::string> texts, const Matrix& student, const SparseMatrix& neighbours, Range rows, MatrixView posterior,
+                     MutableMatrixView memberships) const {
+    Matrix own(rows.size(), memberships.columns), marginals(rows.size(), memberships.columns);
+    class_probabilities(student.view().slice(rows.first, rows.size()), head_.vectors.view(), head_.bias, own.view());
+    if (settings_.smoothing) smooth_rows(std::as_const(own).view(), neighbours, class_probabilities_->view(), settings_.smoothing_keep, memberships);
+    else std::ranges::copy(own.values, memberships.data);
+    for (std::int64_t i = 0; i < rows.size(); ++i)
+      if (const auto known = known_row(texts[static_cast<std::size_t>(rows.first + i)])) std::ranges::copy(class_probabilities_->view().row(*known), memberships.row(i).begin());
+    path_marginals(taxonomy(), posterior, marginals.view());
+    for (std::int64_t i = 0; i < rows.size(); ++i) std::ranges::copy(membership_->probabilities(marginals.row(i)), marginals.row(i).begin());
+    average_into(memberships, std::as_const(marginals).view());
   }
 
   // Quality recipe, step 8: with no training corpus a document's posterior is F itself.
   void keep_known(const std::string& text, MutableMatrixView posterior) const {
+    const auto known = known_row(text);
+    if (!known) return;
+    std::copy_n(posterior_.view().row(*known).data(), posterior.columns, posterior.data);
+    if (settings_.student) average_into(posterior, student_posterior_->view().slice(*known, 1));
+  }
+
+  std::optional<std::int64_t> known_row(const std::string& text) const {
     const auto known = row_of_text_.find(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(text)))));
-    if (known == row_of_text_.end()) return;
-    std::copy_n(posterior_.view().row(known->second).data(), posterior.columns, posterior.data);
-    if (settings_.student) average_into(posterior, student_posterior_->view().slice(known->second, 1));
+    return known == row_of_text_.end() ? std::nullopt : std::optional(known->second);
   }
 
   void one_posterior(const PathModel& model, MatrixView documents, std::span<const std::string> texts, const SparseMatrix& neighbours, MatrixView training,
@@ -134,7 +166,12 @@ class PathPredictor final : public Classifier {
   fs::path data_;
   LexicalEvidence lexical_;
   MappedMatrix documents_, posterior_;  // x' (N,H) and F (N,K) of the training corpus
-  std::optional<MappedMatrix> student_posterior_;
+  std::optional<MappedMatrix> student_posterior_, class_probabilities_;
+  struct Head {
+    Matrix vectors;           // (C,H)
+    std::vector<float> bias;  // (C)
+  } head_;
+  std::optional<Decoder> membership_;  // from the teacher's marginals
   std::unordered_map<std::int64_t, std::int64_t> row_of_text_;  // transductive: hash of a training text -> its row
   TfidfModel tfidf_;
   SparseIndex index_;

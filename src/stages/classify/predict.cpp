@@ -37,7 +37,9 @@ bool BroadcastReader::next(std::int64_t most, std::vector<std::string>& ids, std
 
 void predict_corpus(const Classifier& classifier, const std::filesystem::path& corpus, const CorpusOptions& corpus_options, const DecodeOptions& decode,
                     Communicator& comm, int threads, const std::function<void(const Prediction&)>& sink, const std::function<void(std::int64_t)>& progress) {
-  const Decoder decoder(classifier.taxonomy(), decode);
+  DecodeOptions options = decode;
+  if (classifier.gives_memberships()) options.expected_leaves = 1;
+  const Decoder decoder(classifier.taxonomy(), options);
   BroadcastReader reader(corpus, corpus_options, comm);
   std::vector<std::string> ids, texts;
   while (reader.next(prediction_chunk, ids, texts)) {

@@ -1,9 +1,9 @@
 #include "gpuhpc/stages/teleclass/pipeline.hpp"
 
+#include "gpuhpc/stages/classify/encoding.hpp"
+#include "gpuhpc/stages/classify/inference.hpp"
 #include "gpuhpc/stages/teleclass/augmentation.hpp"
-#include "gpuhpc/stages/teleclass/encoding.hpp"
 #include "gpuhpc/stages/teleclass/hierarchy.hpp"
-#include "gpuhpc/stages/teleclass/inference.hpp"
 #include "gpuhpc/stages/teleclass/refinement.hpp"
 #include "gpuhpc/stages/teleclass/variants/bilinear_training.hpp"
 #include "gpuhpc/stages/teleclass/variants/student_training.hpp"
@@ -32,21 +32,21 @@ std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, con
   };
   const bool soft = options.teleclass.refinement == "soft";
   return {
-      {"encoding", with_text({"infer.", "prepare.", "teleclass.class-texts", "teleclass.descriptions", "teleclass.centring", "model.encoder"}), classes_and_text, {},
-       {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt", "llm_prompts.jsonl"}, bind(run_encoding)},
-      {"refinement", with_text({"teleclass.refinement", "teleclass.temperature", "teleclass.csls", "teleclass.lexical", "teleclass.name-votes",
-                                "teleclass.smoothing-rounds", "teleclass.enrichment-terms", "tfidf.", "neighbours."}), classes, {"encoding"},
+      {"encoding", with_text({"infer.", "prepare.", "scoring.class-texts", "scoring.descriptions", "scoring.centring", "model.encoder"}), classes_and_text, {},
+       {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt", "llm_prompts.jsonl"}, [=, o = options, l = layout](const StageContext& context) { run_encoding(context, o, l); }},
+      {"refinement", with_text({"teleclass.refinement", "scoring.temperature", "scoring.csls", "scoring.lexical", "scoring.name-votes",
+                                "scoring.smoothing-rounds", "teleclass.enrichment-terms", "tfidf.", "neighbours."}), classes, {"encoding"},
        soft ? std::vector<std::string>{"paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5", "tfidf.h5", "tfidf_rows.h5", "refined_core_classes.json"}
             : std::vector<std::string>{"class_vectors.h5", "init_core_classes.json", "enrichment.txt", "refined_core_classes.json"}, bind(run_refinement)},
       {"augmentation", with_text({"teleclass.augmentation", "teleclass.augment-below", "teleclass.augment-documents", "train.seed"}), classes, {"encoding", "refinement"},
        {"generated_docs.txt", "generated_doc2label.json"}, bind(run_augmentation)},
       {"hierarchy", {"teleclass.refinement", "teleclass.targets"}, taxonomy, {"refinement", "augmentation"},
        soft ? std::vector<std::string>{"targets.h5", "documents_per_class.tsv"} : std::vector<std::string>{"labels.jsonl", "documents_per_class.tsv"}, bind(run_hierarchy)},
-      {"training", {"train.", "parallel.reduce-type", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "teleclass.smoothing-rounds"}, taxonomy,
+      {"training", {"train.", "parallel.reduce-type", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "scoring.smoothing-rounds"}, taxonomy,
        {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl"}, bind(soft ? train_path_model : train_bilinear_model),
        {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every", "train.checkpoint-minutes", "train.keep"}},
       {"inference", with_text({"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.", "output.submission-header"}),
-       {layout.test_corpus}, {"training"}, {"predictions.jsonl", "submission.csv"}, bind(run_inference)},
+       {layout.test_corpus}, {"training"}, {"predictions.jsonl", "submission.csv"}, [=, o = options, l = layout](const StageContext& context) { run_inference(context, o, l, context.folder_of("training") / "model"); }},
   };
 }
 

@@ -4,86 +4,12 @@
 
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
-#include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/stages/classify/class_list_files.hpp"
-#include "gpuhpc/stages/classify/corpus_blocks.hpp"
-#include "gpuhpc/stages/classify/neighbours.hpp"
-#include "gpuhpc/stages/classify/path_model.hpp"
-#include "gpuhpc/stages/classify/smoothing.hpp"
+#include "gpuhpc/stages/classify/posterior.hpp"
 #include "gpuhpc/stages/teleclass/variants/published_refinement.hpp"
 
 namespace gpuhpc {
 namespace {
-namespace fs = std::filesystem;
-
-// What the passes over the documents share.
-struct Pass {
-  const StageContext& context;
-  const TeleclassPipelineOptions& options;
-  const fs::path& corpus;
-  MatrixView centred;  // x' (N,H)
-  LexicalEvidence& lexical;
-  std::int64_t paths;
-  std::int64_t documents() const { return centred.rows; }
-};
-
-// Document frequencies of class-name words, over the whole corpus.
-void fit_lexical(const Pass& pass) {
-  std::vector<std::int64_t> frequencies(static_cast<std::size_t>(pass.lexical.terms()));
-  together(pass.context.comm, [&] {
-    for_own_blocks(pass.corpus, pass.options.input.corpus, pass.documents(), pass.context.comm, [&](Range, std::span<const std::string> texts) {
-      for (const std::string& text : texts) pass.lexical.count(text, frequencies);
-    });
-  });
-  pass.context.comm.all_reduce(std::span<std::int64_t>(frequencies));
-  pass.lexical.set_frequencies(frequencies, pass.documents());
-}
-
-// Half CSLS: the mean of the 10 largest scores of each path over the corpus.
-std::vector<float> find_hubness(const Pass& pass, const Matrix& vectors) {
-  TopScores top(pass.paths);
-  const Range own = own_documents(pass.documents(), pass.context.comm);
-  Matrix scores(document_block, pass.paths);
-  for (std::int64_t first = own.first; first < own.last; first += document_block) {
-    const std::int64_t count = std::min(own.last, first + document_block) - first;
-    const MutableMatrixView block{scores.values.data(), count, pass.paths};
-    score_paths(pass.centred.slice(first, count), vectors.view(), block);
-    top.add(block);
-  }
-  TopScores merged(pass.paths);
-  merged.merge(pass.context.comm.all_gather_vector(top.values()));
-  return merged.means();
-}
-
-// One soft refinement: every path vector moves to the documents that the first posterior gives it.
-Matrix refine(const Pass& pass, const PathModel& model, double name_votes) {
-  FixedSums sums(pass.paths, pass.centred.columns);
-  together(pass.context.comm, [&] {
-    Matrix posterior(document_block, pass.paths);
-    for_own_blocks(pass.corpus, pass.options.input.corpus, pass.documents(), pass.context.comm, [&](Range rows, std::span<const std::string> texts) {
-      const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
-      const MatrixView documents = pass.centred.slice(rows.first, rows.size());
-      model.posterior(documents, texts, pass.lexical, block);
-      add_soft_sums(block, documents, sums);
-    });
-  });
-  pass.context.comm.all_reduce(sums.words());
-  return refined_paths(model.vectors.view(), sums, name_votes);
-}
-
-void write_first_posterior(const Pass& pass, const PathModel& model, const fs::path& path) {
-  Communicator& comm = pass.context.comm;
-  MatrixFileWriter writer(path, comm, {{"values", ElementType::float32, {pass.documents(), pass.paths}}});
-  together(comm, [&] {
-    Matrix posterior(document_block, pass.paths);
-    for_own_blocks(pass.corpus, pass.options.input.corpus, pass.documents(), comm, [&](Range rows, std::span<const std::string> texts) {
-      const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
-      model.posterior(pass.centred.slice(rows.first, rows.size()), texts, pass.lexical, block);
-      writer.write_rows("values", rows.first, MatrixView(block));
-    });
-  });
-  writer.commit();
-}
 
 // The best path of each document, in TELEClass's format for people and other tools.
 void write_best_paths(const StageContext& c, const Taxonomy& taxonomy, const TokenDataset& documents) {
@@ -98,38 +24,15 @@ void write_best_paths(const StageContext& c, const Taxonomy& taxonomy, const Tok
   });
 }
 
-void refine_softly(const StageContext& c, const TeleclassPipelineOptions& o, const InputLayout& layout, const Taxonomy& taxonomy) {
-  const fs::path encoding = c.folder_of("encoding");
-  const MappedMatrix centred(encoding / "centred.h5"), classes(encoding / "classes.h5", "centred");
-  LexicalEvidence lexical(taxonomy);
-  const Pass pass{c, o, layout.train_corpus, centred.view(), lexical, std::ssize(taxonomy.paths())};
-  fit_lexical(pass);
-  PathModel model{path_vectors(taxonomy, classes.view()), {}, o.teleclass.temperature, o.teleclass.csls, o.teleclass.lexical};
-  model.hubness = find_hubness(pass, model.vectors);
-  if (o.teleclass.name_votes > 0) model.vectors = refine(pass, model, o.teleclass.name_votes);
-  write_first_posterior(pass, model, c.folder / "first_posterior.h5");
-
-  const CorpusNeighbours neighbours =
-      find_neighbours(layout.train_corpus, o.input.corpus, encoding / "centred.h5", o.tfidf, o.neighbours, c.comm, c.device.threads);
-  smooth_posterior(c.folder / "first_posterior.h5", neighbours.own, o.teleclass.smoothing_rounds, .5, c.folder / "posterior.h5", c.comm, c.device.threads);
-  const SparseMatrix all = gather_rows_of_ranks(neighbours.own, c.comm);
-  on_root(c.comm, [&] {
-    write_sparse(c.folder / "neighbours.h5", all);
-    write_sparse(c.folder / "tfidf_rows.h5", neighbours.rows);
-    const std::vector<std::int64_t> terms(neighbours.tfidf.terms().begin(), neighbours.tfidf.terms().end());
-    write_arrays(c.folder / "tfidf.h5", {{"terms", std::span<const std::int64_t>(terms)}, {"idf", std::span<const float>(neighbours.tfidf.idf())}});
-    write_arrays(c.folder / "paths.h5", {{"vectors", std::as_const(model.vectors).view()}, {"hubness", std::span<const float>(model.hubness)}, {"idf", lexical.idf()}});
-  });
-  write_best_paths(c, taxonomy, TokenDataset(encoding / "tokens"));
-}
-
 }  // namespace
 
 void run_refinement(const StageContext& c, const TeleclassPipelineOptions& o, const InputLayout& layout) {
   Taxonomy taxonomy;
   together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
-  if (o.teleclass.refinement == "soft") refine_softly(c, o, layout, taxonomy);
-  else refine_as_published(c, o, layout, taxonomy);
+  if (o.teleclass.refinement != "soft") return refine_as_published(c, o, layout, taxonomy);
+  const std::filesystem::path encoding = c.folder_of("encoding");
+  find_posterior(c, o, layout, taxonomy, encoding);
+  write_best_paths(c, taxonomy, TokenDataset(encoding / "tokens"));
 }
 
 }  // namespace gpuhpc

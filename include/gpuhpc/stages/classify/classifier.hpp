@@ -23,6 +23,8 @@ class Classifier {
  public:
   virtual ~Classifier() = default;
   const Taxonomy& taxonomy() const { return taxonomy_; }
+  // Marginals are probabilities of membership as they are: decoding must not raise them by --decode.expected-leaves.
+  virtual bool gives_memberships() const { return false; }
   // Every rank hands in the same texts and gets all rows. Collective.
   virtual ClassScores score(std::span<const std::string> texts, Communicator& comm) const = 0;
 

@@ -1,11 +1,19 @@
 #pragma once
-// Sections that both classification methods share.
+// What both classification methods share: their sections, and the struct that every stage of theirs is handed.
 #include <cstdint>
 #include <string>
 
+#include "gpuhpc/comm/options.hpp"
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/data/layout.hpp"
+#include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/eval/options.hpp"
+#include "gpuhpc/infer/options.hpp"
+#include "gpuhpc/labels/decode_options.hpp"
+#include "gpuhpc/retrieval/neighbours.hpp"
+#include "gpuhpc/retrieval/tfidf.hpp"
+#include "gpuhpc/train/options.hpp"
 
 namespace gpuhpc {
 
@@ -21,5 +29,32 @@ struct ModelOptions {
   std::string encoder = ".deps/models/all-MiniLM-L6-v2";
 };
 void declare(config::Section& section, ModelOptions& options);
+
+// [scoring]: how documents are held against classes (quality recipe, steps 1 to 8).
+struct ScoringOptions {
+  std::string class_texts = "five";   // five: name, path and sentence templates; name: the name alone; keywords: the multi-GPU description
+  bool descriptions = true;
+  double centring = .5;               // share of the mean that is taken off documents and classes
+  double temperature = 20;            // of cosines
+  double csls = .25;                  // share of the hubness mean r that is taken off scores
+  double lexical = 1;                 // weight of class-name words found in the document
+  double name_votes = 3;              // weight of the class vector against its documents; 0: no soft refinement
+  std::int64_t smoothing_rounds = 3;  // 0: no neighbour smoothing
+};
+void declare(config::Section& section, ScoringOptions& options);
+
+struct ClassifyOptions {
+  InputOptions input;
+  ModelOptions model;
+  ShardOptions shards;
+  InferOptions infer;
+  ScoringOptions scoring;
+  TfidfOptions tfidf;
+  NeighbourOptions neighbours;
+  TrainOptions train;
+  ParallelOptions parallel;
+  DecodeOptions decode;
+  SubmissionOptions submission;
+};
 
 }  // namespace gpuhpc

@@ -8,17 +8,8 @@
 namespace gpuhpc {
 
 struct TeleclassOptions {
-  // 1 encoding
-  std::string class_texts = "five";  // five: name, path and sentence templates; name: the name alone; keywords: the multi-GPU description
-  bool descriptions = true;
-  double centring = .5;              // share of the mean that is taken off documents and classes
   // 2 refinement
   std::string refinement = "soft";   // soft: quality recipe steps 3-8; paper, code: TELEClass; multi-gpu: top-20 means
-  double temperature = 20;           // of cosines
-  double csls = .25;                 // share of the hubness mean r that is taken off scores
-  double lexical = 1;                // weight of class-name words found in the document
-  double name_votes = 3;             // weight of the class vector against its documents; 0: no soft refinement
-  std::int64_t smoothing_rounds = 3;  // 0: no neighbour smoothing
   std::int64_t enrichment_terms = 20;    // terms kept a class (paper, code)
   // 3 augmentation
   std::string augmentation = "none";  // generated: from the input's files; pseudo: built from the corpus; none; auto

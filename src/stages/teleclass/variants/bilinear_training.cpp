@@ -5,43 +5,19 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
-#include "gpuhpc/io/json.hpp"
-#include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/stages/classify/label_lists.hpp"
 #include "gpuhpc/stages/classify/model_folder.hpp"
-#include "gpuhpc/stages/teleclass/variants/replicas.hpp"
-#include "gpuhpc/stages/teleclass/variants/training_setup.hpp"
+#include "gpuhpc/stages/classify/replicas.hpp"
+#include "gpuhpc/stages/classify/training_setup.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-
-struct LabelledSet {
-  MultiLabelTargets labels;             // one entry a document, generated ones last
-  std::vector<std::int64_t> documents;  // those with a positive: a document without core class teaches nothing
-  std::int64_t real = 0, generated = 0;
-};
-
-LabelledSet read_labels(const fs::path& path) {
-  LabelledSet set;
-  LineReader lines(path);
-  std::int64_t row = 0;
-  for (std::string line; lines.next(line); ++row) {
-    const Json json = parse_json(line, path.string());
-    const auto positives = json.at("positives").get<std::vector<std::int32_t>>();
-    set.labels.positives.append(positives);
-    set.labels.ignored.append(json.at("masked").get<std::vector<std::int32_t>>());
-    if (positives.empty()) continue;
-    set.documents.push_back(row);
-    ++(json.at("generated").get<bool>() ? set.generated : set.real);
-  }
-  if (set.documents.empty()) throw input_error("{}: no document got a core class; check that corpus and taxonomy are about the same subject", path.string());
-  return set;
-}
 
 // Token shards of the corpus, and of the generated documents when there are any.
 std::vector<std::unique_ptr<TokenDataset>> open_datasets(const StageContext& c, const TeleclassPipelineOptions& o, const Tokenizer& tokenizer) {

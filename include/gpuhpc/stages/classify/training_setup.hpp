@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gpuhpc/nn/encoder.hpp"
+#include "gpuhpc/stages/classify/options.hpp"
 #include "gpuhpc/stages/stage.hpp"
-#include "gpuhpc/stages/teleclass/pipeline.hpp"
 #include "gpuhpc/train/parameters.hpp"
 #include "gpuhpc/train/trainer.hpp"
 
@@ -17,7 +17,8 @@ std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t laye
 // How the encoder computes one micro-batch; `seed` is the one that the Trainer gives to the loss. Without gradients nothing is dropped.
 ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& options, std::uint64_t seed);
 
-// Trains, with a line a step and a validation in the stage's metrics.jsonl. Collective.
-TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions& o, ParameterArena& arena, const BatchSource& source, Loss loss);
+// Trains, with a line a step and a validation in the stage's metrics.jsonl. `before_step`: as in TrainHooks. Collective.
+TrainSummary run_training(const StageContext& c, const ClassifyOptions& o, ParameterArena& arena, const BatchSource& source, Loss loss,
+                          std::function<bool(Trainer&, std::int64_t)> before_step = {});
 
 }  // namespace gpuhpc

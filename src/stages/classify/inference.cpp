@@ -1,4 +1,4 @@
-#include "gpuhpc/stages/teleclass/inference.hpp"
+#include "gpuhpc/stages/classify/inference.hpp"
 
 #include <optional>
 
@@ -10,8 +10,8 @@
 
 namespace gpuhpc {
 
-void run_inference(const StageContext& c, const TeleclassPipelineOptions& o, const InputLayout& layout) {
-  const auto classifier = load_classifier(c.folder_of("training") / "model", o.infer, c.device, c.comm, c.log);
+void run_inference(const StageContext& c, const ClassifyOptions& o, const InputLayout& layout, const std::filesystem::path& model) {
+  const auto classifier = load_classifier(model, o.infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
   std::optional<AtomicFile> predictions, submission;
   on_root(c.comm, [&] {

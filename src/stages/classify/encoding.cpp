@@ -1,4 +1,4 @@
-#include "gpuhpc/stages/teleclass/encoding.hpp"
+#include "gpuhpc/stages/classify/encoding.hpp"
 
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/together.hpp"
@@ -23,7 +23,7 @@ struct ClassInputs {
   GeneratedDocuments generated;
 };
 
-ClassInputs read_class_inputs(const InputLayout& layout, const TeleclassOptions& options) {
+ClassInputs read_class_inputs(const InputLayout& layout, const ScoringOptions& options) {
   ClassInputs inputs;
   inputs.taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
   if (!layout.descriptions.empty() && options.descriptions) inputs.descriptions = read_class_descriptions(layout.descriptions, inputs.taxonomy.names());
@@ -55,7 +55,7 @@ void write_prompts(const std::filesystem::path& path, const Taxonomy& taxonomy) 
 }
 
 // Quality recipe, step 1, with whatever the input has: class texts, keywords, generated documents. (C,H) unit rows.
-Matrix encode_classes(const ClassInputs& inputs, const ClassTexts& texts, const TextEncoder& encoder, const TeleclassOptions& options, Communicator& comm) {
+Matrix encode_classes(const ClassInputs& inputs, const ClassTexts& texts, const TextEncoder& encoder, const ScoringOptions& options, Communicator& comm) {
   const std::int64_t classes = inputs.taxonomy.size();
   Matrix named = class_vectors(encoder.encode(texts.texts, comm).view(), texts.owner, classes);
   if (options.class_texts != "five" || inputs.terms.empty()) return named;
@@ -88,9 +88,9 @@ std::vector<float> mean_document(const std::filesystem::path& documents, Communi
 
 }  // namespace
 
-void run_encoding(const StageContext& c, const TeleclassPipelineOptions& o, const InputLayout& layout) {
+void run_encoding(const StageContext& c, const ClassifyOptions& o, const InputLayout& layout) {
   ClassInputs inputs;
-  together(c.comm, [&] { inputs = read_class_inputs(layout, o.teleclass); });
+  together(c.comm, [&] { inputs = read_class_inputs(layout, o.scoring); });
   const TextEncoder encoder(o.model.encoder, o.infer, c.device, c.comm, c.log);
 
   const auto tokens = c.folder / "tokens";
@@ -104,19 +104,19 @@ void run_encoding(const StageContext& c, const TeleclassPipelineOptions& o, cons
   const TokenDataset documents(tokens);
   encoder.encode(documents, c.folder / "documents.h5", c.comm, [&] { c.leave_if_asked(); });
 
-  const ClassTexts texts = choose_texts(inputs, o.teleclass.class_texts);
-  const Matrix classes = encode_classes(inputs, texts, encoder, o.teleclass, c.comm);
+  const ClassTexts texts = choose_texts(inputs, o.scoring.class_texts);
+  const Matrix classes = encode_classes(inputs, texts, encoder, o.scoring, c.comm);
   const std::vector<float> mean = mean_document(c.folder / "documents.h5", c.comm);
   {
     const MappedMatrix vectors(c.folder / "documents.h5");
     write_row_blocks(c.folder / "centred.h5", vectors.view().rows, vectors.view().columns, c.comm, c.device.threads, [&](Range rows, MutableMatrixView values) {
       std::copy_n(vectors.view().row(rows.first).data(), rows.size() * values.columns, values.data);
-      centre_rows(values, mean, o.teleclass.centring);
+      centre_rows(values, mean, o.scoring.centring);
     });
   }
   on_root(c.comm, [&] {
     Matrix centred = classes;
-    centre_all(centred.view(), o.teleclass.centring);
+    centre_all(centred.view(), o.scoring.centring);
     write_arrays(c.folder / "classes.h5", {{"vectors", classes.view()}, {"centred", std::as_const(centred).view()}, {"document_mean", std::span<const float>(mean)}});
     write_class_texts(c.folder / "class_texts.txt", texts, inputs.taxonomy);
     write_prompts(c.folder / "llm_prompts.jsonl", inputs.taxonomy);

@@ -1,4 +1,4 @@
-#include "gpuhpc/stages/teleclass/variants/replicas.hpp"
+#include "gpuhpc/stages/classify/replicas.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -10,7 +10,7 @@
 
 namespace gpuhpc {
 
-void run_replicas(const StageContext& c, const TeleclassPipelineOptions& o, LoadedEncoder& own,
+void run_replicas(const StageContext& c, const ClassifyOptions& o, LoadedEncoder& own,
                   const std::function<void(const StageContext& replica, LoadedEncoder& model)>& body) {
   const int replicas = o.parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
   if (replicas == 1) return body(c, own);

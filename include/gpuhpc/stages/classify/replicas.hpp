@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/stages/classify/options.hpp"
 #include "gpuhpc/stages/stage.hpp"
-#include "gpuhpc/stages/teleclass/pipeline.hpp"
 
 namespace gpuhpc {
 
@@ -12,7 +12,7 @@ namespace gpuhpc {
 // in this thread, is `own`, the others are read from --model.encoder. On GPUs one each; on processors they share c.device.threads.
 // Any other strategy: body(c, own). Collective. What `body` shares must not change; HDF5 files are opened before, because not every build
 // of that library may be called from several threads. Several GPUs: never run.
-void run_replicas(const StageContext& c, const TeleclassPipelineOptions& o, LoadedEncoder& own,
+void run_replicas(const StageContext& c, const ClassifyOptions& o, LoadedEncoder& own,
                   const std::function<void(const StageContext& replica, LoadedEncoder& model)>& body);
 
 }  // namespace gpuhpc

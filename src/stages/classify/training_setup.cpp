@@ -1,4 +1,4 @@
-#include "gpuhpc/stages/teleclass/variants/training_setup.hpp"
+#include "gpuhpc/stages/classify/training_setup.hpp"
 
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
@@ -68,7 +68,8 @@ std::function<double(Trainer&)> validator(const StageContext& c, const SubsetSou
 
 }  // namespace
 
-TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions& o, ParameterArena& arena, const BatchSource& source, Loss loss) {
+TrainSummary run_training(const StageContext& c, const ClassifyOptions& o, ParameterArena& arena, const BatchSource& source, Loss loss,
+                          std::function<bool(Trainer&, std::int64_t)> before_step) {
   // Checkpoints and the lines that go with them outlive a run that is stopped or killed.
   const std::filesystem::path lines = c.checkpoints / "metrics.jsonl";
   const MetricsLog metrics(lines, c.comm);
@@ -79,6 +80,7 @@ TrainSummary run_training(const StageContext& c, const TeleclassPipelineOptions&
     slow_ranks.after_step(report);
     if (write) write(report);
   };
+  hooks.before_step = std::move(before_step);
   hooks.stop_requested = c.stop_requested;
   checkpointer.attach(hooks);
   std::unique_ptr<Communicator> between_gpus;  // where every rank has one

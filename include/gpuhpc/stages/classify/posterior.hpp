@@ -1,0 +1,16 @@
+#pragma once
+#include <filesystem>
+
+#include "gpuhpc/labels/taxonomy.hpp"
+#include "gpuhpc/stages/classify/options.hpp"
+#include "gpuhpc/stages/stage.hpp"
+
+namespace gpuhpc {
+
+// The posterior of every document over root-to-leaf paths (quality recipe, steps 3 to 8), from what run_encoding left in `encoding`. Outputs:
+//   paths.h5      "vectors" (K,H), "hubness" (K), "idf" (T)   first_posterior.h5  "values" (N,K) P1
+//   posterior.h5  "values" (N,K) F                            neighbours.h5       sparse A (N,N); tfidf.h5 terms and idf
+void find_posterior(const StageContext& context, const ClassifyOptions& options, const InputLayout& layout, const Taxonomy& taxonomy,
+                    const std::filesystem::path& encoding);
+
+}  // namespace gpuhpc

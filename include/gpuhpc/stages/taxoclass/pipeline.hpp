@@ -1,0 +1,23 @@
+#pragma once
+// The five stages of TaxoClass in order: similarity, cores, classifier, self-training, inference.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpuhpc/data/layout.hpp"
+#include "gpuhpc/stages/classify/options.hpp"
+#include "gpuhpc/stages/stage.hpp"
+#include "gpuhpc/stages/taxoclass/options.hpp"
+
+namespace gpuhpc {
+
+struct TaxoclassPipelineOptions : ClassifyOptions {
+  TaxoclassOptions taxoclass;
+};
+
+std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options, const InputLayout& layout);
+
+// As teleclass_preset: `recommended` and `fixed` are the defaults, `paper` the published method.
+std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::string& name);
+
+}  // namespace gpuhpc

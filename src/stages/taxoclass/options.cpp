@@ -1,0 +1,24 @@
+#include "gpuhpc/stages/taxoclass/options.hpp"
+
+namespace gpuhpc {
+
+void declare(config::Section& section, TaxoclassOptions& o) {
+  section.option("similarity", o.similarity, "what holds documents against classes: the sentence encoder").one_of({"embedding"});
+  section.option("calibration", o.calibration, "embedding: probabilities summed upwards from root-to-leaf paths, or each class's own cosine").one_of({"paths", "names"});
+  section.option("positive-confidence", o.positive_confidence, "a core class must be more similar than its rivals, not only reach its median");
+  section.option("against-parents", o.against_parents, "parents are rivals of a core class, as siblings are");
+  section.option("features", o.features, "what stands for a class in the graph: its vector, or the mean word embedding of its name").one_of({"embedding", "words"});
+  section.option("graph-hidden", o.graph_hidden, "width of the graph network").range(1, 16384);
+  section.option("graph-layers", o.graph_layers, "layers of the graph network; 0: none, classes stand for themselves").range(0, 16);
+  section.option("graph-residual", o.graph_residual, "graph layers add to what they get, and are centred: against over-smoothing");
+  section.option("graph-lr", o.graph_rate, "peak learning rate of the graph network").range(0, 1);
+  section.option("scale", o.scale, "factor of the logits").range(0.01, 1000);
+  section.option("held-out", o.held_out, "share of the documents whose silver labels are not learnt but judge self-training").range(0, .5);
+  section.option("self-training-batches", o.batches, "batches of self-training at most; 0: none").range(0, 1e9);
+  section.option("refresh", o.refresh, "batches after which the target distribution is made anew").range(1, 1e9).unit("batches");
+  section.option("self-training-encoder-lr", o.encoder_rate, "rate of the encoder in self-training").range(0, 1);
+  section.option("self-training-head-lr", o.head_rate, "rate of everything else in self-training").range(0, 1);
+  section.option("ensemble", o.ensemble, "labels come from the classifier, smoothed with the document's neighbours, and the similarity together");
+}
+
+}  // namespace gpuhpc
