@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # scaling.sh   Weak and strong scaling of training over ranks of this machine and, as root, over "nodes" with 1 Gbit/s each way between them
 # (bench/comm/namespaces.sh), one rank each; then a projection to more GPUs. Writes bench/results/DATE-scaling.md, .svg and .json (raw).
-#   STEPS=12 RANKS="1 2 4" RATE=1gbit BATCH=32 STRONG_BATCH=128 RESULTS=bench/results bash bench/scaling.sh [--train.precision fp32 ...]
+#   STEPS=12 RANKS="1 2 4" BATCH=32 STRONG_BATCH=128 RESULTS=bench/results bash bench/scaling.sh [--train.precision fp32 ...]
 # scaling.sh --collect OUT RUN...   one table (OUT.md, OUT.svg) from the run folders of jobs/slurm/scaling.sh
 # Needs scaling_bench and scaling_table_bench in build/release (cmake --preset release -DGPUHPC_BENCH=ON).
 set -eu
 cd "$(dirname "$0")/.."
-build=$PWD/${BUILD:-build/release}
+build=$(realpath "${BUILD:-build/release}")
 for program in scaling_bench scaling_table_bench; do
   [ -x "$build/$program" ] || { echo "scaling.sh: $build/$program is not there: cmake --preset release -DGPUHPC_BENCH=ON && cmake --build build/release --target scaling_bench scaling_table_bench" >&2; exit 78; }
 done
 if [ "${1:-}" = --collect ]; then
   exec "$build/scaling_table_bench" "$@"
 fi
-steps=${STEPS:-12} ranks=${RANKS:-1 2 4} rate=${RATE:-1gbit} batch=${BATCH:-32} strong=${STRONG_BATCH:-128} results=${RESULTS:-bench/results}
+steps=${STEPS:-12} ranks=${RANKS:-1 2 4} batch=${BATCH:-32} strong=${STRONG_BATCH:-128} results=${RESULTS:-bench/results}
+out=$results/$(date +%F)-scaling
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 raw=$work/runs.json
@@ -27,13 +28,17 @@ one() {
   local kind=$1 documents=$2 place=$3 count=$4; shift 4
   local program=("$build/scaling_bench" --scaling.output "$raw" --scaling.steps "$steps" --scaling.kind "$kind" --train.batch "$documents" --scaling.place "$place" "$@")
   echo "$(date +%T) $kind, $place, $count ranks${*:+, $*}" >&2
-  if [ "$place" = machine ]; then scripts/mpirun.sh "$count" "${program[@]}"
-  else bash bench/comm/namespaces.sh "$count" "$rate" "${program[@]}"
+  local start=(scripts/mpirun.sh "$count")
+  [ "$place" = machine ] || start=(bash bench/comm/namespaces.sh "$count" 1gbit)
+  if ! "${start[@]}" "${program[@]}"; then
+    mkdir -p "$results"; cp "$raw" "$out.partial.json"
+    echo "scaling.sh: that run failed; those before it are in $out.partial.json" >&2
+    exit 70
   fi
 }
 places="machine nodes"
 if [ "$(id -u)" != 0 ]; then
-  echo "scaling.sh: only root can make network namespaces; the part with $rate is left out" >&2
+  echo "scaling.sh: only root can make network namespaces; the part with 1 Gbit/s is left out" >&2
   places=machine
 fi
 for place in $places; do
@@ -47,6 +52,5 @@ if [ "$places" != machine ]; then
   for count in $ranks; do one weak "$batch" nodes "$count" --train.layers -1 "$@"; done
 fi
 mkdir -p "$results"
-out=$results/$(date +%F)-scaling
 cp "$raw" "$out.json"
 "$build/scaling_table_bench" "$out.json" "$out"

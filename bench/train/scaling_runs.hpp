@@ -71,10 +71,10 @@ inline ScalingRun read_folder(const std::filesystem::path& folder) {
   for (std::string line; lines.next(line);) {
     const Json step = parse_json(line, lines.where());
     if (!step.contains("compute_seconds")) continue;  // a validation
-    const double tokens = step.at("tokens"), data = step.value("data_seconds", 0.0);
+    const double tokens = step.at("tokens");
     run.batch = std::max(run.batch, step.at("documents").get<double>());
     run.losses.push_back(step.at("loss").is_null() ? std::nan("") : step.at("loss").get<double>());
-    run.steps.push_back({tokens / step.at("tokens_per_second").get<double>(), data, step.at("compute_seconds").get<double>() - data, step.at("sum_seconds"),
+    run.steps.push_back({tokens / step.at("tokens_per_second").get<double>(), step.value("data_seconds", 0.0), step.at("compute_seconds"), step.at("sum_seconds"),
                          step.at("update_seconds"), 0, tokens});
   }
   if (run.steps.empty()) throw input_error("{}/metrics.jsonl has no training step", folder.string());

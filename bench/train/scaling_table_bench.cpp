@@ -13,7 +13,8 @@
 namespace gpuhpc {
 namespace {
 
-constexpr double add_up = .02;  // share of the wall time
+constexpr double add_up = .02;   // share of the wall time
+constexpr double payload = .94;  // of a link's bits: TCP in Ethernet frames of 1,500 bytes
 // What tests/train/data_parallel_mpi_test.cpp asks of a loss curve on any number of ranks, for either type on the wire.
 double loss_limit(const std::string& wire) { return wire == "bf16" ? 2e-2 : 1e-5; }
 constexpr std::size_t cluster_steps = 20;  // compared there: later ones drift apart with rounding
@@ -51,7 +52,7 @@ std::string step_table(const std::vector<ScalingRun>& runs, const std::string& k
     const double share = efficiency(runs, run);
     text += fmt::format("| {}{} | {} | {} | {:.0f} | {:.1f} | {:.0f} | {:.1f} | {:.1f} | {:.2f} | {} | {:.0f} | {:.0f}% | {:.0f}% | {} |\n", run.place,
                         run.layers < 0 ? ", embeddings too" : "", rank_column(run), run.ranks == 1 ? "-" : run.wire, milliseconds(m.wall), milliseconds(m.data),
-                        milliseconds(m.compute), milliseconds(m.exposed), milliseconds(m.update), milliseconds(m.other()),
+                        milliseconds(m.compute), milliseconds(m.exposed), milliseconds(m.update), std::round(1e5 * m.other()) / 100 + 0.0,
                         run.place == "cluster" ? "-" : fmt::format("{:.0f}", milliseconds(m.waiting)), m.tokens_per_second(), percent(share),
                         percent(share * sharing(run)), processor);
   }
@@ -83,11 +84,12 @@ std::string communication_table(const std::vector<ScalingRun>& runs) {
   return text + "\n";
 }
 
-// How much longer a phase takes on as many ranks of one machine, which share cores and memory as the "nodes" of this machine do.
-double slow_down(const std::vector<ScalingRun>& runs, const ScalingRun& run, double ScalingStep::*phase) {
+// A phase of one node, times what it becomes on as many ranks of one machine, which share cores and memory as this machine's "nodes" do.
+double without_network(const std::vector<ScalingRun>& runs, const ScalingRun& run, double ScalingStep::*phase) {
+  const double one = base_of(runs, run).mean.*phase;
   for (const ScalingRun& near : runs)
-    if (near.place == "machine" && near.kind == "weak" && near.ranks == run.ranks) return near.mean.*phase / base_of(runs, near).mean.*phase;
-  return sharing(run);
+    if (near.place == "machine" && near.kind == run.kind && near.ranks == run.ranks) return one * (near.mean.*phase / base_of(runs, near).mean.*phase);
+  throw input_error("there is no run of {} ranks of one machine beside \"{}\"", run.ranks, label_of(run));
 }
 
 // The model against what was measured between nodes of 1 Gbit/s. What it is given: the phases of one node, the time of a 96-byte message and
@@ -103,16 +105,14 @@ Check check_model(const std::vector<ScalingRun>& runs) {
     if (run.place == "nodes" && run.ranks == 2 && run.kind == "weak" && run.wire == "fp32" && run.layers >= 0 && two == nullptr) two = &run;
   if (two == nullptr) return result;
   result.hidden = std::clamp(1 - two->mean.exposed / two->sum_alone, 0.0, 1.0);
-  const Network network{.base = 0, .latency = two->message, .bandwidth = 125e6};
-  result.text = fmt::format("Given to it: the phases of one node, and how much longer they take on as many ranks of the machine without a network (they share cores and "
-                            "memory); 1 Gbit/s = 125 MB/s each way; {:.2f} ms a message and {:.0f}% hidden, both measured on two nodes (weak, fp32).\n\n"
+  const Network network{.base = 0, .latency = two->message, .bandwidth = payload * 125e6};
+  result.text = fmt::format("Given to it: the phases of one node, and what they become on as many ranks of the machine without a network (which share cores and "
+                            "memory, too); 94% of 1 Gbit/s each way for payload; {:.2f} ms a message and {:.0f}% hidden, both measured on two nodes (weak, fp32).\n\n"
                             "| run | sum alone ms: predicted | measured | error | step ms: predicted | measured | error |\n|---|---|---|---|---|---|---|\n",
                             milliseconds(two->message), percent(result.hidden));
   for (const ScalingRun& run : runs) {
     if (run.place != "nodes" || run.ranks == 1) continue;
-    const ScalingStep& one = base_of(runs, run).mean;
-    const double compute = (one.data + one.compute) * run.mean.tokens / one.tokens / run.ranks * slow_down(runs, run, &ScalingStep::compute);
-    const double update = one.update * slow_down(runs, run, &ScalingStep::update);
+    const double compute = without_network(runs, run, &ScalingStep::compute), update = without_network(runs, run, &ScalingStep::update);
     const double sum = ring_seconds(network, run.ranks, run.bytes);
     const double step = compute + exposed_seconds(sum, compute / static_cast<double>(run.accumulation), result.hidden) + update;
     result.text += fmt::format("| {} | {:.0f} | {:.0f} | {:+.0f}% | {:.0f} | {:.0f} | {:+.0f}% |\n", label_of(run), milliseconds(sum), milliseconds(run.sum_alone),
@@ -123,7 +123,7 @@ Check check_model(const std::vector<ScalingRun>& runs) {
 
 const EncoderShape bert_large{"BERT-large", 24, 1024, 4096, 335141888}, minilm{"MiniLM-L6", 6, 384, 1536, 22713216};
 constexpr Card a6000{.flops = 154.8e12, .share = .45, .memory_bandwidth = 768e9};
-constexpr Network inside{.base = 5e-5, .latency = 1e-5, .bandwidth = 12e9}, between{.base = 5e-5, .latency = 2e-5, .bandwidth = .94 * 12.5e9};
+constexpr Network inside{.base = 5e-5, .latency = 1e-5, .bandwidth = 12e9}, between{.base = 5e-5, .latency = 2e-5, .bandwidth = payload * 12.5e9};
 
 // The published figures that the formulas must give again.
 void check_published() {
@@ -143,7 +143,7 @@ std::string assumptions(double hidden) {
       "| memory of the card | {:.0f} GB/s | NVIDIA's data sheet; AdamW moves 28 bytes a parameter |\n"
       "| sum over n ranks | base + 2 (n - 1) a + 2 (n - 1)/n x bytes/bandwidth | ring all-reduce, performance.md |\n"
       "| bandwidth in a node, PCIe without bridges | {:.0f} GB/s | performance.md |\n"
-      "| bandwidth between nodes of 8 GPUs, 100 Gb/s | {:.2f} GB/s | 94% of it for payload (assumed); the one ring through all GPUs enters and leaves a node once |\n"
+      "| bandwidth between nodes of 8 GPUs, 100 Gb/s | {:.2f} GB/s | 94% of it for payload; the one ring through all GPUs enters and leaves a node once |\n"
       "| a, base | {:.0f} us in a node, {:.0f} us between nodes; {:.0f} us | assumed |\n"
       "| hidden share of the sum | {:.0f}%, while the last backward pass (2/3 of a micro-batch) lasts | measured above between two nodes of 1 Gbit/s, on processors; NCCL's may differ |\n"
       "| everything else (data, waiting for the slowest, launches of kernels) | 0 | left out: in this the figures are upper bounds |\n\n",
@@ -180,7 +180,7 @@ std::string about_columns(bool cluster) {
          (cluster ? " on rank 0" : " on the rank that computes longest in it") +
          ", means of the middle half of the steps; they add up. compute: forward and backward, sums under way beside it. exposed: what is left of the sum over ranks after it. "
          "update: agreement, clipping and AdamW. One rank's exposed is its own adding up of micro-batches." +
-         (cluster ? "" : " waiting for the slowest: how long the other ranks stand still for that rank, on average, before exposed begins.") +
+         (cluster ? " What happens between steps (checkpoints, validation) is not in them." : " waiting for the slowest: how long the other ranks stand still for that rank, on average, before exposed begins.") +
          " efficiency: tokens/s over ranks x tokens/s of the smallest run; per core: over the cores that the ranks have, where they share them.\n\n";
 }
 
@@ -252,5 +252,8 @@ int main(int argc, char** argv) {
   } catch (const gpuhpc::Error& error) {
     fmt::print(stderr, "scaling_table_bench: {}\n", error.what());
     return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "scaling_table_bench: {}\n", error.what());
+    return static_cast<int>(gpuhpc::ExitCode::bad_data);
   }
 }
