@@ -256,7 +256,8 @@ void run(Communicator& comm, const std::vector<std::string>& arguments) {
       append_line(settings.output,
                   Json{{"place", settings.place}, {"kind", settings.kind}, {"ranks", ranks}, {"nodes", ranks / comm.node_size()},
                        {"cores", std::thread::hardware_concurrency()}, {"precision", model->forward.compute == at::kBFloat16 ? "bf16" : "fp32"},
-                       {"wire", settings.parallel.reduce_type}, {"layers", settings.train.layers}, {"batch", settings.train.batch}, {"accumulation", accumulation}, {"parameters", model->arena.parameter_count()},
+                       {"wire", settings.parallel.reduce_type}, {"layers", settings.train.layers}, {"batch", settings.train.batch}, {"accumulation", accumulation},
+                       {"parameters", model->arena.parameter_count()},
                        {"bytes", model->arena.parameter_count() * (settings.parallel.reduce_in_bfloat16() ? 2 : 4)}, {"sum_alone", alone}, {"message", message},
                        {"processor", processor / count}, {"computing", computing / count}, {"losses", losses}, {"steps", steps}}
                       .dump());

@@ -130,7 +130,8 @@ void check_published() {
   const Workload work{bert_large, 32, 512, 1};
   const double fp32 = project(work, a6000, inside, 8, 4, 0).sum, bf16 = project(work, a6000, inside, 8, 2, 0).sum, step = project(work, a6000, inside, 1, 4, 0).micro_batch;
   if (std::abs(fp32 - .196) > .001 || std::abs(bf16 - .098) > .001 || std::abs(step - .462) > .005)
-    throw internal_error("the model gives {:.1f} and {:.1f} ms for BERT-large's sum and {:.1f} ms for its step", milliseconds(fp32), milliseconds(bf16), milliseconds(step));
+    throw internal_error("the model gives {:.1f} and {:.1f} ms for BERT-large's sum and {:.1f} ms for its step", milliseconds(fp32), milliseconds(bf16),
+                         milliseconds(step));
 }
 
 std::string assumptions(double hidden) {
@@ -180,7 +181,8 @@ std::string about_columns(bool cluster) {
          (cluster ? " on rank 0" : " on the rank that computes longest in it") +
          ", means of the middle half of the steps; they add up. compute: forward and backward, sums under way beside it. exposed: what is left of the sum over ranks after it. "
          "update: agreement, clipping and AdamW. One rank's exposed is its own adding up of micro-batches." +
-         (cluster ? " What happens between steps (checkpoints, validation) is not in them." : " waiting for the slowest: how long the other ranks stand still for that rank, on average, before exposed begins.") +
+         (cluster ? " What happens between steps (checkpoints, validation) is not in them."
+                  : " waiting for the slowest: how long the other ranks stand still for that rank, on average, before exposed begins.") +
          " efficiency: tokens/s over ranks x tokens/s of the smallest run; per core: over the cores that the ranks have, where they share them.\n\n";
 }
 
