@@ -43,32 +43,45 @@ void best_text_similarity(MatrixView documents, MatrixView texts, std::span<cons
 CandidateOptions teleclass_candidates() { return {3, 2, PathScore::exponential}; }
 CandidateOptions taxoclass_candidates() { return {2, 1, PathScore::probability}; }
 
+CandidateSearch::CandidateSearch(const Taxonomy& taxonomy, const CandidateOptions& options)
+    : taxonomy_(taxonomy), options_(options), kept_(static_cast<std::size_t>(taxonomy.size())) {}
+
+std::vector<ClassId> CandidateSearch::needed() const {
+  if (depth_ == 0) return taxonomy_.roots();
+  std::vector<ClassId> classes;
+  for (const Candidate& node : level_) classes.insert(classes.end(), taxonomy_.children(node.id).begin(), taxonomy_.children(node.id).end());
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  return classes;
+}
+
+void CandidateSearch::advance(std::span<const float> similarity) {
+  std::vector<Candidate> pool;
+  const auto propose = [&](std::span<const ClassId> children, double above) {
+    for (const ClassId c : best_children(children, similarity, depth_ + options_.extra_children)) {
+      // A class kept at an earlier level keeps that score; within a level the best parent counts.
+      if (kept_[static_cast<std::size_t>(c)]) continue;
+      const double score = above * step_score(similarity[static_cast<std::size_t>(c)], options_.score);
+      const auto same = std::find_if(pool.begin(), pool.end(), [&](const Candidate& p) { return p.id == c; });
+      if (same == pool.end()) pool.push_back({c, score, depth_ + 1});
+      else same->score = std::max(same->score, score);
+    }
+  };
+  if (depth_ == 0) propose(taxonomy_.roots(), 1);
+  for (const Candidate& node : level_) propose(taxonomy_.children(node.id), node.score);
+  std::sort(pool.begin(), pool.end(), [](const Candidate& a, const Candidate& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; });
+  const auto cap = static_cast<std::size_t>((depth_ + options_.pool_base) * (depth_ + options_.pool_base));
+  if (depth_ > 0 && pool.size() > cap) pool.resize(cap);
+  for (const Candidate& node : pool) kept_[static_cast<std::size_t>(node.id)] = true;
+  all_.insert(all_.end(), pool.begin(), pool.end());
+  level_ = std::move(pool);
+  ++depth_;
+}
+
 std::vector<Candidate> find_candidates(const Taxonomy& taxonomy, std::span<const float> similarity, const CandidateOptions& options) {
-  std::vector<Candidate> all;
-  std::vector<bool> kept(similarity.size());
-  std::vector<Candidate> level;  // nodes to expand; empty at level 0, which stands above the roots
-  for (std::int64_t l = 0; l == 0 || !level.empty(); ++l) {
-    std::vector<Candidate> pool;
-    const auto propose = [&](std::span<const ClassId> children, double above) {
-      for (const ClassId c : best_children(children, similarity, l + options.extra_children)) {
-        // A class kept at an earlier level keeps that score; within a level the best parent counts.
-        if (kept[static_cast<std::size_t>(c)]) continue;
-        const double score = above * step_score(similarity[static_cast<std::size_t>(c)], options.score);
-        const auto same = std::find_if(pool.begin(), pool.end(), [&](const Candidate& p) { return p.id == c; });
-        if (same == pool.end()) pool.push_back({c, score, l + 1});
-        else same->score = std::max(same->score, score);
-      }
-    };
-    if (l == 0) propose(taxonomy.roots(), 1);
-    for (const Candidate& node : level) propose(taxonomy.children(node.id), node.score);
-    std::sort(pool.begin(), pool.end(), [](const Candidate& a, const Candidate& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; });
-    const auto cap = static_cast<std::size_t>((l + options.pool_base) * (l + options.pool_base));
-    if (l > 0 && pool.size() > cap) pool.resize(cap);
-    for (const Candidate& node : pool) kept[static_cast<std::size_t>(node.id)] = true;
-    all.insert(all.end(), pool.begin(), pool.end());
-    level = std::move(pool);
-  }
-  return all;
+  CandidateSearch search(taxonomy, options);
+  while (!search.needed().empty()) search.advance(similarity);
+  return search.candidates();
 }
 
 }  // namespace gpuhpc

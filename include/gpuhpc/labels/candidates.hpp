@@ -33,8 +33,26 @@ struct Candidate {
   std::int64_t level = 0;  // 1 = a root
 };
 
-// Every class ever kept, in the order in which it was kept (level, then score; ties: lower id). similarity (classes).
-// A class reached again at a deeper level is not scored again; a parent that was not expanded contributes nothing.
+// The search, one level at a time: only the similarities of needed() have to be known before each advance().
+class CandidateSearch {
+ public:
+  CandidateSearch(const Taxonomy& taxonomy, const CandidateOptions& options);  // keeps a reference to the taxonomy
+  // Classes looked at by the next advance(), ascending, each once; empty when the search is over.
+  std::vector<ClassId> needed() const;
+  void advance(std::span<const float> similarity);  // (classes)
+  // Every class ever kept, in the order in which it was kept (level, then score; ties: lower id). A class reached again at a deeper level is
+  // not scored again; a parent that was not expanded contributes nothing.
+  const std::vector<Candidate>& candidates() const { return all_; }
+
+ private:
+  const Taxonomy& taxonomy_;
+  CandidateOptions options_;
+  std::int64_t depth_ = 0;
+  std::vector<Candidate> level_, all_;  // level_: nodes to expand; empty at depth 0, which stands above the roots
+  std::vector<bool> kept_;
+};
+
+// The whole search. similarity (classes).
 std::vector<Candidate> find_candidates(const Taxonomy& taxonomy, std::span<const float> similarity, const CandidateOptions& options);
 
 }  // namespace gpuhpc

@@ -1,5 +1,6 @@
 #include "gpuhpc/stages/taxoclass/pipeline.hpp"
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/stages/classify/inference.hpp"
 #include "gpuhpc/stages/taxoclass/classifier.hpp"
 #include "gpuhpc/stages/taxoclass/cores.hpp"
@@ -16,9 +17,15 @@ std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options, con
   for (const auto& path : {layout.keywords, layout.descriptions, layout.generated_docs, layout.generated_labels})
     if (!path.empty()) read.push_back(path);
   read.insert(read.end(), {layout.train_corpus, options.model.encoder});
+  if (options.taxoclass.similarity == "nli") {
+    if (options.taxoclass.nli_model.empty()) throw usage_error("--taxoclass.similarity nli needs the folder of a cross-encoder: --taxoclass.nli-model DIR");
+    if (options.taxoclass.hypothesis.find("{}") == std::string::npos) throw usage_error("--taxoclass.hypothesis `{}` has no {{}}, the place of the class's name", options.taxoclass.hypothesis);
+    read.push_back(options.taxoclass.nli_model);
+  }
   const std::vector<std::string> computed_freely = {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every", "train.checkpoint-minutes", "train.keep"};
   return {
-      {"similarity", {"infer.", "prepare.", "scoring.", "tfidf.", "neighbours.", "model.encoder", "taxoclass.similarity", "taxoclass.calibration", "decode.expected-leaves",
+      {"similarity", {"infer.", "prepare.", "scoring.", "tfidf.", "neighbours.", "model.encoder", "taxoclass.similarity", "taxoclass.calibration", "taxoclass.nli-model", "taxoclass.hypothesis",
+                      "taxoclass.premise-tokens", "taxoclass.full-matrix", "decode.expected-leaves",
                       "input.format", "input.id-field", "input.text-field"}, read, {},
        {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt", "llm_prompts.jsonl", "paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5",
         "tfidf.h5", "tfidf_rows.h5", "similarity.h5"}, bind(run_similarity)},

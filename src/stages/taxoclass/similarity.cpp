@@ -12,6 +12,7 @@
 #include "gpuhpc/stages/classify/encoding.hpp"
 #include "gpuhpc/stages/classify/posterior.hpp"
 #include "gpuhpc/stages/classify/smoothing.hpp"
+#include "gpuhpc/stages/taxoclass/backends/entailment.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -56,7 +57,8 @@ void run_similarity(const StageContext& c, const TaxoclassPipelineOptions& o, co
   together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
   run_encoding(c, o, layout);
   find_posterior(c, o, layout, taxonomy, c.folder);
-  if (o.taxoclass.calibration == "paths") write_path_similarity(c, taxonomy, o.decode);
+  if (o.taxoclass.similarity == "nli") write_entailment(c, o, layout, taxonomy);
+  else if (o.taxoclass.calibration == "paths") write_path_similarity(c, taxonomy, o.decode);
   else write_name_similarity(c, o.scoring.temperature);
 }
 
