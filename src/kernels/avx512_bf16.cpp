@@ -139,7 +139,9 @@ void attend(const AttentionCall<BFloat16>& call, std::int64_t head, std::int64_t
   const BFloat16* query = call.qkv + q * call.qkv_stride + head * call.head_size;
   for (std::int64_t t = 0; t < keys; t += 32) {
     __m512 acc[R][2];
-    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = _mm512_setzero_ps();
+    const float* start = call.start == nullptr ? nullptr : call.start + q * call.start_stride + t;
+    for (int r = 0; r < R; ++r)
+      for (int i = 0; i < 2; ++i) acc[r][i] = start == nullptr ? _mm512_setzero_ps() : _mm512_loadu_ps(start + r * call.start_stride + 16 * i);
     for (std::int64_t i = 0; i < call.head_size / 2; ++i) {
       const BFloat16* key = scratch.keys + (i * keys + t) * 2;
       const __m512bh k0 = pairs(_mm512_loadu_si512(key)), k1 = pairs(_mm512_loadu_si512(key + 32));

@@ -124,7 +124,9 @@ void attend(const AttentionCall<float>& call, std::int64_t head, std::int64_t q,
   const float* query = call.qkv + q * call.qkv_stride + head * call.head_size;
   for (std::int64_t t = 0; t < keys; t += 2 * V::kWidth) {
     V acc[R][2];
-    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::set(0.0F);
+    const float* start = call.start == nullptr ? nullptr : call.start + q * call.start_stride + t;
+    for (int r = 0; r < R; ++r)
+      for (int i = 0; i < 2; ++i) acc[r][i] = start == nullptr ? V::set(0.0F) : V::load(start + r * call.start_stride + i * V::kWidth);
     for (std::int64_t i = 0; i < call.head_size; ++i) {
       const V k0 = V::load(key_columns + i * keys + t), k1 = V::load(key_columns + i * keys + t + V::kWidth);
       for (int r = 0; r < R; ++r) {

@@ -59,7 +59,7 @@ std::int64_t panels_of(const Call& call) { return call.panels > 0 ? call.panels 
 template <typename Call>
 std::int64_t depth_of(const Call& call) { return call.depth > 0 ? call.depth : call.weight->rows; }
 
-// Attention inside one document: softmax(Q K^T * scale) V of every head. `qkv` points at the document's first token; round_up(tokens, 32)
+// Attention inside one document: softmax((Q K^T + start) * scale) V of every head. `qkv` points at the document's first token; round_up(tokens, 32)
 // rows from there are readable.
 template <typename T>
 struct AttentionCall {
@@ -70,6 +70,9 @@ struct AttentionCall {
   T* output = nullptr;  // (tokens, heads * head_size), only `tokens` rows are written
   std::int64_t output_stride = 0;
   std::byte* scratch = nullptr;  // attention_scratch_bytes()
+  // (round_up(tokens, 32), start_stride) what the scores of every head start from; null: zeros. Columns up to round_up(tokens, 32) are read.
+  const float* start = nullptr;
+  std::int64_t start_stride = 0;
 };
 std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size);
 
