@@ -1,13 +1,14 @@
 #include "cpu_forward.hpp"
 
 #include <ATen/core/Tensor.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <string>
+#include <optional>
 
+#include "cpu_layer.hpp"
+#include "cpu_relative.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/kernels/encoder_kernels.hpp"
 #include "gpuhpc/nn/encoder.hpp"
@@ -21,17 +22,16 @@ using kernels::kPanel;
 using kernels::PackedMatrix;
 using kernels::round_up;
 
-MatrixView weights(const Encoder& encoder, const std::string& name) {
-  const at::Tensor& tensor = encoder.parameter(name);
-  if (!tensor.is_cpu() || !tensor.is_contiguous()) throw internal_error("{}: the CPU encoder needs contiguous CPU weights", name);
+MatrixView weights(const at::Tensor& tensor) {
+  if (!tensor.is_cpu() || !tensor.is_contiguous()) throw internal_error("the CPU encoder needs contiguous CPU weights");
   return {tensor.const_data_ptr<float>(), tensor.size(0), tensor.dim() > 1 ? tensor.size(1) : 1};
 }
 
 std::vector<float> copied(MatrixView view) { return {view.data, view.data + view.rows * view.columns}; }
 
 // A vector, with zeros behind it up to a multiple of 32.
-std::vector<float> padded(const Encoder& encoder, const std::string& name) {
-  std::vector<float> all = copied(weights(encoder, name));
+std::vector<float> padded(const at::Tensor& tensor) {
+  std::vector<float> all = copied(weights(tensor));
   all.resize(static_cast<std::size_t>(round_up(std::ssize(all), kPanel)));
   return all;
 }
@@ -55,39 +55,40 @@ struct Layer {
   std::vector<PackedMatrix<T>> down;          // one for each slice of `up`: the inputs that slice gives
   std::vector<float> qkv_bias, attention_output_bias, up_bias, down_bias;
   std::vector<float> attention_gamma, attention_beta, output_gamma, output_beta;
+  RelativeLayer<T> relative;                  // DeBERTa
 };
 
 template <typename T>
 Layer<T> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wide) {
-  const std::string base = fmt::format("encoder.layer.{}.", index);
+  const std::vector<at::Tensor> p = encoder.layer(index);
   const std::int64_t hidden = encoder.config().hidden_size, width = round_up(hidden, kPanel);
   Layer<T> layer;
   Matrix joined(3 * width, hidden);
   std::int64_t row = 0;
-  for (const char* const part : {"query", "key", "value"}) {
-    const std::string name = base + "attention.self." + part;
-    std::copy_n(weights(encoder, name + ".weight").data, hidden * hidden, joined.row(row).data());
-    const std::vector<float> bias = padded(encoder, name + ".bias");
+  for (const LayerParameter part : {query_weight, key_weight, value_weight}) {
+    std::copy_n(weights(p[part]).data, hidden * hidden, joined.row(row).data());
+    const std::vector<float> bias = padded(p[part + 1]);
     layer.qkv_bias.insert(layer.qkv_bias.end(), bias.begin(), bias.end());
     row += width;
   }
   layer.qkv = kernels::pack<T>(joined.view());
-  layer.attention_output = kernels::pack<T>(weights(encoder, base + "attention.output.dense.weight"));
-  layer.attention_output_bias = padded(encoder, base + "attention.output.dense.bias");
-  layer.attention_gamma = padded(encoder, base + "attention.output.LayerNorm.weight");
-  layer.attention_beta = padded(encoder, base + "attention.output.LayerNorm.bias");
-  layer.up = kernels::pack<T>(weights(encoder, base + "intermediate.dense.weight"));
-  layer.up_bias = padded(encoder, base + "intermediate.dense.bias");
-  const MatrixView down = weights(encoder, base + "output.dense.weight");  // (H, F)
+  layer.attention_output = kernels::pack<T>(weights(p[attention_weight]));
+  layer.attention_output_bias = padded(p[attention_bias]);
+  layer.attention_gamma = padded(p[attention_norm_weight]);
+  layer.attention_beta = padded(p[attention_norm_bias]);
+  layer.up = kernels::pack<T>(weights(p[intermediate_weight]));
+  layer.up_bias = padded(p[intermediate_bias]);
+  const MatrixView down = weights(p[output_weight]);  // (H, F)
   for (std::int64_t slice = 0; slice < wide.count(); ++slice) {
     const std::int64_t first = wide.first(slice) * kPanel, last = std::min(down.columns, first + wide.size(slice) * kPanel);
     Matrix part(down.rows, last - first);
     for (std::int64_t r = 0; r < down.rows; ++r) std::copy_n(down.row(r).data() + first, last - first, part.row(r).data());
     layer.down.push_back(kernels::pack<T>(part.view()));
   }
-  layer.down_bias = padded(encoder, base + "output.dense.bias");
-  layer.output_gamma = padded(encoder, base + "output.LayerNorm.weight");
-  layer.output_beta = padded(encoder, base + "output.LayerNorm.bias");
+  layer.down_bias = padded(p[output_bias]);
+  layer.output_gamma = padded(p[output_norm_weight]);
+  layer.output_beta = padded(p[output_norm_bias]);
+  if (encoder.config().relative) layer.relative = pack_relative_layer<T>(encoder, index);
   return layer;
 }
 
@@ -127,6 +128,7 @@ struct Buffers final : CpuWorkspace {
   AlignedBuffer<T> context;       // (rows, H): attention's result
   AlignedBuffer<T> wide;          // (rows of a block, slice of F)
   AlignedBuffer<std::byte> scratch;
+  RelativeBuffers relative;
 };
 
 constexpr std::int64_t kWeightSlice = 320 * 1024;  // bytes of one slice of weights
@@ -139,11 +141,13 @@ class TypedForward final : public CpuForward {
       : CpuForward(encoder, precision, isa), kernels_(kernels::encoder_kernels<T>(isa)), width_(round_up(config().hidden_size, kPanel)),
         activation_(kernel_activation(config().activation)),
         narrow_(3 * width_ / kPanel, slice_panels()), wide_(round_up(config().intermediate_size, kPanel) / kPanel, slice_panels()) {
-    word_ = copied(weights(encoder, "embeddings.word_embeddings.weight"));
-    position_ = copied(weights(encoder, "embeddings.position_embeddings.weight"));
-    if (config().token_types > 0) segment_ = copied(weights(encoder, "embeddings.token_type_embeddings.weight"));
-    gamma_ = padded(encoder, "embeddings.LayerNorm.weight");
-    beta_ = padded(encoder, "embeddings.LayerNorm.bias");
+    const auto table = [&](const char* name) { return copied(weights(encoder.parameter(name))); };
+    word_ = table("embeddings.word_embeddings.weight");
+    if (config().position_table) position_ = table("embeddings.position_embeddings.weight");
+    if (config().token_types > 0) segment_ = table("embeddings.token_type_embeddings.weight");
+    gamma_ = padded(encoder.parameter("embeddings.LayerNorm.weight"));
+    beta_ = padded(encoder.parameter("embeddings.LayerNorm.bias"));
+    if (config().relative) relative_.emplace(*config().relative, config().max_tokens());
     for (std::int64_t i = 0; i < config().layers; ++i) layers_.push_back(read_layer<T>(encoder, i, wide_));
   }
 
@@ -195,12 +199,15 @@ class TypedForward final : public CpuForward {
       const std::int64_t segment = documents.segment_ids.empty() ? 0 : documents.segment_ids[static_cast<std::size_t>(t)];
       if (id < 0 || id >= config().vocabulary_size) throw internal_error("token id {} of a vocabulary of {}", id, config().vocabulary_size);
       const float* word = word_.data() + id * hidden;
-      const float* position = position_.data() + (t - begin + config().position_offset) * hidden;
-      for (std::int64_t i = 0; i < hidden; ++i) rows[i] = word[i] + position[i];
+      std::copy_n(word, hidden, rows);
+      if (!position_.empty()) add(rows, position_.data() + (t - begin + config().position_offset) * hidden);
       if (segment_.empty()) continue;
       if (segment < 0 || segment >= config().token_types) throw internal_error("segment id {} of {}", segment, config().token_types);
-      for (std::int64_t i = 0; i < hidden; ++i) rows[i] += segment_[static_cast<std::size_t>(segment * hidden + i)];
+      add(rows, segment_.data() + segment * hidden);
     }
+  }
+  void add(float* row, const float* vector) const {
+    for (std::int64_t i = 0; i < config().hidden_size; ++i) row[i] += vector[i];
   }
 
   void normalise(Buffers<T>& buffers, std::int64_t rows, const std::vector<float>& gamma, const std::vector<float>& beta,
@@ -220,13 +227,16 @@ class TypedForward final : public CpuForward {
                        more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
     }
     watch.mark(&CpuWorkspace::Times::linear);
-    const float scale = 1.0F / std::sqrt(static_cast<float>(config().head_size()));
+    const float kinds = config().relative ? 3.0F : 1.0F;  // of scores that are added up
+    const float scale = 1.0F / std::sqrt(kinds * static_cast<float>(config().head_size()));
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
     for (std::int64_t b = first; b < last; ++b) {
       const std::int64_t row = documents.offsets[static_cast<std::size_t>(b)] - begin;
       const std::int64_t tokens = documents.offsets[static_cast<std::size_t>(b) + 1] - begin - row;
-      kernels_.attention({buffers.qkv.data() + row * 3 * width_, 3 * width_, width_, 2 * width_, tokens, config().heads, config().head_size(),
-                          scale, buffers.context.data() + row * width_, width_, buffers.scratch.data()});
+      const kernels::AttentionCall<T> call{buffers.qkv.data() + row * 3 * width_, 3 * width_, width_, 2 * width_, tokens, config().heads,
+                                           config().head_size(), scale, buffers.context.data() + row * width_, width_, buffers.scratch.data()};
+      if (relative_) relative_->attend(kernels_, layer.relative, call, buffers.relative);
+      else kernels_.attention(call);
     }
     watch.mark(&CpuWorkspace::Times::attention);
   }
@@ -294,6 +304,7 @@ class TypedForward final : public CpuForward {
   Slices narrow_, wide_;  // of the query-key-value product and of the feed-forward layer
   std::vector<float> word_, position_, segment_, gamma_, beta_;
   std::vector<Layer<T>> layers_;
+  std::optional<RelativeScores> relative_;  // DeBERTa
 };
 
 }  // namespace
@@ -301,8 +312,8 @@ class TypedForward final : public CpuForward {
 CpuForward::CpuForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
     : config_(encoder.config()), precision_(precision), isa_(isa) {
   if (!encoder.has_pooler()) return;
-  pooler_weight_ = copied(weights(encoder, "pooler.dense.weight"));
-  pooler_bias_ = copied(weights(encoder, "pooler.dense.bias"));
+  pooler_weight_ = copied(weights(encoder.parameter("pooler.dense.weight")));
+  pooler_bias_ = copied(weights(encoder.parameter("pooler.dense.bias")));
 }
 
 void CpuForward::pooler(const float* first_token, float* output) const {

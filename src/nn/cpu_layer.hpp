@@ -31,7 +31,13 @@ enum LayerParameter : std::size_t {
   output_bias,
   output_norm_weight,
   output_norm_bias,
-  layer_parameters
+  layer_parameters,
+  // DeBERTa: the table of relative positions (rows, H), then, unless the content's projections serve, those of its keys and queries.
+  position_vectors = layer_parameters,
+  position_key_weight,
+  position_key_bias,
+  position_query_weight,
+  position_query_bias
 };
 
 // Buffers and kernels that the layers of one encoder share. One call at a time.

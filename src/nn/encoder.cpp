@@ -33,41 +33,89 @@ at::Tensor firsts(const PackedTokens& batch) { return batch.cumulative.narrow(0,
 }  // namespace
 
 Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler) : config_(std::move(config)), device_(device) {
-  const std::int64_t hidden = config_.hidden_size, wide = config_.intermediate_size;
+  const std::int64_t hidden = config_.hidden_size;
   add("embeddings.word_embeddings.weight", {config_.vocabulary_size, hidden});
-  add("embeddings.position_embeddings.weight", {config_.position_rows, hidden});
+  if (config_.position_table) add("embeddings.position_embeddings.weight", {config_.position_rows, hidden});
   if (config_.token_types > 0) add("embeddings.token_type_embeddings.weight", {config_.token_types, hidden});
   add("embeddings.LayerNorm.weight", {hidden});
   add("embeddings.LayerNorm.bias", {hidden});
-  layer_base_ = parameters_.size();
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    const auto linear = [&](const char* part, std::int64_t out, std::int64_t in) {
-      add(fmt::format("encoder.layer.{}.{}.weight", layer, part), {out, in});
-      add(fmt::format("encoder.layer.{}.{}.bias", layer, part), {out});
-    };
-    const auto norm = [&](const char* part) {
-      add(fmt::format("encoder.layer.{}.{}.weight", layer, part), {hidden});
-      add(fmt::format("encoder.layer.{}.{}.bias", layer, part), {hidden});
-    };
-    linear("attention.self.query", hidden, hidden);
-    linear("attention.self.key", hidden, hidden);
-    linear("attention.self.value", hidden, hidden);
-    linear("attention.output.dense", hidden, hidden);
-    norm("attention.output.LayerNorm");
-    linear("intermediate.dense", wide, hidden);
-    linear("output.dense", hidden, wide);
-    norm("output.LayerNorm");
+  if (config_.relative) {
+    relative_ = parameters_.size();
+    add("encoder.rel_embeddings.weight", {config_.relative->rows(), hidden});
+    if (config_.relative->normalised) add("encoder.LayerNorm.weight", {hidden}), add("encoder.LayerNorm.bias", {hidden});
+    if (config_.relative->fused_projections) no_key_bias_ = at::zeros({hidden}, at::TensorOptions().dtype(at::kFloat).device(device_));
   }
+  layer_base_ = parameters_.size();
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) add_layer(layer);
+  layer_size_ = (parameters_.size() - layer_base_) / static_cast<std::size_t>(config_.layers);
   if (pooler) {
     pooler_ = static_cast<std::int64_t>(parameters_.size());
     add("pooler.dense.weight", {hidden, hidden});
     add("pooler.dense.bias", {hidden});
   }
   train_top_layers(0);
-  if (device_.is_cpu()) {
+  if (device_.is_cpu() && !config_.relative) {
     fp32_layers_ = make_cpu_layer_context(config_, at::kFloat);
     bf16_layers_ = make_cpu_layer_context(config_, at::kBFloat16);
   }
+}
+
+void Encoder::add_layer(std::int64_t layer) {
+  const std::int64_t hidden = config_.hidden_size, wide = config_.intermediate_size;
+  const auto named = [&](const char* part, const char* end) { return fmt::format("encoder.layer.{}.{}{}", layer, part, end); };
+  const auto linear = [&](const char* part, std::int64_t out, std::int64_t in) {
+    add(named(part, ".weight"), {out, in});
+    add(named(part, ".bias"), {out});
+  };
+  const auto norm = [&](const char* part) {
+    add(named(part, ".weight"), {hidden});
+    add(named(part, ".bias"), {hidden});
+  };
+  if (config_.relative && config_.relative->fused_projections) {
+    add(named("attention.self.in_proj", ".weight"), {3 * hidden, hidden});
+    add(named("attention.self.", "q_bias"), {hidden});
+    add(named("attention.self.", "v_bias"), {hidden});
+    add(named("attention.self.pos_proj", ".weight"), {hidden, hidden});
+    linear("attention.self.pos_q_proj", hidden, hidden);
+  } else if (config_.relative) {
+    for (const char* part : {"attention.self.query_proj", "attention.self.key_proj", "attention.self.value_proj"}) linear(part, hidden, hidden);
+    if (!config_.relative->shared_projections)
+      for (const char* part : {"attention.self.pos_key_proj", "attention.self.pos_query_proj"}) linear(part, hidden, hidden);
+  } else {
+    for (const char* part : {"attention.self.query", "attention.self.key", "attention.self.value"}) linear(part, hidden, hidden);
+  }
+  linear("attention.output.dense", hidden, hidden);
+  norm("attention.output.LayerNorm");
+  linear("intermediate.dense", wide, hidden);
+  linear("output.dense", hidden, wide);
+  norm("output.LayerNorm");
+}
+
+std::vector<at::Tensor> Encoder::layer(std::int64_t index) const {
+  const std::size_t first = layer_base_ + static_cast<std::size_t>(index) * layer_size_;
+  const auto part = [&](std::size_t from, std::size_t count) {
+    std::vector<at::Tensor> values;
+    for (std::size_t i = 0; i < count; ++i) values.push_back(value(first + from + i));
+    return values;
+  };
+  std::vector<at::Tensor> result, positions;
+  if (config_.relative && config_.relative->fused_projections) {
+    const auto qkv = value(first).chunk(3);
+    result = {qkv[0], value(first + 1), qkv[1], no_key_bias_, qkv[2], value(first + 2)};
+    positions = {value(first + 3), no_key_bias_, value(first + 4), value(first + 5)};
+  } else {
+    result = part(0, 6);
+    positions = part(6, layer_size_ - layer_parameters);
+  }
+  for (const at::Tensor& tensor : part(layer_size_ - 10, 10)) result.push_back(tensor);
+  result.insert(result.end(), positions.begin(), positions.end());
+  return result;
+}
+
+at::Tensor Encoder::position_vectors() const {
+  const at::Tensor& table = value(relative_);
+  if (!config_.relative->normalised) return table;
+  return at::layer_norm(table, {config_.hidden_size}, value(relative_ + 1), value(relative_ + 2), config_.layer_norm_epsilon);
 }
 
 void Encoder::add(std::string name, std::vector<std::int64_t> shape) {
@@ -101,7 +149,7 @@ void Encoder::train_top_layers(std::int64_t count) {
   first_trained_ = count < 0 ? -1 : std::max<std::int64_t>(0, config_.layers - count);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const bool below = i < layer_base_;
-    const std::int64_t layer = below ? -1 : static_cast<std::int64_t>((i - layer_base_) / layer_parameters);
+    const std::int64_t layer = below ? -1 : static_cast<std::int64_t>((i - layer_base_) / layer_size_);
     parameters_[i].value.set_requires_grad(count != 0 && layer >= first_trained_);
   }
 }
@@ -122,13 +170,13 @@ void Encoder::check(const PackedTokens& batch) const {
 at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& options) const {
   std::size_t next = 0;
   at::Tensor hidden = at::embedding(value(next++), batch.token_ids);
-  const at::Tensor& positions = value(next++);
+  const at::Tensor positions = config_.position_table ? value(next++) : at::Tensor();
   if (config_.token_types > 0) {
     const at::Tensor& types = value(next++);
     hidden = hidden + (batch.segment_ids.defined() ? at::embedding(types, batch.segment_ids) : types.narrow(0, 0, 1));
   }
   const bool shifted = config_.position_offset != 0;
-  hidden = hidden + at::embedding(positions, shifted ? batch.position_ids + config_.position_offset : batch.position_ids);
+  if (positions.defined()) hidden = hidden + at::embedding(positions, shifted ? batch.position_ids + config_.position_offset : batch.position_ids);
   hidden = at::layer_norm(hidden, {config_.hidden_size}, value(next), value(next + 1), config_.layer_norm_epsilon);
   return seeded_dropout(hidden, options.hidden_dropout, options.generator);
 }
@@ -136,9 +184,10 @@ at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& 
 at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch,
                            const ForwardOptions& options, bool first_tokens) const {
   if (device_.is_cuda() && options.compute == at::kFloat) at::globalContext().setAllowTF32CuBLAS(options.tf32);
+  const at::Tensor positions = config_.relative ? position_vectors() : at::Tensor();
   const auto parameters_of = [&](std::int64_t index) {
-    std::vector<at::Tensor> result;
-    for (std::size_t i = 0; i < layer_parameters; ++i) result.push_back(value(layer_base_ + static_cast<std::size_t>(index) * layer_parameters + i));
+    std::vector<at::Tensor> result = layer(index);
+    if (positions.defined()) result.insert(result.begin() + layer_parameters, positions);
     return result;
   };
   const std::shared_ptr<CpuLayerContext> no_layers;
@@ -146,8 +195,8 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
   const at::Tensor all_rows, kept = first_tokens ? firsts(batch) : all_rows;
   const auto rows_of = [&](std::int64_t index) -> const at::Tensor& { return index + 1 == config_.layers ? kept : all_rows; };
   if (context == nullptr || options.hidden_dropout > 0 || options.attention_dropout > 0) {
-    const auto layer = options.checkpoint_layers ? checkpointed_layer : plain_layer;
-    for (std::int64_t index = first; index < last; ++index) hidden = layer(config_, parameters_of(index), hidden, batch, options, rows_of(index));
+    const auto compute = options.checkpoint_layers ? checkpointed_layer : plain_layer;
+    for (std::int64_t index = first; index < last; ++index) hidden = compute(config_, parameters_of(index), hidden, batch, options, rows_of(index));
     return hidden;
   }
   LayerRows rows{std::move(hidden), {}};
@@ -174,6 +223,8 @@ at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& opt
   if (first < config_.layers) return layers(first, config_.layers, std::move(hidden), batch, options, first_tokens);
   return first_tokens ? hidden.index_select(0, firsts(batch)) : hidden;
 }
+
+at::Tensor Encoder::first_tokens(const PackedTokens& batch, const ForwardOptions& options) const { return forward(batch, options, true); }
 
 at::Tensor Encoder::pool(const at::Tensor& hidden, const PackedTokens& batch, Pooling pooling) const {
   const auto reduce = [&](c10::string_view how) {

@@ -1,63 +1,19 @@
 #include <gpuhpc/nn/encoder_config.hpp>
 
 #include <gpuhpc/base/error.hpp>
-#include <gpuhpc/io/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <vector>
+
+#include "config_keys.hpp"
 
 namespace gpuhpc {
 namespace {
 
 namespace fs = std::filesystem;
-
-// One JSON object and the file it came from, so that every refusal can name the key.
-class Keys {
- public:
-  explicit Keys(const fs::path& file) : file_(file), object_(read_json(file)) {
-    if (!object_.is_object()) throw input_error("{}: a JSON object is expected", file_.string());
-  }
-  bool has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
-  const Json& at(const char* key) const { return object_.at(key); }
-
-  std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) const {
-    if (!has(key)) throw input_error("{}: the key \"{}\" is missing", file_.string(), key);
-    const Json& value = object_[key];
-    if (!value.is_number_integer()) throw input_error("{}: \"{}\" must be a whole number", file_.string(), key);
-    const bool huge = value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(high);
-    const std::int64_t number = huge ? high : value.get<std::int64_t>();
-    if (huge || number < low || number > high) {
-      throw input_error("{}: \"{}\" must lie between {} and {}", file_.string(), key, low, high);
-    }
-    return number;
-  }
-  double number(const char* key, double fallback, double low, double high) const {
-    if (!has(key)) return fallback;
-    if (!object_[key].is_number()) throw input_error("{}: \"{}\" must be a number", file_.string(), key);
-    const double value = object_[key].get<double>();
-    if (!(value >= low && value <= high)) {
-      throw input_error("{}: \"{}\" must lie between {} and {}", file_.string(), key, low, high);
-    }
-    return value;
-  }
-  std::string text(const char* key, const std::string& fallback) const {
-    if (!has(key)) return fallback;
-    if (!object_[key].is_string()) throw input_error("{}: \"{}\" must be a text", file_.string(), key);
-    return object_[key].get<std::string>();
-  }
-  bool flag(const char* key) const {
-    if (!has(key)) return false;
-    if (!object_[key].is_boolean()) throw input_error("{}: \"{}\" must be true or false", file_.string(), key);
-    return object_[key].get<bool>();
-  }
-  std::string file() const { return file_.string(); }
-
- private:
-  fs::path file_;
-  Json object_;
-};
 
 Activation parse_activation(const Keys& keys) {
   const std::string name = keys.text("hidden_act", "gelu");
@@ -174,15 +130,72 @@ ModuleList read_modules(const fs::path& folder) {
   return list;
 }
 
+// Both spellings of DeBERTa: "c2p|p2c" and ["c2p", "p2c"].
+bool attends_both_ways(const Keys& keys) {
+  if (!keys.has("pos_att_type")) return false;
+  std::string all;
+  if (const Json& given = keys.at("pos_att_type"); given.is_array()) {
+    for (const Json& way : given) all += way.is_string() ? way.get<std::string>() + "|" : "?";
+  } else all = keys.text("pos_att_type", "") + "|";
+  std::erase(all, ' ');
+  std::transform(all.begin(), all.end(), all.begin(), [](unsigned char c) { return std::tolower(c); });
+  return all == "c2p|p2c|" || all == "p2c|c2p|";
+}
+
+void refuse_unsupported_deberta(const Keys& keys, const EncoderConfig& config) {
+  const auto refuse = [&](const char* what) {
+    throw input_error("{}: {}; supported are models as deberta-base, deberta-large, deberta-v3-base and deberta-v3-large are", keys.file(), what);
+  };
+  if (!keys.flag("relative_attention")) refuse("\"relative_attention\" is not true");
+  if (!attends_both_ways(keys)) refuse("\"pos_att_type\" is not c2p and p2c");
+  if (keys.flag("talking_head")) refuse("\"talking_head\" is true");
+  if (keys.has("conv_kernel_size") && keys.integer("conv_kernel_size", 0, 1 << 10) > 0) refuse("\"conv_kernel_size\" asks for a convolution (deberta-v2-xlarge)");
+  for (const char* key : {"embedding_size", "pooler_hidden_size"})
+    if (keys.has(key) && keys.integer(key, 1, 1 << 16) != config.hidden_size) refuse("\"embedding_size\" or \"pooler_hidden_size\" differs from \"hidden_size\"");
+  if (keys.has("attention_head_size") && keys.integer("attention_head_size", 1, 1 << 16) * config.heads != config.hidden_size)
+    refuse("\"attention_head_size\" times \"num_attention_heads\" is not \"hidden_size\"");
+}
+
+RelativeAttention read_relative_attention(const Keys& keys, const EncoderConfig& config) {
+  refuse_unsupported_deberta(keys, config);
+  RelativeAttention relative;
+  const auto whole = [&](const char* key) { return keys.has(key) ? keys.integer(key, -1, 1 << 20) : -1; };
+  relative.farthest = whole("max_relative_positions");
+  if (relative.farthest < 1) relative.farthest = config.position_rows;
+  relative.fused_projections = config.model_type == "deberta";
+  if (relative.fused_projections) return relative;
+  relative.buckets = std::max<std::int64_t>(0, whole("position_buckets"));
+  if (relative.buckets == 1 || (relative.buckets > 0 && relative.farthest - 1 <= relative.buckets / 2)) {
+    throw input_error("{}: \"position_buckets\" {} does not fit \"max_relative_positions\" {}", keys.file(), relative.buckets, relative.farthest);
+  }
+  relative.shared_projections = keys.flag("share_att_key");
+  relative.normalised = ("|" + keys.text("norm_rel_ebd", "none") + "|").find("|layer_norm|") != std::string::npos;
+  return relative;
+}
+
 }  // namespace
+
+std::int64_t RelativeAttention::row(std::int64_t distance) const {
+  const std::int64_t middle = buckets / 2, size = std::abs(distance);
+  std::int64_t place = distance;
+  if (buckets > 0 && size > middle) {
+    // As transformers rounds it: in fp32, in this order.
+    const auto half = static_cast<float>(middle);
+    const float share = std::log(static_cast<float>(size) / half) / std::log(static_cast<float>(static_cast<double>(farthest - 1) / static_cast<double>(middle)));
+    const auto bucket = static_cast<std::int64_t>(std::ceil(share * (half - 1)) + half);
+    place = distance < 0 ? -bucket : bucket;
+  }
+  return std::clamp<std::int64_t>(place + span(), 0, rows() - 1);
+}
 
 EncoderConfig read_encoder_config(const fs::path& config_file) {
   const Keys keys(config_file);
   EncoderConfig config;
   config.model_type = keys.text("model_type", "");
   const bool roberta = config.model_type == "roberta" || config.model_type == "xlm-roberta";
-  if (config.model_type != "bert" && !roberta) {
-    throw input_error("{}: model_type \"{}\" is not supported; supported are bert, roberta and xlm-roberta", keys.file(),
+  const bool deberta = config.model_type == "deberta" || config.model_type == "deberta-v2";
+  if (config.model_type != "bert" && !roberta && !deberta) {
+    throw input_error("{}: model_type \"{}\" is not supported; supported are bert, roberta, xlm-roberta, deberta and deberta-v2", keys.file(),
                       config.model_type);
   }
   const std::string positions = keys.text("position_embedding_type", "absolute");
@@ -198,14 +211,18 @@ EncoderConfig read_encoder_config(const fs::path& config_file) {
   config.heads = keys.integer("num_attention_heads", 1, 1 << 10);
   config.intermediate_size = keys.integer("intermediate_size", 1, 1 << 18);
   config.position_rows = keys.integer("max_position_embeddings", 3, 1 << 20);
-  config.token_types = keys.has("type_vocab_size") ? keys.integer("type_vocab_size", 0, 1 << 10) : 2;
+  config.token_types = keys.has("type_vocab_size") ? keys.integer("type_vocab_size", 0, 1 << 10) : deberta ? 0 : 2;
   if (roberta) config.position_offset = (keys.has("pad_token_id") ? keys.integer("pad_token_id", 0, 1 << 30) : 1) + 1;
-  config.layer_norm_epsilon = keys.number("layer_norm_eps", 1e-12, 0, 1);
+  config.layer_norm_epsilon = keys.number("layer_norm_eps", deberta ? 1e-7 : 1e-12, 0, 1);
   config.hidden_dropout = keys.number("hidden_dropout_prob", 0.1, 0, 0.99);
   config.attention_dropout = keys.number("attention_probs_dropout_prob", 0.1, 0, 0.99);
   config.activation = parse_activation(keys);
   if (config.hidden_size % config.heads != 0) {
     throw input_error("{}: hidden_size {} is not a multiple of num_attention_heads {}", keys.file(), config.hidden_size, config.heads);
+  }
+  if (deberta) {
+    config.relative = read_relative_attention(keys, config);
+    config.position_table = !keys.has("position_biased_input") || keys.flag("position_biased_input");
   }
   if (config.max_tokens() < 3) {
     throw input_error("{}: max_position_embeddings {} leaves no room for a document", keys.file(), config.position_rows);

@@ -5,15 +5,12 @@
 #include <gpuhpc/io/json.hpp>
 #include <gpuhpc/io/safetensors.hpp>
 
-#include <ATen/ops/from_blob.h>
-
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
-#include <map>
 #include <string_view>
 #include <vector>
+
+#include "named_weights.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -21,51 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Heads of other tasks and buffers that hold no weights.
-constexpr std::array<std::string_view, 7> left_aside = {
-    "cls.", "classifier.", "qa_outputs.", "lm_head.", "pooler.", "embeddings.position_ids", "embeddings.token_type_ids"};
-
-bool starts_with_any(std::string_view name, std::span<const std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
-// The name as the encoder knows it: without model prefix, gamma/beta of old checkpoints as weight/bias.
-std::string plain_name(std::string_view name) {
-  for (const std::string_view prefix : {"bert.", "roberta."}) {
-    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  }
-  std::string result(name);
-  if (result.ends_with("LayerNorm.gamma")) result.replace(result.size() - 5, 5, "weight");
-  if (result.ends_with("LayerNorm.beta")) result.replace(result.size() - 4, 4, "bias");
-  return result;
-}
-
-std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
-
-using WeightsByName = std::map<std::string, const TensorView*, std::less<>>;
-
-WeightsByName index_weights(const ModelWeights& weights) {
-  WeightsByName by_name;
-  for (const std::string& name : weights.names()) {
-    const auto [place, fresh] = by_name.emplace(plain_name(name), weights.find(name));
-    if (!fresh) throw input_error("{}: \"{}\" and \"{}\" are the same weight", weights.path().string(), place->second->name, name);
-  }
-  return by_name;
-}
-
-void fill(const NamedParameter& parameter, const WeightsByName& by_name, const ModelWeights& weights, const ModelFolder& model) {
-  const auto found = by_name.find(parameter.name);
-  if (found == by_name.end()) throw input_error("{}: the weight \"{}\" is missing", weights.path().string(), parameter.name);
-  const TensorView& tensor = *found->second;
-  const auto wanted = parameter.value.sizes();
-  if (!std::equal(wanted.begin(), wanted.end(), tensor.shape.begin(), tensor.shape.end())) {
-    const bool words = parameter.name == "embeddings.word_embeddings.weight";
-    throw input_error("{}: {}\"{}\" has shape {} but {} asks for {}", weights.path().string(),
-                      words ? "a vocabulary that does not fit the weights: " : "", tensor.name, shape_text(tensor.shape),
-                      (model.weights_folder / "config.json").string(), shape_text(wanted));
-  }
-  std::vector<float> values = to_floats(tensor);
-  parameter.value.copy_(at::from_blob(values.data(), wanted, at::TensorOptions().dtype(at::kFloat)));
-}
+constexpr std::array<std::string_view, 9> left_aside = {
+    "cls.", "classifier.", "qa_outputs.", "lm_head.", "lm_predictions.", "mask_predictions.", "pooler.", "embeddings.position_ids", "embeddings.token_type_ids"};
 
 // sentence-transformers' files for a folder that has none, or whose settings were changed. Old type names: every version reads them.
 void write_modules(const fs::path& folder, const EmbeddingConfig& embedding, std::int64_t width) {
@@ -99,9 +53,12 @@ void copy_if_there(const fs::path& from, const fs::path& to) {
 // config.json byte for byte, unless it promises a head that is not written.
 void write_config(const fs::path& folder, const ModelFolder& source) {
   const fs::path from = source.weights_folder / "config.json";
-  const std::string bare = source.encoder.model_type == "bert"      ? "BertModel"
-                           : source.encoder.model_type == "roberta" ? "RobertaModel"
-                                                                    : "XLMRobertaModel";
+  const std::string& type = source.encoder.model_type;
+  const std::string bare = type == "bert"         ? "BertModel"
+                           : type == "roberta"    ? "RobertaModel"
+                           : type == "deberta"    ? "DebertaModel"
+                           : type == "deberta-v2" ? "DebertaV2Model"
+                                                  : "XLMRobertaModel";
   auto config = nlohmann::ordered_json::parse(read_text_file(from));
   const nlohmann::ordered_json architectures = {bare};
   if (config.contains("architectures") && config["architectures"] != architectures) {
@@ -120,17 +77,12 @@ bool same_settings(const EmbeddingConfig& a, const EmbeddingConfig& b) {
 
 LoadedEncoder load_encoder(const fs::path& folder, at::Device device) {
   ModelFolder model = read_model_folder(folder);
-  const ModelWeights weights(model.weights_folder);
-  const WeightsByName by_name = index_weights(weights);
-  const bool pooler = by_name.contains("pooler.dense.weight") && by_name.contains("pooler.dense.bias");
+  const NamedWeights weights(model.weights_folder, model.encoder);
+  // The pooler of a DeBERTa folder belongs to its classifier, not to the encoder.
+  const bool pooler = !model.encoder.relative && weights.has("pooler.dense.weight") && weights.has("pooler.dense.bias");
   Encoder encoder(model.encoder, device, pooler);
-  for (const NamedParameter& parameter : encoder.parameters()) fill(parameter, by_name, weights, model);
-  for (const auto& [name, tensor] : by_name) {
-    if (!encoder.has_parameter(name) && !starts_with_any(name, left_aside)) {
-      throw input_error("{}: the weight \"{}\" has no place in a {} encoder of {} layers; config.json and weights do not belong together",
-                        weights.path().string(), tensor->name, model.encoder.model_type, model.encoder.layers);
-    }
-  }
+  weights.fill(encoder.parameters());
+  weights.refuse_strangers(encoder.parameters(), left_aside);
   return {std::move(model), std::move(encoder)};
 }
 
@@ -139,7 +91,7 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder, const E
   std::vector<at::Tensor> on_host;  // keeps the bytes alive until they are written
   std::vector<TensorView> tensors;
   for (const NamedParameter& parameter : encoder.parameters()) {
-    on_host.push_back(parameter.value.detach().cpu().contiguous());
+    on_host.push_back(in_file_order(encoder.config(), parameter.name, parameter.value.detach().cpu()).contiguous());
     const at::Tensor& values = on_host.back();
     const auto bytes = std::as_bytes(std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
     tensors.push_back({parameter.name, TensorType::float32, values.sizes().vec(), bytes});

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "cpu_layer.hpp"
+#include "disentangled_attention.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -125,7 +126,8 @@ at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor
   };
   const at::Tensor qkv = joined_linear(hidden, {p[query_weight], p[key_weight], p[value_weight]},
                                        {p[query_bias], p[key_bias], p[value_bias]}, options.compute);  // (T,3H)
-  const at::Tensor context = packed_attention(qkv, batch, config.heads, options.attention_dropout, options.generator);
+  const at::Tensor context = config.relative ? disentangled_attention(config, p, qkv, batch, options)
+                                             : packed_attention(qkv, batch, config.heads, options.attention_dropout, options.generator);
   const at::Tensor attended =
       add_and_norm(mixed_linear(kept(context), p[attention_weight], p[attention_bias], options.compute), kept(hidden), attention_norm_weight);
   const at::Tensor wide = activate(mixed_linear(attended, p[intermediate_weight], p[intermediate_bias], options.compute), config.activation);

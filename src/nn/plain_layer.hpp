@@ -8,7 +8,7 @@
 
 namespace gpuhpc {
 
-// `parameters`: the layer's sixteen (LayerParameter), hidden (T,H) fp32 -> (T,H) fp32. `firsts`, when defined: (B) int64, the only rows
+// `parameters`: the layer's (LayerParameter: sixteen, DeBERTa more), hidden (T,H) fp32 -> (T,H) fp32. `firsts`, when defined: (B) int64, the only rows
 // computed behind attention: -> (B,H).
 at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
                        const PackedTokens& batch, const ForwardOptions& options, const at::Tensor& firsts);

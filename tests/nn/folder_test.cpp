@@ -127,8 +127,8 @@ TEST_F(Folder, WeightsInASubfolderAreFound) {
 }
 
 TEST_F(Folder, UnsupportedConfigurationsAreNamed) {
-  set("model_type", "deberta-v2");
-  EXPECT_THAT(refusal(), HasSubstr("config.json: model_type \"deberta-v2\" is not supported; supported are bert, roberta and xlm-roberta"));
+  set("model_type", "t5");
+  EXPECT_THAT(refusal(), HasSubstr("config.json: model_type \"t5\" is not supported; supported are bert, roberta, xlm-roberta, deberta and deberta-v2"));
   set("model_type", "bert");
   set("hidden_act", "silu");
   EXPECT_THAT(refusal(), HasSubstr("\"hidden_act\" is \"silu\"; supported are gelu"));

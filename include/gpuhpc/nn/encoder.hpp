@@ -45,11 +45,17 @@ class Encoder {
   const EncoderConfig& config() const { return config_; }
   at::Device device() const { return device_; }
 
-  // In a fixed order: word, position, segment embeddings and their layer norm, then 16 a layer, then the pooler.
+  // In a fixed order: word, position, segment embeddings and their layer norm, DeBERTa's relative positions, then as many for each layer
+  // (BERT and RoBERTa: 16), then the pooler. DeBERTa 1's in_proj holds queries, keys and values one behind the other.
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   const at::Tensor& parameter(std::string_view name) const;  // throws internal_error when there is none
   bool has_parameter(std::string_view name) const;
   bool has_pooler() const { return pooler_ >= 0; }
+  // A layer's sixteen tensors in BERT's order, whatever the file calls them, then those of DeBERTa's positions unless shared: weight and bias
+  // of their keys, of their queries.
+  std::vector<at::Tensor> layer(std::int64_t index) const;
+  at::Tensor position_vectors() const;  // DeBERTa's relative positions (rows, H), normalised where the model does that
+
   // Puts other storage (a view into an arena: same shape, fp32, a leaf) in place of parameter i; values are the caller's business.
   void rebind(std::size_t i, at::Tensor storage);
 
@@ -63,6 +69,9 @@ class Encoder {
   at::Tensor forward_frozen(const PackedTokens& batch, const ForwardOptions& options = {}) const;
   // Layers [first, layers) on the given hidden states (T,H).
   at::Tensor forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch, const ForwardOptions& options = {}) const;
+
+  // Vectors (B,H) of the documents' first tokens; the last layer computes nothing else behind its attention.
+  at::Tensor first_tokens(const PackedTokens& batch, const ForwardOptions& options = {}) const;
 
   // Document vectors (B,H) of token vectors (T,H); special tokens count as sentence-transformers counts them.
   at::Tensor pool(const at::Tensor& hidden, const PackedTokens& batch, Pooling pooling) const;
@@ -79,11 +88,15 @@ class Encoder {
   const at::Tensor& value(std::size_t i) const { return parameters_[i].value; }
   void check(const PackedTokens& batch) const;
   void add(std::string name, std::vector<std::int64_t> shape);
+  void add_layer(std::int64_t layer);
 
   EncoderConfig config_;
   at::Device device_;
   std::vector<NamedParameter> parameters_;
   std::size_t layer_base_ = 0;  // index of the first parameter of layer 0
+  std::size_t layer_size_ = 0;  // parameters of one layer
+  std::size_t relative_ = 0;    // index of encoder.rel_embeddings.weight
+  at::Tensor no_key_bias_;      // (H) zeros, for DeBERTa 1
   std::int64_t pooler_ = -1;    // index of pooler.dense.weight
   std::int64_t first_trained_ = 0;
   std::shared_ptr<CpuLayerContext> fp32_layers_, bf16_layers_;  // null: plain operators

@@ -2,6 +2,7 @@
 // What a Hugging Face or sentence-transformers folder says about its encoder: shapes, pooling, length limit. No tensors here.
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,20 @@ enum class Pooling { mean, cls, max, pooler };
 // Nothing but the first token's vector counts (pooler: BERT's tanh head on it).
 constexpr bool reads_first_token(Pooling pooling) { return pooling == Pooling::cls || pooling == Pooling::pooler; }
 
+// DeBERTa: attention also weighs how far apart two tokens lie, from a table of 2 x span vectors (He et al. 2021, section 3.1; log
+// buckets: He et al. 2023).
+struct RelativeAttention {
+  std::int64_t farthest = 0;        // distances beyond count as this
+  std::int64_t buckets = 0;         // above 0: distances beyond half of it share vectors, in logarithmic steps
+  bool fused_projections = false;   // version 1: one in_proj of interleaved heads, no key bias
+  bool shared_projections = false;  // positions go through the content's own query and key projections
+  bool normalised = false;          // layer norm over the table
+
+  std::int64_t span() const { return buckets > 0 ? buckets : farthest; }
+  std::int64_t rows() const { return 2 * span(); }
+  std::int64_t row(std::int64_t distance) const;  // of the table; distance = place of the query - place of the key
+};
+
 // config.json. Shapes of the weights follow from it alone.
 struct EncoderConfig {
   std::string model_type = "bert";
@@ -23,12 +38,14 @@ struct EncoderConfig {
   std::int64_t heads = 0;
   std::int64_t intermediate_size = 0;
   std::int64_t position_rows = 0;      // rows of the position table
+  bool position_table = true;          // false: DeBERTa without one; position_rows still limits the length
   std::int64_t position_offset = 0;    // position of a document's first token (RoBERTa family: padding id + 1)
   std::int64_t token_types = 0;        // rows of the segment table; 0: no such table
   double layer_norm_epsilon = 1e-12;
   double hidden_dropout = 0.1;         // rates the model was pretrained with; used only when training asks for them
   double attention_dropout = 0.1;
   Activation activation = Activation::gelu;
+  std::optional<RelativeAttention> relative;
 
   std::int64_t head_size() const { return hidden_size / heads; }
   // Longest document in tokens, [CLS] and [SEP] included.

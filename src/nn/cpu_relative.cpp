@@ -1,0 +1,95 @@
+#include "cpu_relative.hpp"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "cpu_layer.hpp"
+#include "disentangled_attention.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using kernels::BFloat16;
+using kernels::kPanel;
+
+constexpr std::int64_t kBlock = 32;               // queries and keys of a block: 63 distances, so at most three panels of positions
+constexpr std::int64_t kPositions = 3 * kPanel;
+
+// The columns of one head, packed.
+template <typename T>
+std::vector<kernels::PackedMatrix<T>> pack_heads(const at::Tensor& positions, std::int64_t heads) {
+  std::vector<kernels::PackedMatrix<T>> result;
+  for (const at::Tensor& head : positions.chunk(heads, 1)) {
+    const at::Tensor own = head.contiguous();
+    result.push_back(kernels::pack<T>({own.const_data_ptr<float>(), own.size(0), own.size(1)}));
+  }
+  return result;
+}
+
+}  // namespace
+
+template <typename T>
+RelativeLayer<T> pack_relative_layer(const Encoder& encoder, std::int64_t index) {
+  const at::NoGradGuard guard;
+  std::vector<at::Tensor> parameters = encoder.layer(index);
+  const at::Tensor positions = encoder.position_vectors();
+  parameters.insert(parameters.begin() + layer_parameters, positions);
+  const auto [keys, queries] = position_keys_and_queries(parameters, positions, at::kFloat);
+  return {pack_heads<T>(keys, encoder.config().heads), pack_heads<T>(queries, encoder.config().heads)};
+}
+template RelativeLayer<float> pack_relative_layer(const Encoder&, std::int64_t);
+template RelativeLayer<BFloat16> pack_relative_layer(const Encoder&, std::int64_t);
+
+RelativeScores::RelativeScores(const RelativeAttention& relative, std::int64_t longest) : longest_(longest) {
+  for (std::int64_t distance = longest - 1; distance > -longest; --distance) rows_.push_back(static_cast<std::int32_t>(relative.row(distance)));
+}
+
+template <typename T>
+void RelativeScores::score_block(const kernels::EncoderKernels<T>& kernels, const RelativeLayer<T>& layer, std::int64_t head,
+                                 const kernels::AttentionCall<T>& call, std::int64_t query, std::int64_t key, RelativeBuffers& buffers) const {
+  const std::int64_t queries = std::min(kBlock, call.tokens - query), keys = std::min(kBlock, call.tokens - key);
+  const std::int64_t panel = row(query, key + keys - 1) / kPanel, panels = row(query + queries - 1, key) / kPanel + 1 - panel;
+  const auto multiply = [&](const T* content, std::int64_t count, const kernels::PackedMatrix<T>& positions, float* output) {
+    kernels::AccumulateCall<T> product{content, call.qkv_stride, count, &positions, output, kPositions};
+    product.first_panel = panel;
+    product.panels = panels;
+    product.overwrite = true;
+    kernels.accumulate(product);
+  };
+  const auto h = static_cast<std::size_t>(head);
+  multiply(call.qkv + query * call.qkv_stride, queries, layer.keys[h], buffers.to_position.data());
+  multiply(call.qkv + key * call.qkv_stride + call.key_column, keys, layer.queries[h], buffers.from_position.data());
+  const std::int64_t first = panel * kPanel;
+  for (std::int64_t q = 0; q < queries; ++q) {
+    const std::int32_t* rows = rows_.data() + longest_ - 1 + key - query - q;
+    const float* to = buffers.to_position.data() + q * kPositions - first;
+    const float* from = buffers.from_position.data() - first;
+    float* scores = buffers.scores.data() + (query + q) * call.start_stride + key;
+    for (std::int64_t k = 0; k < keys; ++k) scores[k] = to[rows[k]] + from[k * kPositions + rows[k]];
+  }
+}
+
+template <typename T>
+void RelativeScores::attend(const kernels::EncoderKernels<T>& kernels, const RelativeLayer<T>& layer, kernels::AttentionCall<T> call,
+                            RelativeBuffers& buffers) const {
+  call.start_stride = kernels::round_up(call.tokens, kPanel);
+  buffers.to_position.resize(kBlock * kPositions);
+  buffers.from_position.resize(kBlock * kPositions);
+  buffers.scores.resize(call.start_stride * call.start_stride);
+  call.start = buffers.scores.data();
+  const std::int64_t heads = call.heads;
+  call.heads = 1;
+  for (std::int64_t head = 0; head < heads; ++head, call.qkv += call.head_size, call.output += call.head_size) {
+    for (std::int64_t query = 0; query < call.tokens; query += kBlock)
+      for (std::int64_t key = 0; key < call.tokens; key += kBlock) score_block(kernels, layer, head, call, query, key, buffers);
+    kernels.attention(call);
+  }
+}
+template void RelativeScores::attend(const kernels::EncoderKernels<float>&, const RelativeLayer<float>&, kernels::AttentionCall<float>,
+                                     RelativeBuffers&) const;
+template void RelativeScores::attend(const kernels::EncoderKernels<BFloat16>&, const RelativeLayer<BFloat16>&, kernels::AttentionCall<BFloat16>,
+                                     RelativeBuffers&) const;
+
+}  // namespace gpuhpc
