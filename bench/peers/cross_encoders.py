@@ -1,0 +1,200 @@
+"""Sequence classifiers on the CPU: gpuhpc beside transformers. Logits, parameter counts, then speed on the same cores in the same run.
+
+    python bench/peers/cross_encoders.py --program build/release/cross_encoder_bench [--models roberta-base,deberta-v3-base] [--threads 2]
+
+Folders of the published shapes with random weights (transformers' own initialisation) are written under --scratch, one at a time, and
+removed. Logits: documents of 1 to 512 tokens, singles and pairs, each computed alone by transformers in fp32; fp32 must agree within
+1e-4, bf16 within 5% of the largest logit. Speed: pairs of ragged lengths; transformers sorts them by length and pads batches, the best
+of several batch sizes; gpuhpc takes them as they come. Rounds take turns; medians. Real tokens a second.
+The program is built by `cmake --preset release -DGPUHPC_BENCH=ON && cmake --build build/release --target cross_encoder_bench`.
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LENGTHS = [1, 2, 3, 5, 8, 16, 17, 31, 33, 64, 100, 127, 129, 200, 257, 383, 511, 512]
+BASE = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072)
+LARGE = dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)
+BERT = dict(model_type="bert", vocab_size=30522)
+ROBERTA = dict(model_type="roberta", vocab_size=50265, max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)
+RELATIVE = dict(relative_attention=True, position_biased_input=False, type_vocab_size=0, max_relative_positions=-1, layer_norm_eps=1e-7)
+DEBERTA = dict(model_type="deberta", vocab_size=50265, pos_att_type=["c2p", "p2c"], **RELATIVE)
+DEBERTA_V3 = dict(model_type="deberta-v2", vocab_size=128100, pos_att_type=["p2c", "c2p"], share_att_key=True, position_buckets=256,
+                  norm_rel_ebd="layer_norm", **RELATIVE)
+MODELS = {"bert-base": {**BERT, **BASE}, "bert-large": {**BERT, **LARGE}, "roberta-base": {**ROBERTA, **BASE}, "roberta-large": {**ROBERTA, **LARGE},
+          "deberta-base": {**DEBERTA, **BASE}, "deberta-large": {**DEBERTA, **LARGE}, "deberta-v3-base": {**DEBERTA_V3, **BASE},
+          "deberta-v3-large": {**DEBERTA_V3, **LARGE}}
+
+
+def documents_of(lengths, config, seed):
+    """Token ids and segments; every second one a pair."""
+    source = random.Random(seed)
+    documents = []
+    for i, length in enumerate(lengths):
+        ids = [source.randrange(5, config.vocab_size) for _ in range(length)]
+        first = length // 2 if i % 2 else length
+        documents.append((ids, [0] * first + [1] * (length - first)))
+    return documents
+
+
+def write_tokens(path, documents):
+    import torch
+    from safetensors.torch import save_file
+
+    offsets = [0]
+    for ids, _ in documents:
+        offsets.append(offsets[-1] + len(ids))
+    flat = lambda which: torch.tensor(sum((document[which] for document in documents), []), dtype=torch.int32)  # noqa: E731
+    save_file({"token_ids": flat(0), "segment_ids": flat(1), "offsets": torch.tensor(offsets, dtype=torch.int32)}, path)
+
+
+def logits_of(model, documents, batch_size):
+    """In the order of the documents, computed in padded batches of similar length."""
+    import torch
+
+    order = sorted(range(len(documents)), key=lambda i: len(documents[i][0]))
+    rows = [None] * len(documents)
+    pad = model.config.pad_token_id or 0
+    for first in range(0, len(order), batch_size):
+        part = order[first:first + batch_size]
+        width = max(len(documents[i][0]) for i in part)
+        fill = lambda values, value: values + [value] * (width - len(values))  # noqa: E731
+        inputs = {"input_ids": torch.tensor([fill(documents[i][0], pad) for i in part]),
+                  "attention_mask": torch.tensor([fill([1] * len(documents[i][0]), 0) for i in part])}
+        if model.config.type_vocab_size > 1:
+            inputs["token_type_ids"] = torch.tensor([fill(documents[i][1], 0) for i in part])
+        with torch.inference_mode():
+            for i, row in zip(part, model(**inputs).logits):
+                rows[i] = row.float()
+    return torch.stack(rows)
+
+
+class Program:
+    def __init__(self, arguments, folder, tokens, precision, output):
+        command = [arguments.program, str(folder), str(tokens), precision, str(arguments.threads), str(output)]
+        if arguments.kernels:
+            command.append(arguments.kernels)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.facts = self.answer()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("the program stopped: see its message above")
+        return json.loads(line)
+
+    def seconds(self):
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return self.answer()["seconds"]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def make(name, folder):
+    import torch
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    settings = dict(MODELS[name])
+    labels = ["CONTRADICTION", "NEUTRAL", "ENTAILMENT"]
+    config = AutoConfig.for_model(settings.pop("model_type"), **settings, num_labels=3, id2label=dict(enumerate(labels)),
+                                  label2id={label: i for i, label in enumerate(labels)})
+    torch.manual_seed(1)
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    model.save_pretrained(folder)
+    return model
+
+
+def compare(arguments, name, model, folder):
+    from safetensors.torch import load_file
+
+    documents = documents_of(LENGTHS + LENGTHS[1:], model.config, 3)
+    tokens, output = folder / "tokens.safetensors", folder / "logits.safetensors"
+    write_tokens(tokens, documents)
+    wanted = logits_of(model, documents, 1)
+    largest = wanted.abs().max().item()
+    figures = {"parameters": sum(p.numel() for p in model.parameters()), "spread": wanted.std(0).max().item(), "largest": largest}
+    for precision, limit in (("fp32", 1e-4), ("bf16", 0.05 * largest)):
+        program = Program(arguments, folder, tokens, precision, output)
+        program.close()
+        figures[precision] = (load_file(output)["logits"] - wanted).abs().max().item()
+        figures["ours"] = program.facts["parameters"]
+        if figures["ours"] != figures["parameters"] or not figures[precision] <= limit:
+            raise SystemExit(f"{name}: {figures}: the answers differ; no speed is measured")
+    print(f"{name:<17} {figures['parameters']:>11} parameters (equal), logits up to {largest:.3f}, spread {figures['spread']:.3f}; "
+          f"largest difference fp32 {figures['fp32']:.1e}, bf16 {figures['bf16']:.1e}", flush=True)
+
+
+def measure(arguments, name, model, folder):
+    import torch
+
+    source = random.Random(5)
+    lengths = [min(512, max(20, int(source.lognormvariate(4.7, 0.6)))) for _ in range(arguments.pairs)]
+    documents = documents_of(lengths, model.config, 7)
+    tokens = folder / "tokens.safetensors"
+    write_tokens(tokens, documents)
+    for precision in ("fp32", "bf16"):
+        model = model.to(torch.bfloat16 if precision == "bf16" else torch.float32)
+        trial = {}
+        for size in (4, 8, 16):
+            start = time.perf_counter()
+            logits_of(model, documents, size)
+            trial[size] = time.perf_counter() - start
+        best = min(trial, key=trial.get)
+        program = Program(arguments, folder, tokens, precision, folder / "logits.safetensors")
+        theirs, ours = [trial[best]], []
+        for _ in range(arguments.rounds):
+            ours.append(program.seconds())
+            start = time.perf_counter()
+            logits_of(model, documents, best)
+            theirs.append(time.perf_counter() - start)
+        program.close()
+        mine, peer = sum(lengths) / statistics.median(ours), sum(lengths) / statistics.median(theirs)
+        print(f"{name:<17} {precision}: transformers {peer:>7.0f} tokens/s (batch {best}), gpuhpc {mine:>7.0f} ({program.facts['kernels']}): {mine / peer:.2f} x",
+              flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--pairs", type=int, default=48, help="of the speed measurement, about 125 tokens each; 0: no speed")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--kernels", default="", help="level of gpuhpc's kernels, or plain: the operators that training uses")
+    parser.add_argument("--scratch", default=tempfile.gettempdir(), help="2 GB of room")
+    arguments = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
+    unknown = [name for name in arguments.models.split(",") if name not in MODELS]
+    if unknown:
+        parser.error(f"no such model: {', '.join(unknown)}; known are {', '.join(MODELS)}")
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(arguments.threads)
+    for name in arguments.models.split(","):
+        folder = Path(tempfile.mkdtemp(prefix="cross-", dir=arguments.scratch))
+        try:
+            model = make(name, folder)
+            compare(arguments, name, model, folder)
+            if arguments.pairs > 0:
+                measure(arguments, name, model, folder)
+            del model
+        finally:
+            shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
