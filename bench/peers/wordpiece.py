@@ -1,7 +1,7 @@
 """Token ids and speed of our WordPiece against Hugging Face tokenizers, same texts, same run, one thread each.
 
-  cmake --preset release -DGPUHPC_BENCH=ON && cmake --build --preset release --target wordpiece_bench
-  python bench/peers/wordpiece.py --model .deps/models/all-MiniLM-L6-v2 --tool build/release/wordpiece_bench \
+  cmake --preset release -DGPUHPC_BENCH=ON && cmake --build --preset release --target tokenizer_bench
+  python bench/peers/wordpiece.py --model .deps/models/all-MiniLM-L6-v2 --tool build/release/tokenizer_bench \
       --lines /usr/share/dictd/gcide.dict.dz /var/lib/apt/lists/*Translation* ...
 
 --lines: text files, plain or .gz, .dz, .lz4, .xz, .bz2. Good real ones on Debian: the package dict-gcide (a dictionary, English with
@@ -144,7 +144,7 @@ def peer_speed(peer, texts, megabytes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, nargs="+", help="folders with tokenizer.json")
-    parser.add_argument("--tool", required=True, help="the built wordpiece_bench")
+    parser.add_argument("--tool", required=True, help="the built tokenizer_bench")
     parser.add_argument("--lines", required=True, nargs="+", help="real text files")
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--hostile", type=int, default=100_000)

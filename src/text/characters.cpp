@@ -64,11 +64,13 @@ bool is_nonspacing_mark(char32_t c) {
   return (category_bit(c) & U_GC_MN_MASK) != 0;
 }
 
-int combining_class(char32_t c) { return age(c) > normalization_version ? 0 : u_getCombiningClass(static_cast<UChar32>(c)); }
+bool is_normalization_known(char32_t c) { return age(c) <= normalization_version; }
+
+int combining_class(char32_t c) { return !is_normalization_known(c) ? 0 : u_getCombiningClass(static_cast<UChar32>(c)); }
 
 int decompose(char32_t c, char32_t (&out)[4]) {
   out[0] = c;
-  if (c < 0xC0 || age(c) > normalization_version) return 1;
+  if (c < 0xC0 || !is_normalization_known(c)) return 1;
   UChar units[16];
   UErrorCode status = U_ZERO_ERROR;
   const std::int32_t length = unorm2_getDecomposition(canonical(), static_cast<UChar32>(c), units, 16, &status);

@@ -1,10 +1,11 @@
 #pragma once
 // Character properties as Hugging Face tokenizers 0.23 sees them. Its Rust crates carry three Unicode versions: categories 8.0,
 // normalisation 9.0, letter case 17.0; ICU knows newer characters, so what is younger than a crate counts as unassigned here.
-// bench/peers/wordpiece_unicode.py compares every code point.
+// tests/text/unicode_test.cpp and pattern_test.cpp compare every code point.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace gpuhpc {
 
@@ -16,9 +17,13 @@ bool is_punctuation(char32_t c);
 bool is_ideograph(char32_t c);  // what BERT calls a Chinese character
 bool is_nonspacing_mark(char32_t c);
 int combining_class(char32_t c);
+bool is_normalization_known(char32_t c);  // assigned in the Unicode version of the normalisation
 
 // Full canonical decomposition; returns how many code points were written (1: `c` itself), at most 4.
 int decompose(char32_t c, char32_t (&out)[4]);
+// Canonical decomposition and reordering of a whole text; canonical composition (NFC) of what that left.
+void decompose(std::vector<char32_t>& points, std::vector<char32_t>& buffer);
+void compose(std::vector<char32_t>& points);
 // Lower case without context; 1 or 2 code points.
 int lower_case(char32_t c, char32_t (&out)[2]);
 

@@ -78,19 +78,8 @@ void NormalizerScratch::reordered(std::string_view run) {
 }
 
 void NormalizerScratch::strip_accents() {
-  decomposed_.clear();
-  for (const char32_t c : points_) {
-    char32_t parts[4];
-    decomposed_.insert(decomposed_.end(), parts, parts + decompose(c, parts));
-  }
-  // Canonical ordering (Unicode 3.11, D109): marks between two starters, by class, equal classes stay as they are.
-  for (auto first = decomposed_.begin(); first != decomposed_.end();) {
-    const auto marked = [](char32_t c) { return combining_class(c) != 0; };
-    first = std::find_if(first, decomposed_.end(), marked);
-    const auto last = std::find_if_not(first, decomposed_.end(), marked);
-    std::stable_sort(first, last, [](char32_t a, char32_t b) { return combining_class(a) < combining_class(b); });
-    first = last;
-  }
+  decompose(points_, decomposed_);
+  decomposed_.swap(points_);
   points_.clear();
   std::copy_if(decomposed_.begin(), decomposed_.end(), std::back_inserter(points_), [](char32_t c) { return !is_nonspacing_mark(c); });
 }

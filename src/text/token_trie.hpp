@@ -31,6 +31,18 @@ class TokenTrie {
     return match;
   }
 
+  // Calls found(id, length) for every token that `text` begins with, the shortest first.
+  template <typename Found>
+  void prefixes(const char* text, std::size_t length, Found&& found) const {
+    std::uint32_t node = 0;
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::uint32_t next = nodes_[node].base + static_cast<unsigned char>(text[i]);
+      if (nodes_[next].parent != node) return;
+      node = next;
+      if (nodes_[node].id >= 0) found(nodes_[node].id, i + 1);
+    }
+  }
+
  private:
   static constexpr std::uint32_t no_parent = std::numeric_limits<std::uint32_t>::max();
   struct Node {

@@ -1,202 +1,27 @@
-// Tokenizer files of Hugging Face folders: what we can follow exactly is read, everything else is refused by name.
+// Tokenizer files of Hugging Face folders other than tokenizer.json, read as transformers 5 reads them.
 #include <algorithm>
-#include <limits>
-#include <set>
-#include <unordered_map>
+#include <charconv>
+#include <map>
 
-#include "characters.hpp"
-#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/text/wordpiece.hpp"
+#include "sentencepiece_file.hpp"
+#include "tokenizer_parts.hpp"
 
 namespace gpuhpc {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Members of one JSON object, with errors that say where they stand.
-class Members {
- public:
-  Members(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) throw input_error("{}: expected an object, found {}", where_, object.type_name());
-  }
-  const std::string& where() const { return where_; }
-  bool has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
-  const Json& at(const char* key) const {
-    if (!has(key)) throw input_error("{}: \"{}\" is missing; take the file of the model again", where_, key);
-    return object_[key];
-  }
-  bool boolean(const char* key) const {
-    if (!at(key).is_boolean()) throw input_error("{}: \"{}\" must be true or false, found {}", where_, key, at(key).type_name());
-    return object_[key].get<bool>();
-  }
-  bool boolean(const char* key, bool absent) const { return has(key) ? boolean(key) : absent; }
-  std::string text(const char* key) const {
-    if (!at(key).is_string()) throw input_error("{}: \"{}\" must be a string, found {}", where_, key, at(key).type_name());
-    return object_[key].get<std::string>();
-  }
-  Members object(const char* key) const { return {at(key), where_ + ": " + key}; }
-  const Json& array(const char* key) const {
-    if (!at(key).is_array()) throw input_error("{}: \"{}\" must be an array, found {}", where_, key, at(key).type_name());
-    return object_[key];
-  }
-  // The part named `key`, which must be of this type.
-  Members typed(const char* key, const char* type, const char* cure) const {
-    if (!has(key)) throw input_error("{}: there is no {}; only {} is supported: {}", where_, key, type, cure);
-    const Members part = object(key);
-    const std::string found = part.text("type");
-    if (found != type) throw input_error("{}: {} \"{}\" is not supported, only \"{}\" is: {}", where_, key, found, type, cure);
-    return part;
-  }
-
- private:
-  const Json& object_;
-  std::string where_;
-};
-
-constexpr const char* cure = "use a model of the BERT family with WordPiece";
-
-std::int32_t checked_id(const Json& value, const std::string& where, const std::string& token) {
-  constexpr std::int64_t limit = 100'000'000;  // no word table is larger; keeps sums of ids far from overflow
-  const bool good = value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() < limit);
-  if (!good || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() >= limit) {
-    throw input_error("{}: the id of token \"{}\" must be a whole number from 0 to {}", where, token, limit - 1);
-  }
-  return value.get<std::int32_t>();
-}
-
-// A token is written as a string, or as an object with its content and flags.
-std::string token_text(const Members& members, const char* key, const std::string& absent) {
-  if (!members.has(key)) return absent;
-  return members.at(key).is_object() ? members.object(key).text("content") : members.text(key);
-}
-
-void read_names(const Members& config, WordPieceSettings& settings) {
-  settings.unk_token = token_text(config, "unk_token", settings.unk_token);
-  settings.cls_token = token_text(config, "cls_token", settings.cls_token);
-  settings.sep_token = token_text(config, "sep_token", settings.sep_token);
-  settings.pad_token = token_text(config, "pad_token", settings.pad_token);
-  settings.mask_token = token_text(config, "mask_token", settings.mask_token);
-}
-
-AddedToken read_added(const Members& token, std::int32_t id) {
-  AddedToken result{token.text("content"), id, token.boolean("single_word", false), token.boolean("lstrip", false), token.boolean("rstrip", false)};
-  if (token.boolean("normalized", !token.boolean("special", false))) {
-    throw input_error("{}: added token \"{}\" is looked for in normalised text (\"normalized\": true), which is not supported; "
-                      "save the tokenizer with \"normalized\": false", token.where(), result.content);
-  }
-  return result;
-}
-
-// Hugging Face gives an added token the id it has in the vocabulary, or the next free one: the file must agree.
-void check_added_ids(std::vector<AddedToken>& added, const std::vector<VocabularyEntry>& vocabulary, const std::string& where) {
-  std::erase_if(added, [](const AddedToken& token) { return token.content.empty(); });
-  std::unordered_map<std::string_view, std::int32_t> ids;
-  for (const auto& [token, id] : vocabulary) ids.emplace(token, id);
-  std::set<std::string_view> seen;
-  auto next = static_cast<std::int64_t>(vocabulary.size());
-  std::int64_t highest = -1;
-  for (const AddedToken& token : added) {
-    if (!seen.insert(token.content).second) throw input_error("{}: added token \"{}\" stands twice; keep one", where, token.content);
-    const auto known = ids.find(token.content);
-    const std::int64_t expected = known != ids.end() ? known->second : std::max(next, highest + 1);
-    if (token.id != expected) {
-      throw input_error("{}: added token \"{}\" has the id {}, but its place in the vocabulary is {}; save the tokenizer again", where,
-                        token.content, token.id, expected);
-    }
-    highest = std::max(highest, expected);
-  }
-}
-
-// [CLS] A [SEP] is what our encoders are given; the names may differ.
-void read_post_processor(const Members& root, WordPieceSettings& settings) {
-  if (!root.has("post_processor")) return;
-  const Members part = root.object("post_processor");
-  const std::string type = part.text("type");
-  const std::string where = part.where();
-  if (type == "BertProcessing") {
-    for (auto [key, name] : {std::pair{"cls", &settings.cls_token}, {"sep", &settings.sep_token}}) {
-      const Json& pair = part.array(key);
-      if (pair.size() != 2 || !pair[0].is_string()) throw input_error("{}: \"{}\" must be a token and its id", where, key);
-      *name = pair[0].get<std::string>();
-    }
-    return;
-  }
-  if (type != "TemplateProcessing") throw input_error("{}: \"{}\" is not supported, only BertProcessing and TemplateProcessing are: {}", where, type, cure);
-  const Json& single = part.array("single");
-  const auto special = [&](std::size_t i) { return Members(single[i], where + ": single").object("SpecialToken").text("id"); };
-  const bool shape = single.size() == 3 && single[0].contains("SpecialToken") && single[1].contains("Sequence") && single[2].contains("SpecialToken");
-  if (!shape) throw input_error("{}: the template for one text must be [CLS] text [SEP]: {}", where, cure);
-  settings.cls_token = special(0);
-  settings.sep_token = special(2);
-}
-
-void read_normalizer(const Members& root, WordPieceSettings& settings) {
-  const Members part = root.typed("normalizer", "BertNormalizer", cure);
-  NormalizerSettings& n = settings.normalizer;
-  n.clean_text = part.boolean("clean_text");
-  n.handle_chinese_chars = part.boolean("handle_chinese_chars");
-  n.lowercase = part.boolean("lowercase");
-  n.strip_accents = part.boolean("strip_accents", n.lowercase);
-}
-
-std::unique_ptr<WordPieceTokenizer> from_json(const Json& file, WordPieceSettings settings, const std::string& where) {
-  const Members root(file, where);
-  const Members model = root.typed("model", "WordPiece", cure);
-  read_normalizer(root, settings);
-  root.typed("pre_tokenizer", "BertPreTokenizer", cure);
-  read_post_processor(root, settings);
-  settings.unk_token = model.text("unk_token");
-  settings.continuing_subword_prefix = model.text("continuing_subword_prefix");
-  if (model.has("max_input_chars_per_word")) {
-    const Json& longest = model.at("max_input_chars_per_word");
-    if (!longest.is_number_integer() || longest < 1 || longest > 1'000'000) {
-      throw input_error("{}: \"max_input_chars_per_word\" must be a whole number from 1 to 1000000", model.where());
-    }
-    settings.max_input_chars_per_word = longest.get<std::int64_t>();
-  }
-  const Members vocabulary_members = model.object("vocab");
-  if (model.at("vocab").empty()) throw input_error("{}: the vocabulary is empty; take the file of the model again", where);
-  std::vector<VocabularyEntry> vocabulary;
-  for (const auto& [token, id] : model.at("vocab").items()) vocabulary.push_back({token, checked_id(id, vocabulary_members.where(), token)});
-  std::vector<AddedToken> added;
-  if (root.has("added_tokens")) {
-    for (const Json& entry : root.array("added_tokens")) {
-      const Members token(entry, where + ": added_tokens");
-      added.push_back(read_added(token, checked_id(token.at("id"), token.where(), token.text("content"))));
-    }
-  }
-  check_added_ids(added, vocabulary, where);
-  return std::make_unique<WordPieceTokenizer>(std::move(vocabulary), std::move(added), std::move(settings), where);
-}
-
-std::vector<VocabularyEntry> read_vocabulary(std::string_view text, const std::string& where) {
-  std::vector<VocabularyEntry> vocabulary;
-  std::int32_t line = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view token = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    // White space at the end goes, as in Hugging Face's reader; all of it is ASCII or ends in a byte above 0x7F.
-    for (bool trimmed = true; trimmed && !token.empty();) {
-      trimmed = false;
-      for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(3, token.size()) && !trimmed; ++bytes) {
-        std::size_t at = token.size() - bytes;
-        const char32_t c = next_code_point(token, at);
-        if (at == token.size() && c != replacement_character && is_white_space(c)) token.remove_suffix(bytes), trimmed = true;
-      }
-    }
-    if (token.empty()) throw input_error("{}:{}: an empty line in the vocabulary; take the file of the model again", where, line + 1);
-    vocabulary.push_back({std::string(token), line++});
-  }
-  return vocabulary;
-}
-
 WordPieceSettings settings_from_config(const Json& config, const std::string& where) {
   const Members members(config, where);
   WordPieceSettings settings;
-  read_names(members, settings);
+  const SpecialNames names = read_names(members);
+  for (auto [name, to] : {std::pair{&names.cls, &settings.cls_token}, {&names.sep, &settings.sep_token}, {&names.pad, &settings.pad_token},
+                          {&names.unk, &settings.unk_token}, {&names.mask, &settings.mask_token}}) {
+    if (!name->empty()) *to = *name;
+  }
   NormalizerSettings& n = settings.normalizer;
   n.lowercase = members.boolean("do_lower_case", true);
   n.handle_chinese_chars = members.boolean("tokenize_chinese_chars", true);
@@ -206,42 +31,258 @@ WordPieceSettings settings_from_config(const Json& config, const std::string& wh
   return settings;
 }
 
-std::vector<AddedToken> special_tokens(const std::vector<VocabularyEntry>& vocabulary, const WordPieceSettings& settings) {
-  std::vector<AddedToken> added;
-  for (const std::string& name : {settings.unk_token, settings.sep_token, settings.pad_token, settings.cls_token, settings.mask_token}) {
-    const auto place = std::find_if(vocabulary.begin(), vocabulary.end(), [&](const VocabularyEntry& entry) { return entry.token == name; });
-    const bool known = std::any_of(added.begin(), added.end(), [&](const AddedToken& token) { return token.content == name; });
-    if (place != vocabulary.end() && !known && !name.empty()) added.push_back({name, place->id});
+// tokenizer_config.json, with what an older special_tokens_map.json says of the special tokens.
+Json read_config(const fs::path& folder) {
+  const fs::path file = folder / "tokenizer_config.json", tokens = folder / "special_tokens_map.json";
+  Json config = fs::exists(file) ? read_json(file) : Json::object();
+  if (!config.is_object()) throw input_error("{}: expected an object, found {}", file.string(), config.type_name());
+  if (!config.contains("added_tokens_decoder") && fs::exists(tokens)) {
+    const Json map = read_json(tokens);
+    for (const auto& [key, value] : map.items()) config[key] = value;
   }
-  return added;
+  return config;
+}
+
+// What the folder says it is: the tokenizer's class, else the model's type.
+std::string family(const fs::path& folder, const Members& config) {
+  if (config.has("tokenizer_class")) {
+    const std::string name = config.text("tokenizer_class");
+    for (const auto& [begin, type] : {std::pair{"Roberta", "roberta"}, {"DebertaV2", "deberta-v2"}, {"Deberta", "deberta"}, {"GPT2", "gpt2"},
+                                      {"T5", "t5"}, {"MT5", "t5"}, {"XLMRoberta", "xlm-roberta"}}) {
+      if (name.starts_with(begin)) return type;
+    }
+  }
+  if (!fs::exists(folder / "config.json")) return "";
+  const Json model = read_json(folder / "config.json");
+  const Members members(model, (folder / "config.json").string());
+  const std::string type = members.has("model_type") ? members.text("model_type") : "";
+  return type == "mt5" ? "t5" : type;
+}
+
+// The special tokens that transformers adds to a vocabulary: those given in tokenizer_config.json, then the named ones. A token
+// that the vocabulary lacks takes the next id.
+class SpecialTokens {
+ public:
+  SpecialTokens(const std::vector<VocabularyEntry>& vocabulary, const Members& config)
+      : id_of_(vocabulary, {}), next_(static_cast<std::int32_t>(vocabulary.size())), config_(config) {
+    if (!config.has("added_tokens_decoder")) return;
+    const Members decoder = config.object("added_tokens_decoder");
+    std::map<std::int32_t, AddedToken> given;
+    for (const auto& [key, entry] : config.at("added_tokens_decoder").items()) {
+      std::int32_t id = -1;
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+      if (error != std::errc() || end != key.data() + key.size() || id < 0) throw input_error("{}: \"{}\" is not an id", decoder.where(), key);
+      given[id] = read_added(Members(entry, decoder.where()), !Members(entry, decoder.where()).boolean("special", false));
+    }
+    for (const auto& [id, token] : given) {
+      add(token);
+      if (!token.content.empty() && added_.back().id != id) {
+        throw input_error("{}: \"{}\" has the id {}, but its place in the vocabulary is {}; save the tokenizer as tokenizer.json", decoder.where(),
+                          token.content, id, added_.back().id);
+      }
+    }
+  }
+
+  void add(AddedToken token) {
+    const bool known = std::any_of(added_.begin(), added_.end(), [&](const AddedToken& other) { return other.content == token.content; });
+    if (token.content.empty() || known) return;
+    const std::int32_t id = id_of_(token.content);
+    token.id = id >= 0 ? id : next_++;
+    added_.push_back(std::move(token));
+  }
+  // The token called `key` in the configuration; `usual` when it is not there. Returns its name, empty: none.
+  std::string add_named(const char* key, const char* usual) {
+    AddedToken token;
+    token.content = usual;
+    if (config_.has(key)) token = config_.at(key).is_object() ? read_added(config_.object(key), false) : AddedToken{config_.text(key)};
+    add(token);
+    return token.content;
+  }
+  std::vector<AddedToken> take() { return std::move(added_); }
+
+ private:
+  TokenIds id_of_;
+  std::int32_t next_;
+  const Members& config_;
+  std::vector<AddedToken> added_;
+};
+
+std::unique_ptr<Tokenizer> load_bpe_files(const fs::path& folder, const Members& config) {
+  const fs::path vocabulary_file = folder / "vocab.json", merges_file = folder / "merges.txt";
+  if (!fs::exists(merges_file)) throw input_error("{}: merges.txt is missing beside it; take both files of the model", vocabulary_file.string());
+  ByteBpeSettings settings;
+  const Json vocabulary = read_json(vocabulary_file);
+  Members(vocabulary, vocabulary_file.string());
+  for (const auto& [token, id] : vocabulary.items()) settings.vocabulary.push_back({token, checked_id(id, vocabulary_file.string(), token)});
+  LineReader lines(merges_file);
+  std::string_view line;
+  while (lines.next(line)) add_merge(line, settings.merges, lines.where());
+  settings.add_prefix_space = config.boolean("add_prefix_space", false);
+
+  SpecialTokens tokens(settings.vocabulary, config);
+  TokenizerDescription description;
+  const std::string type = family(folder, config);
+  const TokenIds id_of(settings.vocabulary, {});
+  const bool deberta = type == "deberta" || (type != "roberta" && id_of("[CLS]") >= 0);
+  if (!deberta && (type == "gpt2" || id_of("<s>") < 0)) {
+    for (const char* key : {"bos_token", "eos_token", "unk_token"}) description.names.unk = tokens.add_named(key, "<|endoftext|>");
+    description.names.pad = tokens.add_named("pad_token", "");
+  } else {
+    tokens.add_named("bos_token", deberta ? "[CLS]" : "<s>");
+    tokens.add_named("eos_token", deberta ? "[SEP]" : "</s>");
+    description.names.unk = tokens.add_named("unk_token", deberta ? "[UNK]" : "<unk>");
+    const std::string sep = tokens.add_named("sep_token", deberta ? "[SEP]" : "</s>");
+    description.names.pad = tokens.add_named("pad_token", deberta ? "[PAD]" : "<pad>");
+    const std::string cls = tokens.add_named("cls_token", deberta ? "[CLS]" : "<s>");
+    description.names.mask = tokens.add_named("mask_token", deberta ? "[MASK]" : "<mask>");
+    description.special = deberta ? bert_template(cls, sep) : roberta_template(cls, sep);
+  }
+  description.added = tokens.take();
+  return make_tokenizer(settings, std::move(description), vocabulary_file.string());
+}
+
+void add_piece(UnigramSettings& settings, const std::string& token, double score) {
+  settings.vocabulary.push_back({token, static_cast<std::int32_t>(settings.vocabulary.size())});
+  settings.scores.push_back(score);
+}
+
+void add_control_pieces(const SentencePieceFile& file, SpecialTokens& tokens) {
+  for (const auto& piece : file.pieces) {
+    if (piece.type == SentencePieceFile::Type::control || piece.type == SentencePieceFile::Type::user_defined) tokens.add({piece.token});
+  }
+}
+
+void add_charsmap(const SentencePieceFile& file, TokenizerDescription& description, const std::string& where) {
+  if (!file.charsmap.empty()) description.normalizer.emplace_back(std::make_shared<const Charsmap>(file.charsmap, where));
+}
+
+// DeBERTa v2 and v3. As transformers 5 does, the file's own charsmap is not used.
+std::unique_ptr<Tokenizer> deberta_from_pieces(const SentencePieceFile& file, const Members& config, const std::string& where) {
+  if (config.boolean("split_by_punct", false) || !config.boolean("add_prefix_space", true)) {
+    throw input_error("{}: \"split_by_punct\": true and \"add_prefix_space\": false are not supported; use a model without them", config.where());
+  }
+  UnigramSettings settings;
+  for (const auto& [token, score, kind] : file.pieces) add_piece(settings, token, score);
+  settings.unk_id = file.unk_id;
+  TokenizerDescription description;
+  if (config.boolean("do_lower_case", false)) description.normalizer.emplace_back(LowercaseText{});
+  description.normalizer.emplace_back(ReplaceText{ReplaceText::Pattern::white_space, "", " "});
+  description.normalizer.emplace_back(ComposeText{});
+  description.normalizer.emplace_back(StripSpaces{false, true});
+  SpecialTokens tokens(settings.vocabulary, config);
+  tokens.add_named("bos_token", "[CLS]");
+  tokens.add_named("eos_token", "[SEP]");
+  tokens.add_named("unk_token", "[UNK]");
+  const std::string sep = tokens.add_named("sep_token", "[SEP]");
+  description.names.pad = tokens.add_named("pad_token", "[PAD]");
+  const std::string cls = tokens.add_named("cls_token", "[CLS]");
+  description.names.mask = tokens.add_named("mask_token", "[MASK]");
+  add_control_pieces(file, tokens);
+  description.special = bert_template(cls, sep);
+  description.added = tokens.take();
+  return make_tokenizer(settings, std::move(description), where);
+}
+
+std::unique_ptr<Tokenizer> t5_from_pieces(const SentencePieceFile& file, const Members& config, const std::string& where) {
+  UnigramSettings settings;
+  settings.split_white_space = true;
+  for (const auto& [token, score, kind] : file.pieces) add_piece(settings, token, score);
+  const std::int32_t extra = config.has("extra_ids") ? checked_id(config.at("extra_ids"), config.where(), "extra_ids") : 100;
+  if (extra > 10'000) throw input_error("{}: \"extra_ids\" is {}; take the file of the model again", config.where(), extra);
+  for (std::int32_t i = extra; i-- > 0;) add_piece(settings, fmt::format("<extra_id_{}>", i), 0);
+  settings.unk_id = 2;
+  TokenizerDescription description;
+  add_charsmap(file, description, where);
+  SpecialTokens tokens(settings.vocabulary, config);
+  const std::string eos = tokens.add_named("eos_token", "</s>");
+  tokens.add_named("unk_token", "<unk>");
+  description.names.pad = tokens.add_named("pad_token", "<pad>");
+  add_control_pieces(file, tokens);
+  for (std::int32_t i = 0; i < extra; ++i) tokens.add({fmt::format("<extra_id_{}>", i)});
+  description.special = {"", "</s>", {{'A', "", 0}, {0, "</s>", 0}, {'B', "", 0}, {0, "</s>", 0}}};
+  description.added = tokens.take();
+  return make_tokenizer(settings, std::move(description), where);
+}
+
+std::unique_ptr<Tokenizer> xlm_roberta_from_pieces(const SentencePieceFile& file, const Members& config, const std::string& where) {
+  if (!config.boolean("add_prefix_space", true)) throw input_error("{}: \"add_prefix_space\": false is not supported; use a model without it", config.where());
+  UnigramSettings settings;
+  settings.split_white_space = true;
+  // Fairseq's order of the first four; the file has its own for three of them.
+  for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) add_piece(settings, token, 0);
+  for (std::size_t i = 3; i < file.pieces.size(); ++i) add_piece(settings, file.pieces[i].token, file.pieces[i].score);
+  add_piece(settings, "<mask>", 0);
+  settings.unk_id = 3;
+  TokenizerDescription description;
+  add_charsmap(file, description, where);
+  SpecialTokens tokens(settings.vocabulary, config);
+  const std::string bos = tokens.add_named("bos_token", "<s>"), eos = tokens.add_named("eos_token", "</s>");
+  tokens.add_named("unk_token", "<unk>");
+  tokens.add_named("sep_token", "</s>");
+  description.names.pad = tokens.add_named("pad_token", "<pad>");
+  tokens.add_named("cls_token", "<s>");
+  description.names.mask = tokens.add_named("mask_token", "<mask>");
+  add_control_pieces(file, tokens);
+  description.special = roberta_template(bos, eos);
+  description.added = tokens.take();
+  return make_tokenizer(settings, std::move(description), where);
+}
+
+std::unique_ptr<Tokenizer> load_pieces(const fs::path& file, const Members& config) {
+  const std::string where = file.string();
+  std::string type = family(file.parent_path(), config);
+  if (type.empty() && file.filename() == "spm.model") type = "deberta-v2";
+  const SentencePieceFile pieces = parse_sentencepiece(read_text_file(file), where);
+  if (type == "deberta-v2") return deberta_from_pieces(pieces, config, where);
+  if (type == "t5") return t5_from_pieces(pieces, config, where);
+  if (type == "xlm-roberta") return xlm_roberta_from_pieces(pieces, config, where);
+  throw input_error("{}: SentencePiece files are read for DeBERTa v2 and v3, T5 and XLM-RoBERTa, tokenizer_config.json and config.json name "
+                    "none of them; save the tokenizer as tokenizer.json", where);
 }
 
 }  // namespace
 
-std::unique_ptr<WordPieceTokenizer> parse_tokenizer_json(std::string_view json, const std::string& where) {
-  return from_json(parse_json(json, where), WordPieceSettings{}, where);
+SpecialNames read_names(const Members& config) {
+  const auto name = [&](const char* key) -> std::string {
+    if (!config.has(key)) return "";
+    return config.at(key).is_object() ? config.object(key).text("content") : config.text(key);
+  };
+  return {name("cls_token"), name("sep_token"), name("pad_token"), name("unk_token"), name("mask_token")};
 }
 
-std::unique_ptr<WordPieceTokenizer> parse_vocabulary(std::string_view text, const WordPieceSettings& settings, const std::string& where) {
-  auto vocabulary = read_vocabulary(text, where);
-  auto added = special_tokens(vocabulary, settings);
-  return std::make_unique<WordPieceTokenizer>(std::move(vocabulary), std::move(added), settings, where);
+void add_merge(std::string_view line, std::vector<std::pair<std::string, std::string>>& merges, const std::string& where) {
+  if (line.starts_with("#version")) return;
+  const std::size_t space = line.find(' ');
+  if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
+    throw input_error("{}: a merge must be two tokens with a space between them, found \"{}\"", where, line.substr(0, 80));
+  }
+  merges.emplace_back(line.substr(0, space), line.substr(space + 1));
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model_folder) {
-  const fs::path json = model_folder / "tokenizer.json", vocabulary = model_folder / "vocab.txt", config = model_folder / "tokenizer_config.json";
-  const Json settings = fs::exists(config) ? read_json(config) : Json::object();
-  if (fs::exists(json)) {
-    WordPieceSettings names;
-    read_names(Members(settings, config.string()), names);
-    return from_json(read_json(json), names, json.string());
-  }
-  if (!fs::exists(vocabulary)) {
-    throw io_error("{}: there is neither tokenizer.json nor vocab.txt; give the folder of a model", model_folder.string());
+  const Json settings = read_config(model_folder);
+  const Members config(settings, (model_folder / "tokenizer_config.json").string());
+  const auto there = [&](const char* name) { return fs::exists(model_folder / name); };
+  if (there("tokenizer.json")) {
+    const fs::path json = model_folder / "tokenizer.json";
+    return tokenizer_from_json(read_json(json), config, json.string());
   }
   const fs::path more = model_folder / "added_tokens.json";
-  if (fs::exists(more)) throw input_error("{}: extra tokens beside vocab.txt are not supported; save the tokenizer as tokenizer.json", more.string());
-  return parse_vocabulary(read_text_file(vocabulary), settings_from_config(settings, config.string()), vocabulary.string());
+  if (fs::exists(more)) throw input_error("{}: extra tokens beside the vocabulary are not supported; save the tokenizer as tokenizer.json", more.string());
+  if (there("vocab.txt")) {
+    const fs::path vocabulary = model_folder / "vocab.txt";
+    return parse_vocabulary(read_text_file(vocabulary), settings_from_config(settings, config.where()), vocabulary.string());
+  }
+  if (there("vocab.json")) return load_bpe_files(model_folder, config);
+  for (const char* name : {"spm.model", "spiece.model", "sentencepiece.bpe.model"}) {
+    if (there(name)) return load_pieces(model_folder / name, config);
+  }
+  if (there("bpe_encoder.bin")) {
+    throw input_error("{}: a Python pickle, which is not read; convert it once: python -c \"from transformers import AutoTokenizer as T; "
+                      "T.from_pretrained('{}').save_pretrained('{}')\"", (model_folder / "bpe_encoder.bin").string(), model_folder.string(), model_folder.string());
+  }
+  throw io_error("{}: there is neither tokenizer.json nor vocab.txt, vocab.json, spm.model, spiece.model or sentencepiece.bpe.model; "
+                 "give the folder of a model", model_folder.string());
 }
 
 }  // namespace gpuhpc

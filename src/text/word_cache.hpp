@@ -1,5 +1,6 @@
 #pragma once
 // Ids of the words met before: words of up to 16 bytes, two candidates in one cache line, fixed size, oldest out.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -14,9 +15,26 @@ struct WordKey {
   bool operator==(const WordKey&) const = default;
 };
 
+// Keeps the first n bytes of a key.
+inline constexpr auto word_key_masks = [] {
+  std::array<WordKey, 17> masks{};
+  const auto ones = [](std::size_t bytes) { return bytes == 0 ? 0 : ~std::uint64_t{0} >> (64 - 8 * bytes); };
+  for (std::size_t n = 0; n < masks.size(); ++n) masks[n] = {ones(std::min<std::size_t>(n, 8)), ones(n > 8 ? n - 8 : 0)};
+  return masks;
+}();
+
 class WordCache {
  public:
   static constexpr std::size_t longest_word = 16;
+  // 16 bytes are read from `text` whatever the length.
+  static WordKey key(const char* text, std::size_t length) {
+    WordKey key;
+    std::memcpy(&key.low, text, 8);
+    std::memcpy(&key.high, text + 8, 8);
+    key.low &= word_key_masks[length].low;
+    key.high &= word_key_masks[length].high;
+    return key;
+  }
   static constexpr std::uint32_t inline_ids = 3;
 
   struct Entry {

@@ -1,44 +1,21 @@
 #include "gpuhpc/text/wordpiece.hpp"
 
 #include <algorithm>
-#include <mutex>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "added_tokens.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/checksum.hpp"
-#include "gpuhpc/io/lines.hpp"
 #include "normalizer.hpp"
 #include "scan.hpp"
+#include "scratch_pool.hpp"
 #include "token_trie.hpp"
+#include "vocabulary.hpp"
 #include "word_cache.hpp"
 
 namespace gpuhpc {
 namespace {
 
 constexpr std::size_t piece_bytes = 4096;  // of text, scanned at a time: all buffers stay in the first-level cache
-
-struct KeyMasks {
-  WordKey masks[WordCache::longest_word + 1];
-  constexpr KeyMasks() {
-    for (std::size_t n = 0; n <= WordCache::longest_word; ++n) {
-      const auto ones = [](std::size_t bytes) { return bytes == 0 ? 0 : ~std::uint64_t{0} >> (64 - 8 * bytes); };
-      masks[n] = {ones(std::min<std::size_t>(n, 8)), ones(n > 8 ? n - 8 : 0)};
-    }
-  }
-};
-constexpr KeyMasks key_masks;
-
-// 16 bytes are read from `text` whatever the length.
-WordKey make_key(const char* text, std::size_t length) {
-  WordKey key;
-  std::memcpy(&key.low, text, 8);
-  std::memcpy(&key.high, text + 8, 8);
-  key.low &= key_masks.masks[length].low;
-  key.high &= key_masks.masks[length].high;
-  return key;
-}
 
 }  // namespace
 
@@ -74,36 +51,7 @@ struct WordPieceTokenizer::Scratch final : TokenizerScratch {
   std::vector<std::int32_t> word_ids;
 };
 
-// Scratches for callers without one; as many as there were callers at once.
-struct WordPieceTokenizer::Pool {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Scratch>> idle;
-};
-
-class WordPieceTokenizer::Lease {
- public:
-  Lease(Pool& pool, const Model& model) : pool_(pool) {
-    {
-      const std::lock_guard lock(pool_.mutex);
-      if (!pool_.idle.empty()) {
-        scratch_ = std::move(pool_.idle.back());
-        pool_.idle.pop_back();
-      }
-    }
-    if (!scratch_) scratch_ = std::make_unique<Scratch>(model);
-  }
-  ~Lease() {
-    const std::lock_guard lock(pool_.mutex);
-    pool_.idle.push_back(std::move(scratch_));
-  }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  Scratch& operator*() const { return *scratch_; }
-
- private:
-  Pool& pool_;
-  std::unique_ptr<Scratch> scratch_;
-};
+struct WordPieceTokenizer::Pool : ScratchPool<Scratch> {};
 
 void WordPieceTokenizer::Model::match(std::string_view word, std::size_t characters, std::vector<std::int32_t>& ids) const {
   if (static_cast<std::int64_t>(characters) > settings.max_input_chars_per_word) {
@@ -142,7 +90,7 @@ void WordPieceTokenizer::Model::encode_piece(Scratch& scratch, std::vector<std::
       const bool fits = length <= WordCache::longest_word && !(is_odd && std::memchr(text, 0, length) != nullptr);
       WordKey key;
       if (fits) [[likely]] {
-        key = make_key(text, length);
+        key = WordCache::key(text, length);
         const WordCache::Entry* known = scratch.cache.find(key);
         if (known != nullptr) [[likely]] {
           if (known->count <= WordCache::inline_ids) [[likely]] {
@@ -208,18 +156,11 @@ void WordPieceTokenizer::Model::encode(Scratch& scratch, std::string_view text, 
 WordPieceTokenizer::Model::Model(const std::vector<VocabularyEntry>& vocabulary, std::vector<AddedToken> added_tokens, WordPieceSettings s,
                                  const std::string& where)
     : settings(std::move(s)), added(std::move(added_tokens)) {
-  if (vocabulary.empty()) throw input_error("{}: the vocabulary is empty; take the file of the model again", where);
+  check_vocabulary(vocabulary, where);
   if (settings.max_input_chars_per_word < 1) throw input_error("{}: \"max_input_chars_per_word\" must be at least 1", where);
-  std::unordered_set<std::string_view> tokens;
-  std::unordered_set<std::int32_t> ids;
   std::vector<std::pair<std::string_view, std::int32_t>> heads, tails;
   const std::string_view prefix = settings.continuing_subword_prefix;
   for (const auto& [token, id] : vocabulary) {
-    if (token.empty()) throw input_error("{}: the token with id {} is empty; take the file of the model again", where, id);
-    if (find_invalid_utf8(token) != std::string_view::npos) throw input_error("{}: the token with id {} is not UTF-8", where, id);
-    if (id < 0) throw input_error("{}: token \"{}\" has the negative id {}", where, token, id);
-    if (!tokens.insert(token).second) throw input_error("{}: token \"{}\" stands twice in the vocabulary; keep one", where, token);
-    if (!ids.insert(id).second) throw input_error("{}: id {} is given to two tokens, one is \"{}\"", where, id, token);
     highest = std::max(highest, std::int64_t{id} + 1);
     // A word has at most max_input_chars_per_word characters of at most four bytes: longer tokens can never match.
     if (static_cast<std::int64_t>(token.size()) > 4 * settings.max_input_chars_per_word + static_cast<std::int64_t>(prefix.size())) continue;
@@ -234,13 +175,7 @@ WordPieceTokenizer::Model::Model(const std::vector<VocabularyEntry>& vocabulary,
 }
 
 void WordPieceTokenizer::Model::name_special_ids(const std::vector<VocabularyEntry>& vocabulary, const std::string& where) {
-  std::unordered_map<std::string_view, std::int32_t> by_token;
-  for (const auto& token : added.tokens()) by_token.emplace(token.content, token.id);
-  for (const auto& [token, id] : vocabulary) by_token.emplace(token, id);
-  const auto id_of = [&](const std::string& token) {
-    const auto place = by_token.find(token);
-    return place == by_token.end() ? -1 : place->second;
-  };
+  const TokenIds id_of(vocabulary, added.tokens());
   unk = id_of(settings.unk_token), cls = id_of(settings.cls_token), sep = id_of(settings.sep_token);
   pad = id_of(settings.pad_token), mask = id_of(settings.mask_token);
   for (const auto& [id, token] : {std::pair{unk, &settings.unk_token}, {cls, &settings.cls_token}, {sep, &settings.sep_token}}) {
@@ -278,12 +213,12 @@ void WordPieceTokenizer::encode_with(TokenizerScratch& scratch, std::string_view
 }
 
 void WordPieceTokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) const {
-  const Lease lease(*pool_, *model_);
+  const auto lease = pool_->lease(*model_);
   model_->encode(*lease, text, ids);
 }
 
 std::vector<std::string> WordPieceTokenizer::words(std::string_view text) const {
-  const Lease lease(*pool_, *model_);
+  const auto lease = pool_->lease(*model_);
   std::vector<std::string> result;
   (*lease).normalizer.split(text, [&](std::string_view word, std::size_t) { result.emplace_back(word); });
   return result;
@@ -295,6 +230,7 @@ std::int32_t WordPieceTokenizer::sep_id() const { return model_->sep; }
 std::int32_t WordPieceTokenizer::pad_id() const { return model_->pad; }
 std::int32_t WordPieceTokenizer::unk_id() const { return model_->unk; }
 std::int32_t WordPieceTokenizer::mask_id() const { return model_->mask; }
+PairTemplate WordPieceTokenizer::pair_template() const { return model_->settings.pair.value_or(Tokenizer::pair_template()); }
 std::string WordPieceTokenizer::fingerprint() const { return model_->fingerprint; }
 const WordPieceSettings& WordPieceTokenizer::settings() const { return model_->settings; }
 

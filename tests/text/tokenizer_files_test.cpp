@@ -62,7 +62,7 @@ TEST(TokenizerFiles, GoodOneLoads) {
 
 TEST(TokenizerFiles, UnsupportedPartsAreRefused) {
   const Refusal refusals[] = {
-      {"/model/type", "\"BPE\"", "model \"BPE\" is not supported"},
+      {"/model/type", "\"WordLevel\"", "model \"WordLevel\" is not supported"},
       {"/model", "null", "there is no model"},
       {"/model", "[]", "expected an object"},
       {"/normalizer", "null", "there is no normalizer"},
@@ -72,10 +72,11 @@ TEST(TokenizerFiles, UnsupportedPartsAreRefused) {
       {"/normalizer/strip_accents", "1", "\"strip_accents\" must be true or false"},
       {"/pre_tokenizer/type", "\"Whitespace\"", "pre_tokenizer \"Whitespace\" is not supported"},
       {"/pre_tokenizer", "null", "there is no pre_tokenizer"},
-      {"/post_processor/type", "\"RobertaProcessing\"", "\"RobertaProcessing\" is not supported"},
+      {"/post_processor/type", "\"ByteLevel\"", "must be [CLS] text [SEP]"},
+      {"/post_processor/type", "\"Other\"", "\"Other\" is not supported"},
       {"/post_processor/cls", "[\"[CLS]\"]", "must be a token and its id"},
       {"/post_processor", R"({"type": "TemplateProcessing", "single": []})", "must be [CLS] text [SEP]"},
-      {"/post_processor", R"({"type": "TemplateProcessing", "single": [1, 2, 3]})", "must be [CLS] text [SEP]"},
+      {"/post_processor", R"({"type": "TemplateProcessing", "single": [1, 2, 3]})", "single: expected an object"},
       {"/post_processor/sep/0", "\"</s>\"", "has no </s>"},
       {"/model/vocab", "{}", "the vocabulary is empty"},
       {"/model/vocab", "[]", "expected an object"},

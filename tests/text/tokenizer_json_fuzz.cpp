@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/text/wordpiece.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
 
 namespace {
 
@@ -12,7 +12,7 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-void encode_all_ways(const gpuhpc::WordPieceTokenizer& tokenizer, std::string_view text) {
+void encode_all_ways(const gpuhpc::Tokenizer& tokenizer, std::string_view text) {
   std::vector<std::int32_t> ids, again, own;
   tokenizer.encode(text, ids);
   tokenizer.encode(text, again);  // now from the cache
@@ -21,6 +21,8 @@ void encode_all_ways(const gpuhpc::WordPieceTokenizer& tokenizer, std::string_vi
   check(ids == again && ids == own);
   check(std::all_of(ids.begin(), ids.end(), [&](std::int32_t id) { return id >= 0 && id < tokenizer.vocabulary_size(); }));
   check(tokenizer.fingerprint().size() == 32);
+  const gpuhpc::TokenPair pair = gpuhpc::paired(tokenizer.pair_template(), ids, ids, 2 * std::ssize(ids) + tokenizer.pair_template().specials() + 1);
+  check(pair.ids.size() == pair.segments.size() && pair.ids.size() >= 2 * ids.size());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // BertPreTokenizer, greedy longest match (Wu et al. 2016, section 4.1), literal special tokens kept whole.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,18 +19,20 @@ struct NormalizerSettings {
   bool lowercase = true;
 };
 
-// A token that is recognised in the raw text, before normalisation.
+// A token that is recognised as it stands, before the text is cut into words.
 struct AddedToken {
   std::string content;
   std::int32_t id = 0;
   bool single_word = false;  // only where no word character touches it
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;
+  bool normalized = false;   // looked for in the normalised text, else in the raw text
 };
 
 struct WordPieceSettings {
   NormalizerSettings normalizer;
   std::string unk_token = "[UNK]", cls_token = "[CLS]", sep_token = "[SEP]", pad_token = "[PAD]", mask_token = "[MASK]";
+  std::optional<PairTemplate> pair;  // absent: BERT's
   std::string continuing_subword_prefix = "##";
   std::int64_t max_input_chars_per_word = 100;  // a longer word is one [UNK]
 };
@@ -59,6 +62,7 @@ class WordPieceTokenizer final : public Tokenizer {
   std::int32_t pad_id() const override;
   std::int32_t unk_id() const override;
   std::int32_t mask_id() const override;
+  PairTemplate pair_template() const override;
   std::string fingerprint() const override;
   const WordPieceSettings& settings() const;
 
@@ -66,13 +70,9 @@ class WordPieceTokenizer final : public Tokenizer {
   struct Model;
   struct Scratch;
   struct Pool;
-  class Lease;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Pool> pool_;
 };
-
-// A tokenizer.json held in memory; `where` names it in errors.
-std::unique_ptr<WordPieceTokenizer> parse_tokenizer_json(std::string_view json, const std::string& where);
 
 // A vocab.txt held in memory (one token a line, id = line number from 0).
 std::unique_ptr<WordPieceTokenizer> parse_vocabulary(std::string_view text, const WordPieceSettings& settings, const std::string& where);

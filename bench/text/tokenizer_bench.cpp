@@ -1,6 +1,6 @@
-// wordpiece_bench MODEL_FOLDER RECORDS IDS [PASSES]: encodes length-prefixed texts (uint32 bytes, text), writes uint32 count and
+// tokenizer_bench MODEL_FOLDER RECORDS IDS [PASSES]: encodes length-prefixed texts (uint32 bytes, text), writes uint32 count and
 // int32 ids for each, then encodes them again PASSES times on one thread and prints the speeds as JSON.
-// bench/peers/wordpiece.py compares the ids with Hugging Face's before it shows a speed.
+// bench/peers/wordpiece.py and tokenizer_ids.py compare the ids with Hugging Face's before it shows a speed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -97,7 +97,7 @@ int run(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   if (count < 4) {
-    fmt::print(stderr, "usage: wordpiece_bench MODEL_FOLDER RECORDS IDS [PASSES]\n");
+    fmt::print(stderr, "usage: tokenizer_bench MODEL_FOLDER RECORDS IDS [PASSES]\n");
     return 2;
   }
   try {

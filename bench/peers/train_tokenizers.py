@@ -1,0 +1,121 @@
+"""Trains byte-level BPE and SentencePiece vocabularies on the repository's own texts and writes Hugging Face folders of every kind
+that gpuhpc reads, for bench/peers/tokenizer_ids.py and data_tools/fixtures/make_tokenizers.py.
+
+  python bench/peers/train_tokenizers.py --lines data/debtags-topical/*/corpus.txt.gz --out build/tokenizers
+
+Needs tokenizers, transformers 5, sentencepiece and protobuf. Folders: NAME holds tokenizer.json as transformers 5 saves it,
+NAME-files the older files (vocab.json and merges.txt, or the SentencePiece model), which transformers converts itself.
+"""
+import argparse
+import gzip
+import json
+import os
+import shutil
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+import sentencepiece  # noqa: E402
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers  # noqa: E402
+from transformers import AutoTokenizer  # noqa: E402
+
+# Folder, special tokens in the order of their ids.
+BPE_KINDS = {
+    "roberta": ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+    "gpt2": ["<|endoftext|>"],
+    "deberta": ["[CLS]", "[PAD]", "[SEP]", "[UNK]"],  # [MASK] is added behind the vocabulary
+}
+
+
+def read_texts(paths):
+    texts = []
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            texts += [line.rstrip("\n").split("\t", 1)[-1] for line in lines]
+    return texts
+
+
+def write_json(path, value):
+    with open(path, "w", encoding="utf-8") as out:
+        json.dump(value, out)
+
+
+def folder_of(out, name, model_type):
+    path = os.path.join(out, name)
+    shutil.rmtree(path, ignore_errors=True)
+    os.makedirs(path)
+    write_json(os.path.join(path, "config.json"), {"model_type": model_type})
+    return path
+
+
+def save_as_json(source, out, name, model_type):
+    AutoTokenizer.from_pretrained(source).save_pretrained(folder_of(out, name, model_type))
+
+
+def train_bpe(texts, out, size):
+    for kind, specials in BPE_KINDS.items():
+        made = Tokenizer(models.BPE())
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        made.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, special_tokens=specials, show_progress=False,
+                                                            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+        files = folder_of(out, f"{kind}-files", kind)
+        made.model.save(files)
+        save_as_json(files, out, kind, kind)
+    # As official RoBERTa folders are: <mask> takes the space before it along, tokens are looked for after normalisation.
+    older = Tokenizer.from_file(os.path.join(out, "roberta", "tokenizer.json"))
+    older.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    older.normalizer = normalizers.NFC()
+    older.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False), AddedToken("<extra>", normalized=True, rstrip=True),
+                              AddedToken("É", normalized=True, single_word=True)])
+    older.save(os.path.join(folder_of(out, "roberta-added", "roberta"), "tokenizer.json"))
+
+
+def train_pieces(texts, out, size, rules):
+    lines = os.path.join(out, "lines.txt")
+    with open(lines, "w", encoding="utf-8") as file:
+        file.write("\n".join(texts))
+
+    def train(name, file_name, model_type, rule, **ids):
+        folder = folder_of(out, name, model_type)
+        prefix = os.path.join(folder, file_name)
+        normal = {"normalization_rule_tsv": rules} if rules else {"normalization_rule_name": rule}
+        sentencepiece.SentencePieceTrainer.train(input=lines, model_prefix=prefix, vocab_size=size, minloglevel=2, num_threads=1,
+                                                 character_coverage=0.9995, **normal, **ids)
+        os.rename(prefix + ".model", prefix)
+        os.remove(prefix + ".vocab")
+        return folder
+
+    deberta = train("deberta-v3-files", "spm.model", "deberta-v2", "nmt_nfkc", pad_id=0, bos_id=1, eos_id=2, unk_id=3,
+                    pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]")
+    write_json(os.path.join(deberta, "tokenizer_config.json"), {"do_lower_case": False, "vocab_type": "spm"})
+    save_as_json(deberta, out, "deberta-v3", "deberta-v2")
+    t5 = train("t5-files", "spiece.model", "t5", "nmt_nfkc", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    save_as_json(t5, out, "t5", "t5")
+    xlm = train("xlm-roberta-files", "sentencepiece.bpe.model", "xlm-roberta", "nmt_nfkc_cf", unk_id=0, bos_id=1, eos_id=2)
+    save_as_json(xlm, out, "xlm-roberta", "xlm-roberta")
+    # As transformers 4 converted DeBERTa v3: its charsmap, and [UNK] looked for after normalisation.
+    older = Tokenizer.from_file(os.path.join(out, "deberta-v3", "tokenizer.json"))
+    charsmap = Tokenizer.from_file(os.path.join(out, "t5", "tokenizer.json")).normalizer
+    older.normalizer = normalizers.Sequence([normalizers.Strip(), charsmap, normalizers.Replace(Regex(" {2,}"), " ")])
+    older.add_special_tokens([AddedToken("[UNK]", normalized=True)])
+    older.save(os.path.join(folder_of(out, "deberta-v3-charsmap", "deberta-v2"), "tokenizer.json"))
+    os.remove(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lines", required=True, nargs="+", help="corpus.txt.gz files: id, tab, text")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--size", type=int, default=20000, help="entries of each vocabulary")
+    parser.add_argument("--count", type=int, default=0, help="train on the first COUNT texts; 0: on all")
+    parser.add_argument("--rules", help="TSV of normalisation rules instead of SentencePiece's nmt_nfkc, which takes 200 KB in every model")
+    arguments = parser.parse_args()
+    texts = read_texts(arguments.lines)
+    texts = texts[:arguments.count or len(texts)]
+    os.makedirs(arguments.out, exist_ok=True)
+    train_bpe(texts, arguments.out, arguments.size)
+    train_pieces(texts, arguments.out, arguments.size, arguments.rules)
+    print(f"{len(texts)} texts; folders in {arguments.out}: {' '.join(sorted(os.listdir(arguments.out)))}")
+
+
+if __name__ == "__main__":
+    main()
