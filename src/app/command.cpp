@@ -9,6 +9,7 @@ std::span<const Command> commands() {
       {"encode", "text to vectors with --model.encoder", encode_command},
       {"predict", "labels for new text with a finished model (--model.dir)", predict_command},
       {"evaluate", "predictions against gold (--eval.predictions, --eval.gold)", evaluate_command},
+      {"report", "one HTML page of one or several run folders (--report.runs)", report_command},
       {"doctor", "checks the launch: ranks, hosts, devices, threads, all-reduce answers and rates", doctor_command},
   };
   return table;

@@ -37,6 +37,9 @@ void declare_options(config::OptionSet& set, Options& o) {
   declare(decode, t.decode);
   decode.option("review-below", o.files.review_below, "predict marks documents whose best class scores less").range(0, 1);
   declare(set.section("eval", "evaluation and report"), o.eval);
+  config::Section& report = set.section("report", "the page that report makes");
+  report.option("runs", o.files.report_runs, "run folders with commas between; none: --run.dir");
+  report.option("output", o.files.report_page, "the page; none: report.html in the run folder, of several runs in the present one");
 }
 
 void apply_preset(config::OptionSet& set, const Options& options) {

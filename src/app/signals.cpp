@@ -1,7 +1,11 @@
 #include "gpuhpc/app/signals.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 
 namespace gpuhpc {
 namespace {
@@ -9,9 +13,17 @@ namespace {
 // A handler reaches nothing but globals, and may do no more than set this flag. Replicas read it from threads of their own.
 std::atomic<bool> asked = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
-struct sigaction old_terminate, old_user;
+struct sigaction old_terminate, old_user, old_interrupt;
+const char* interrupt_words = "";
 
 void ask(int) { asked = true; }
+
+void ask_aloud(int) {
+  const int before = errno;  // of what it interrupts
+  asked = true;
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, interrupt_words, std::strlen(interrupt_words));
+  errno = before;
+}
 
 sigset_t only_user() {
   sigset_t set;
@@ -34,12 +46,19 @@ StopSignals::StopSignals() {
   action.sa_flags = SA_RESTART;  // reads and writes under way go on
   sigaction(SIGTERM, &action, &old_terminate);
   sigaction(SIGUSR1, &action, &old_user);
+  // On a terminal the progress line and ^C stand before it.
+  interrupt_words = isatty(STDERR_FILENO) != 0 ? "\nstopping after this step; press Ctrl-C again to leave at once\n" : "stopping after this step; press Ctrl-C again to leave at once\n";
+  sigaction(SIGINT, nullptr, &old_interrupt);
+  action.sa_handler = ask_aloud;
+  action.sa_flags = SA_RESTART | SA_RESETHAND;  // the second one is not caught
+  if (old_interrupt.sa_handler != SIG_IGN) sigaction(SIGINT, &action, nullptr);
   const sigset_t set = only_user();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);  // one that came earlier is delivered here
 }
 
 StopSignals::~StopSignals() {
-  if (asked != 0) {
+  sigaction(SIGINT, &old_interrupt, nullptr);
+  if (asked) {
     signal(SIGTERM, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
     return;

@@ -2,6 +2,7 @@
 
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
+#include <unistd.h>
 
 #include "gpuhpc/base/error.hpp"
 
@@ -9,7 +10,9 @@ namespace gpuhpc {
 
 Log make_console_log(int rank) {
   auto console = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
-  console->set_pattern(rank == 0 ? "%^%H:%M:%S%$ %v" : fmt::format("%^%H:%M:%S%$ rank {}: %v", rank));
+  // A progress line may stand on the terminal: it is wiped, and drawn again below.
+  const std::string wipe = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
+  console->set_pattern(wipe + (rank == 0 ? "%^%H:%M:%S%$ %v" : fmt::format("%^%H:%M:%S%$ rank {}: %v", rank)));
   console->set_level(rank == 0 ? spdlog::level::info : spdlog::level::warn);
   auto log = std::make_shared<spdlog::logger>("gpuhpc", console);
   log->flush_on(spdlog::level::info);

@@ -1,6 +1,7 @@
 #include "gpuhpc/base/progress.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,15 @@ namespace gpuhpc {
 namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
+
+// A line that fills its terminal's width would be wrapped, and only the last part of it drawn over.
+std::size_t terminal_columns() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col - 1u : 79u;
+}
+std::string format_rate(double rate) { return fmt::format("{:.{}f}", rate, rate < 10 ? 2 : 0); }
+
 }  // namespace
 
 std::string format_duration(double seconds) {
@@ -24,14 +34,17 @@ Progress::Progress(Log log, std::string what, std::int64_t total, std::string un
 
 Progress::~Progress() { finish(); }
 
+double Progress::rate(double seconds) const { return static_cast<double>(done_ - before_) / std::max(seconds, 1e-9); }
+
 std::string Progress::line(double seconds, const std::string& note) const {
-  const double rate = static_cast<double>(done_) / std::max(seconds, 1e-9);
   std::string text = total_ > 0 ? fmt::format("{}: {}/{} {}", what_, done_, total_, unit_) : fmt::format("{}: {} {}", what_, done_, unit_);
-  text += fmt::format(", {:.{}f}/s", rate, rate < 10 ? 2 : 0);
-  if (total_ > done_ && done_ > 0) text += fmt::format(", {} left", format_duration(static_cast<double>(total_ - done_) / rate));
+  text += fmt::format(", {}/s", format_rate(rate(seconds)));
+  if (total_ > done_ && done_ > before_) text += fmt::format(", {} left", format_duration(static_cast<double>(total_ - done_) / rate(seconds)));
   if (!note.empty()) text += ", " + note;
   return text;
 }
+
+void Progress::resume(std::int64_t done) { done_ = before_ = done; }
 
 void Progress::advance(std::int64_t amount, const std::string& note) {
   done_ += amount;
@@ -40,7 +53,7 @@ void Progress::advance(std::int64_t amount, const std::string& note) {
   last_ = now;
   const std::string text = line(seconds_between(start_, now), note);
   if (terminal_) {
-    fmt::print(stderr, "\r\033[K{}", text);
+    fmt::print(stderr, "\r\033[K{}", text.substr(0, terminal_columns()));
     std::fflush(stderr);
   } else {
     log_->info("{}", text);
@@ -53,7 +66,7 @@ void Progress::finish() {
   if (!visible_) return;
   if (terminal_) fmt::print(stderr, "\r\033[K");
   const double seconds = seconds_between(start_, Clock::now());
-  log_->info("{}: {} {} in {} ({:.0f}/s)", what_, done_, unit_, format_duration(seconds), static_cast<double>(done_) / std::max(seconds, 1e-9));
+  log_->info("{}: {} {} in {} ({}/s)", what_, done_ - before_, unit_, format_duration(seconds), format_rate(rate(seconds)));
 }
 
 }  // namespace gpuhpc

@@ -69,8 +69,8 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string render_html(const ReportModel& model) {
-  const std::string summary = page::summary(model), facts = page::facts(model), stages = page::stages(model),
-                    figures = page::figures(model), comparison = page::comparison(model), taxonomy = page::taxonomy(model),
+  const std::string summary = page::summary(model), facts = page::facts(model), stages = model.runs.size() > 1 ? page::stages_compared(model) : page::stages(model),
+                    split = page::split(model), ranks = page::ranks(model), figures = page::figures(model), comparison = page::comparison(model), taxonomy = page::taxonomy(model),
                     histograms = page::histograms(model), confusion = page::confusion(model), curves = page::curves(model),
                     levels = page::levels(model), classes = page::classes(model), examples = page::examples(model);
   const std::vector<Part> parts = {{"metrics", "Metrics", figures},
@@ -82,6 +82,8 @@ std::string render_html(const ReportModel& model) {
                                    {"classes", "Classes", classes},
                                    {"examples", "Examples", examples},
                                    {"training", "Training", curves},
+                                   {"steps", "Steps", split},
+                                   {"ranks", "Ranks", ranks},
                                    {"time", "Time", stages},
                                    {"run", "Run", facts}};
   std::string html =

@@ -17,11 +17,14 @@ std::string summary(const ReportModel& model);  // headline tiles and warnings
 std::string facts(const ReportModel& model);
 std::string stages(const ReportModel& model);
 std::string figures(const ReportModel& model);  // dot and whisker
-std::string comparison(const ReportModel& model);
+std::string comparison(const ReportModel& model);   // of several runs: figures and options
+std::string stages_compared(const ReportModel& model);
 std::string taxonomy(const ReportModel& model);
 std::string histograms(const ReportModel& model);
 std::string confusion(const ReportModel& model);
 std::string curves(const ReportModel& model);
+std::string split(const ReportModel& model);  // where the time of a training step went
+std::string ranks(const ReportModel& model);
 std::string levels(const ReportModel& model);
 std::string classes(const ReportModel& model);
 std::string examples(const ReportModel& model);

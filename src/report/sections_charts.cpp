@@ -1,4 +1,4 @@
-// Scores, confusion, training curves.
+// Scores and confusion.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -115,20 +115,6 @@ std::string confusion(const ReportModel& model) {
                  "Where documents of a gold class (row) went, in percent of the row: found (diagonal), taken for a sibling, or "
                  "given none of them. The worst groups first.",
                  body.empty() ? "" : "<div class=\"groups\">" + body + "</div>");
-}
-
-std::string curves(const ReportModel& model) {
-  std::string body;
-  for (const ReportCurve& curve : model.curves) {
-    const std::string svg = curve_svg(curve);
-    if (svg.empty()) continue;
-    std::string legend;
-    for (std::size_t s = 0; s < curve.series.size() && curve.series.size() > 1; ++s)
-      legend += fmt::format("<span><i class=\"k-{}\"></i>{}</span>", s % 4, escape_html(curve.series[s].name));
-    body += fmt::format("<figure><figcaption>{}</figcaption>{}{}</figure>", escape_html(curve.title),
-                        legend.empty() ? "" : "<div class=\"legend\">" + legend + "</div>", svg);
-  }
-  return section("training", "Training", "", body.empty() ? "" : "<div class=\"charts\">" + body + "</div>");
 }
 
 }  // namespace gpuhpc::page

@@ -18,6 +18,8 @@ std::string tile(const std::string& title, const std::string& value, const std::
 // .535 as 0.535; an interval as "0.524 to 0.546".
 std::string three(double value) { return fmt::format("{:.3f}", value); }
 
+std::string seconds_text(double seconds) { return seconds < 60 ? fmt::format("{:.1f} s", seconds) : format_duration(seconds); }
+
 std::string gold_tiles(const ReportModel& model) {
   std::string tiles;
   for (const Figure& figure : model.evaluation->figures) {
@@ -29,6 +31,7 @@ std::string gold_tiles(const ReportModel& model) {
 }
 
 std::string plain_tiles(const ReportModel& model) {
+  if (model.documents == 0) return "";  // nothing labelled yet, or several runs
   std::int64_t labels = 0, used = 0;
   for (const ReportClass& c : model.classes) {
     labels += c.predicted;
@@ -87,7 +90,8 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
 }
 
 std::string summary(const ReportModel& model) {
-  std::string html = fmt::format("<dl class=\"tiles\">{}</dl>", model.evaluation ? gold_tiles(model) : plain_tiles(model));
+  std::string html = model.evaluation ? gold_tiles(model) : plain_tiles(model);
+  if (!html.empty()) html = "<dl class=\"tiles\">" + html + "</dl>";
   for (const std::string& warning : model.warnings)
     html += fmt::format("<p class=\"warn\" role=\"note\">{}</p>", escape_html(warning));
   return html;
@@ -119,7 +123,7 @@ std::string stages(const ReportModel& model) {
         "<div class=\"trow\"><div>{}</div><div class=\"bar\"><b{} style=\"width:{:.1f}%\"></b></div><div "
         "class=\"val\">{}{}</div></div>",
         escape_html(stage.name), stage.skipped ? " class=\"reused\"" : "", longest > 0 ? 100 * stage.seconds / longest : 0,
-        stage.seconds < 60 ? fmt::format("{:.1f} s", stage.seconds) : format_duration(stage.seconds),
+        seconds_text(stage.seconds),
         stage.skipped ? " (reused)" : "");
   const std::string lead =
       fmt::format("{} in all, stage by stage.{}", format_duration(total),
@@ -154,7 +158,11 @@ std::string comparison(const ReportModel& model) {
   if (model.runs.size() < 2) return "";
   std::string head = "<th>measure</th>", body;
   for (const ReportRun& run : model.runs) head += fmt::format("<th class=\"n\">{}</th>", escape_html(run.name));
-  for (const Figure& first : model.runs.front().figures) {
+  std::vector<Figure> rows;  // the first run may have none
+  for (const ReportRun& run : model.runs)
+    for (const Figure& figure : run.figures)
+      if (std::ranges::find(rows, figure.name, &Figure::name) == rows.end()) rows.push_back(figure);
+  for (const Figure& first : rows) {
     std::vector<std::optional<double>> values;
     std::optional<double> best;
     const bool small_is_good = first.name == "hamming_loss";
@@ -169,9 +177,43 @@ std::string comparison(const ReportModel& model) {
       cells += fmt::format("<td class=\"n{}\">{}</td>", value && value == best ? " best" : "", value ? three(*value) : "");
     if (best) body += fmt::format("<tr><td>{}</td>{}</tr>", escape_html(figure_title(first.name)), cells);
   }
-  return section("runs", "Runs side by side", "The best of each row in bold.",
-                 fmt::format("<div class=\"wide\"><table class=\"snug\"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
-                             head, body));
+  const auto table = [](const std::string& caption, const std::string& top, const std::string& lines) {
+    if (lines.empty()) return std::string();
+    return fmt::format("<figure><figcaption>{}</figcaption><div class=\"wide\"><table class=\"snug\"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div></figure>", caption, top, lines);
+  };
+  std::string names = "<th>option</th>", differences;
+  for (const ReportRun& run : model.runs) names += fmt::format("<th>{}</th>", escape_html(run.name));
+  for (const ReportDifference& difference : model.differences) {
+    differences += fmt::format("<tr><td>{}</td>", escape_html(difference.option));
+    for (const std::string& value : difference.values) differences += fmt::format("<td>{}</td>", escape_html(value));
+    differences += "</tr>";
+  }
+  return section("runs", "Runs side by side", "", table("Metrics, the best of each row in bold", head, body) + table("Options that differ", names, differences));
+}
+
+std::string stages_compared(const ReportModel& model) {
+  std::vector<std::string> stages;  // in the order in which they first occur
+  std::vector<double> totals(model.runs.size(), 0);
+  std::string head = "<th>stage</th>", rows, sums;
+  for (std::size_t r = 0; r < model.runs.size(); ++r) {
+    head += fmt::format("<th class=\"n\">{}</th>", escape_html(model.runs[r].name));
+    for (const ReportStage& stage : model.runs[r].stages) {
+      totals[r] += stage.seconds;
+      if (std::ranges::find(stages, stage.name) == stages.end()) stages.push_back(stage.name);
+    }
+    sums += fmt::format("<td class=\"n\">{}</td>", seconds_text(totals[r]));
+  }
+  if (stages.empty()) return "";
+  for (const std::string& name : stages) {
+    rows += fmt::format("<tr><td>{}</td>", escape_html(name));
+    for (const ReportRun& run : model.runs) {
+      const auto stage = std::ranges::find(run.stages, name, &ReportStage::name);
+      rows += fmt::format("<td class=\"n\">{}</td>", stage == run.stages.end() ? "" : seconds_text(stage->seconds));
+    }
+    rows += "</tr>";
+  }
+  return section("time", "Time", "Stage by stage.",
+                 fmt::format("<div class=\"wide\"><table class=\"snug total\"><thead><tr>{}</tr></thead><tbody>{}<tr><td>in all</td>{}</tr></tbody></table></div>", head, rows, sums));
 }
 
 }  // namespace gpuhpc::page

@@ -7,11 +7,11 @@ std::string_view style() {
 :root{--bg:#fbfbfa;--card:#fff;--ink:#1d2329;--soft:#5c6670;--line:#e3e6e8;--accent:#2463a8;--accent-soft:#d9e6f4;
 --right:#2463a8;--wrong:#d9822b;
 --miss:#9aa3ab;--track:#eef0f2;--s1:#d9822b;--s2:#3b8f6b;--s3:#8a5fb0;--heat:36 99 168;--heat-out:110 120 130;
---heat-ink:#fff}
+--heat-ink:#fff;--warn:217 130 43}
 @media(prefers-color-scheme:dark){:root{--bg:#14181c;--card:#1b2127;--ink:#e4e8eb;--soft:#98a3ad;--line:#2d353c;
 --accent:#6cabea;--accent-soft:#22364a;
 --right:#5a9bdc;--wrong:#e39a4e;--miss:#66717b;--track:#262d34;--s1:#e39a4e;--s2:#5fbd94;--s3:#b591dc;
---heat:90 155 220;--heat-out:140 152 164;--heat-ink:#0d1216}}
+--heat:90 155 220;--heat-out:140 152 164;--heat-ink:#0d1216;--warn:227 154 78}}
 *{box-sizing:border-box}
 html{scroll-behavior:smooth;scroll-padding-top:3.2rem;-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--bg);color:var(--ink);
@@ -69,10 +69,25 @@ figcaption{font-weight:600;font-size:.95rem;margin-bottom:.2rem}
 .series0{stroke:var(--accent)}.series1{stroke:var(--s1)}.series2{stroke:var(--s2)}.series3{stroke:var(--s3)}
 .dot{stroke:none}.dot.series0{fill:var(--accent)}.dot.series1{fill:var(--s1)}.dot.series2{fill:var(--s2)}
 .dot.series3{fill:var(--s3)}
+.series4{stroke:var(--accent)}.series5{stroke:var(--s1)}.series6{stroke:var(--s2)}.series7{stroke:var(--s3)}
+.line.series4,.line.series5,.line.series6,.line.series7{stroke-dasharray:5 3}
+.dot.series4{fill:var(--accent)}.dot.series5{fill:var(--s1)}.dot.series6{fill:var(--s2)}.dot.series7{fill:var(--s3)}
+.p-data{fill:var(--s3);background:var(--s3)}.p-compute{fill:var(--accent);background:var(--accent)}
+.p-sum{fill:var(--s1);background:var(--s1)}.p-update{fill:var(--s2);background:var(--s2)}.p-other{fill:var(--miss);background:var(--miss)}
+.key{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;margin-right:.45rem;vertical-align:-1px}
+.stack{display:flex}.bar.stack b{border-radius:0;min-width:0;flex:none}
+.total tr:last-child td{font-weight:650;border-top:2px solid var(--line)}.total small,.snug small{color:var(--soft)}
+.slow td{background:rgb(var(--warn)/.14)}.slow em{font-style:normal;color:var(--ink);font-weight:600}
+.ranks td,.ranks th{white-space:nowrap}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--soft);font-size:.85rem;margin:.1rem 0 .3rem}
 .legend i{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;margin-right:.35rem;vertical-align:-1px}
-.k-right,.k-0{background:var(--right)}.k-wrong,.k-1{background:var(--wrong)}.k-2{background:var(--s2)}
+.k-right{background:var(--right)}.k-wrong,.k-1{background:var(--wrong)}.k-0{background:var(--accent)}.k-2{background:var(--s2)}
 .k-3{background:var(--s3)}
+.k-4{background:repeating-linear-gradient(90deg,var(--accent) 0 3px,transparent 3px 5px)}
+.k-5{background:repeating-linear-gradient(90deg,var(--s1) 0 3px,transparent 3px 5px)}
+.k-6{background:repeating-linear-gradient(90deg,var(--s2) 0 3px,transparent 3px 5px)}
+.k-7{background:repeating-linear-gradient(90deg,var(--s3) 0 3px,transparent 3px 5px)}
+figure+figure{margin-top:1rem}.charts>figure{margin-top:0}
 .wide{overflow-x:auto;max-width:100%}
 .snug{width:auto}.snug td+td,.snug th+th{padding-left:1.6rem}.snug td.best{font-weight:650}
 .tall{max-height:30rem;overflow:auto;border:1px solid var(--line);border-radius:6px}

@@ -272,7 +272,7 @@ TrainSummary Trainer::run() {
   prepare();
   if (hooks_.log && comm_.is_root()) hooks_.log->info(describe());
   if (hooks_.log) progress.emplace(hooks_.log, "training", total_steps(), "steps", comm_.is_root());
-  if (progress && state_.step > 0) progress->advance(state_.step, "resumed");
+  if (progress && state_.step > 0) progress->resume(state_.step);
   while (state_.step < total_steps() && (!hooks_.before_step || hooks_.before_step(*this, state_.step))) {
     const StepReport report = step();
     compute += report.compute_seconds, sum += report.sum_seconds, update += report.update_seconds;

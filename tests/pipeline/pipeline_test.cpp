@@ -1,111 +1,9 @@
-// The real binary on real data and real weights, small: 300 training and 100 test documents of the demo's corpus.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "pipeline.hpp"
 
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <regex>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
 
+namespace gpuhpc_test {
 namespace {
-namespace fs = std::filesystem;
-using testing::HasSubstr;
-using Json = nlohmann::json;
-
-const fs::path kSource = GPUHPC_SOURCE_DIR;
-const std::vector<std::string> kStages = {"01-encoding", "02-refinement", "03-augmentation", "04-hierarchy", "05-training", "06-inference"};
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-struct Result {
-  int code = 0;
-  std::string output;
-};
-
-class Pipeline : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    root_ = fs::temp_directory_path() / ("gpuhpc-pipeline-" + std::to_string(::getpid()));
-    make_input(root_ / "input");
-    ASSERT_EQ(gpuhpc(arguments(root_ / "reference")).code, 0);
-  }
-  static void TearDownTestSuite() { fs::remove_all(root_); }
-
-  static Result shell(const std::string& command) {
-    const fs::path log = root_ / "output.txt";
-    const int status = std::system(("( " + command + " ) >" + log.string() + " 2>&1 </dev/null").c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(log)};
-  }
-  static Result gpuhpc(const std::string& words, int ranks = 1) {
-    const std::string launcher = ranks == 1 ? "" : kSource.string() + "/scripts/mpirun.sh " + std::to_string(ranks) + " ";
-    Result result = shell(launcher + GPUHPC_BINARY + " " + words);
-    EXPECT_TRUE(result.code == 0 || !result.output.empty());
-    return result;
-  }
-  static std::string arguments(const fs::path& run, const fs::path& input = root_ / "input") {
-    return "run --input.dir " + input.string() + " --run.dir " + run.string() + " --model.encoder " + std::string(GPUHPC_MODELS) +
-           "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.precision fp32 --train.layers 1 --train.max-length 48 --eval.bootstrap-samples 50";
-  }
-  static void make_input(const fs::path& input) {
-    const fs::path data = kSource / "data/debtags-topical";
-    fs::create_directories(input / "train");
-    fs::create_directories(input / "test");
-    for (const char* name : {"labels.txt", "label_hierarchy.txt", "label_descriptions.txt"}) fs::copy_file(data / name, input / name);
-    for (const std::string file : {"train/corpus.txt", "test/corpus.txt", "test/doc2labels.txt"})
-      ASSERT_EQ(shell("bash -c 'set -o pipefail; gzip -dc " + (data / (file + ".gz")).string() + " | sed -n 1," + (file[1] == 'r' ? "300" : "100") + "p > " +
-                      (input / file).string() + "'").code, 0);
-  }
-  static Json metrics(const fs::path& run) { return Json::parse(read(run / "metrics.json")); }
-  static std::vector<double> training_losses(const fs::path& run) {
-    std::vector<double> losses;
-    std::ifstream lines(run / "metrics.jsonl");
-    for (std::string line; std::getline(lines, line);) losses.push_back(Json::parse(line).at("loss"));
-    return losses;
-  }
-  static std::map<std::string, Json> predictions(const fs::path& file) {
-    std::map<std::string, Json> rows;
-    std::ifstream lines(file);
-    for (std::string line; std::getline(lines, line);) {
-      Json row = Json::parse(line);
-      rows[row.at("id")] = row;
-    }
-    return rows;
-  }
-  static double largest_difference(const fs::path& a, const fs::path& b) {
-    const auto first = predictions(a), second = predictions(b);
-    EXPECT_EQ(first.size(), 100u);
-    EXPECT_EQ(first.size(), second.size());
-    double most = 0;
-    for (const auto& [id, row] : first)
-      for (const auto& [name, score] : row.at("scores").items())
-        most = std::max(most, std::abs(score.get<double>() - second.at(id).at("scores").value(name, 0.0)));
-    return most;
-  }
-  static void expect_same_files(const fs::path& a, const fs::path& b) {
-    int files = 0;
-    for (const auto& entry : fs::recursive_directory_iterator(a))
-      if (entry.is_regular_file()) {
-        ++files;
-        EXPECT_TRUE(read(entry.path()) == read(b / fs::relative(entry.path(), a))) << fs::relative(entry.path(), a);
-      }
-    EXPECT_GT(files, 1);
-  }
-  static inline fs::path root_;
-};
 
 TEST_F(Pipeline, LeavesPredictionsMetricsModelAndReport) {
   const fs::path run = root_ / "reference";
@@ -397,3 +295,4 @@ TEST_F(Pipeline, BadLaunchesEndWithTheirExitCode) {
 }
 
 }  // namespace
+}  // namespace gpuhpc_test

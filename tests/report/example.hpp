@@ -31,7 +31,11 @@ inline ReportModel example_model(const std::string& text) {
   evaluation.classes = {{2, 3, 1}, {1, 2, 1}, {4, 1, 0}, {0, 1, 0}};
   evaluation.levels = {{2, 3, 1}, {5, 3, 1}, {0, 1, 0}};
   model.evaluation = evaluation;
-  model.runs = {{"run a " + text, evaluation.figures}, {"run b", {{"example_f1", 0.75, {}, {}}}}};
+  model.runs = {{"run a " + text, evaluation.figures, {{"encoding " + text, 2, false}}}, {"run b", {{"example_f1", 0.75, {}, {}}}, {}}};
+  model.differences = {{"train.epochs " + text, {"3 " + text, "4"}}};
+  model.splits = {{"run a " + text, {1, 2}, {{"compute", {1, 2}}, {"sum", {0.5, 0.5}}}}, {"run b", {1}, {{"data", {0.25}}, {"compute", {1}}}}};
+  model.ranks = {{.run = "run a " + text, .rank = 0, .host = "node1 " + text, .device = "cpu " + text, .steps = 2, .tokens = 100, .compute = 3},
+                 {.run = "run b", .rank = 1, .host = "node2", .device = "cpu", .steps = 2, .tokens = 100, .compute = 6, .times_slower = 1.8}};
   model.histograms = ScoreHistograms{true, {}, {}};
   model.histograms->best.add(0.7f, true);
   model.histograms->best.add(0.71f, false);

@@ -68,7 +68,7 @@ TEST(Html, LoadsNothing) {
   for (const char* const part : {"http:", "https:", "src=", "@import", "url(", "<link", "<iframe"})
     EXPECT_EQ(count(page, part), 0u) << part;
   for (const char* const id :
-       {"metrics", "runs", "examples", "taxonomy", "scores", "confusion", "levels", "classes", "training", "time", "run"}) {
+       {"metrics", "runs", "examples", "taxonomy", "scores", "confusion", "levels", "classes", "training", "steps", "ranks", "time", "run"}) {
     EXPECT_EQ(count(page, std::string("<section id=\"") + id + "\""), 1u) << id;
     EXPECT_EQ(count(page, std::string("href=\"#") + id + "\""), 1u) << id;
   }

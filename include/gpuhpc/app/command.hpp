@@ -31,6 +31,7 @@ void prepare_command(CommandContext& context);
 void encode_command(CommandContext& context);
 void predict_command(CommandContext& context);
 void evaluate_command(CommandContext& context);
+void report_command(CommandContext& context);
 void doctor_command(CommandContext& context);
 
 }  // namespace gpuhpc

@@ -14,6 +14,7 @@ namespace gpuhpc {
 struct FileOptions {
   std::string model, input = "-", output = "-", output_dir;
   double review_below = .5;
+  std::string report_runs, report_page;
 };
 
 struct Options {

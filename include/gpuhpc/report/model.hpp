@@ -49,9 +49,36 @@ struct ReportExample {
   std::vector<std::vector<ReportStep>> missed;     // paths that end in a gold class which no predicted path holds
 };
 
+// Seconds of the N training steps, part by part.
+struct ReportPart {
+  std::string name;             // "data", "compute", "sum", "update" or "other": each has its colour
+  std::vector<double> seconds;  // (N)
+};
+struct ReportSplit {
+  std::string run;            // empty on the page of one run
+  std::vector<double> steps;  // (N) ascending
+  std::vector<ReportPart> parts;
+};
+
+// What one rank did in the training; seconds are sums over its steps.
+struct ReportRank {
+  std::string run = {};  // empty on the page of one run
+  std::int64_t rank = 0;
+  std::string host = {}, device = {};
+  std::int64_t steps = 0, tokens = 0, peak_memory = 0;  // bytes
+  double data = 0, compute = 0, sum = 0, update = 0, other = 0, wall = 0;
+  double times_slower = 1;  // for a token, than the other ranks; above 1: marked
+};
+
 struct ReportRun {
   std::string name;
   std::vector<Figure> figures;
+  std::vector<ReportStage> stages;
+};
+
+struct ReportDifference {
+  std::string option;
+  std::vector<std::string> values;  // one a run
 };
 
 struct ReportModel {
@@ -59,15 +86,18 @@ struct ReportModel {
   std::vector<std::pair<std::string, std::string>> facts;  // command, date, ranks, versions, ...
   std::vector<std::string> warnings;                       // sentences
   std::string config;                                      // resolved config.ini
-  std::vector<ReportStage> stages;
+  std::vector<ReportStage> stages;                         // of the one run
   bool has_gold = false;
   std::optional<Evaluation> evaluation;
   std::vector<ReportRun> runs;       // two or more: a comparison
+  std::vector<ReportDifference> differences;  // options in which the runs differ
   std::vector<ReportClass> classes;  // (C) the taxonomy
   std::int64_t documents = 0;
   std::optional<ScoreHistograms> histograms;
   std::vector<SiblingConfusion> confusion;  // class ids are positions in `classes`
   std::vector<ReportCurve> curves;
+  std::vector<ReportSplit> splits;  // one a run
+  std::vector<ReportRank> ranks;
   std::vector<ReportExample> examples;
 };
 

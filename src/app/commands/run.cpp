@@ -51,12 +51,15 @@ void run_command(CommandContext& c) {
     layout = resolve_layout(o.teleclass.input.dir);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
   });
+  std::vector<std::string> warnings;
+  if (layout.test_serves_as_train) warnings.push_back("No training corpus was given: the test texts served, unlabelled.");
   const fs::path gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
   if (!gold.empty()) check_gold(taxonomy, gold, c.comm);
   on_root(c.comm, [&] {
     create_folder(run);
     lock.emplace(run);
     write_text_file(run / "config.ini", c.set.ini());
+    write_run_facts(c, run, warnings, {});
   });
   together(c.comm, [&] { add_file_log(c.log, run / "log", c.comm.rank()); });
   if (c.comm.is_root())
@@ -70,12 +73,15 @@ void run_command(CommandContext& c) {
     const fs::path done = run / "stages";
     if (taxoclass) publish(done / "05-inference", done / "04-self-training" / "model", done / "03-classifier" / "metrics.jsonl", run);
     else publish(done / "06-inference", done / "05-training" / "model", done / "05-training" / "metrics.jsonl", run);
+    write_run_facts(c, run, warnings, times);
+    if (gold.empty() && !times.back().skipped)  // of earlier predictions
+      for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);
   });
 
   const fs::path predictions = o.eval.predictions.empty() ? run / "predictions.jsonl" : fs::path(o.eval.predictions);
   if (!gold.empty()) evaluate_predictions(taxonomy, predictions, gold, o.eval, run, c.comm, c.device.threads);
   on_root(c.comm, [&] {
-    const ReportModel report = make_run_report(c, run, layout, taxonomy, times, !gold.empty());
+    const ReportModel report = make_run_report(run);
     write_report(run / "report.html", report);
     fmt::print("{}\n", format_stages(report.stages));
     if (report.evaluation) fmt::print("{}\n", format_metrics(*report.evaluation));

@@ -1,0 +1,145 @@
+#include "run_folder.hpp"
+
+#include <algorithm>
+
+#include "gpuhpc/app/ledger.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/lines.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
+  return first == text.npos ? "" : text.substr(first, last - first + 1);
+}
+
+// As run wrote it. Any option may stand there: those of an older program are not known any more.
+std::map<std::string, std::string> read_config(const fs::path& path) {
+  std::map<std::string, std::string> values;
+  LineReader lines(path);
+  std::string section;
+  for (std::string line; lines.next(line);) {
+    const std::string text = trimmed(line);
+    if (text.empty() || text.starts_with('#')) continue;
+    const std::size_t equals = text.find('=');
+    if (text.starts_with('[') && text.ends_with(']')) section = text.substr(1, text.size() - 2);
+    else if (equals == text.npos) throw input_error("{}: neither [section] nor key = value; this is no config.ini of a run", lines.where());
+    else values[section + "." + trimmed(text.substr(0, equals))] = trimmed(text.substr(equals + 1));
+  }
+  return values;
+}
+
+std::vector<std::string> texts_at(const Json& json, const char* key) { return json.at(key).get<std::vector<std::string>>(); }
+
+}  // namespace
+
+RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
+  std::error_code none;
+  if (!fs::is_directory(path_, none)) throw input_error("{}: there is no such folder; name run folders (--run.dir of a run)", path_.string());
+  if (!fs::is_regular_file(path_ / "config.ini", none))
+    throw input_error("{}: this is no run folder, config.ini is missing; name the --run.dir of a run", path_.string());
+  config_ = read_config(path_ / "config.ini");
+  for (const Stage& stage : teleclass_stages(options().teleclass, {})) pipeline_.push_back(stage.name);
+  const Ledger ledger(path_);
+  for (const std::string& stage : pipeline_) {
+    const LedgerEntry* entry = ledger.find(stage);
+    if (entry == nullptr) continue;
+    if (!(entry->seconds >= 0 && entry->seconds < 1e9)) throw input_error("{}: stage {} took {} seconds; this is no ledger of ours", (path_ / "ledger.json").string(), stage, entry->seconds);
+    seconds_[stage] = entry->seconds;
+  }
+}
+
+std::string RunFolder::name() const {
+  const fs::path path = fs::absolute(path_).lexically_normal();
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
+Options RunFolder::options() const {
+  Options options;
+  config::OptionSet set;
+  declare_options(set, options);
+  std::vector<std::string> given;
+  for (const char* name : {"input.format", "input.id-field", "input.text-field", "teleclass.refinement", "eval.seed", "eval.examples"})
+    if (const auto found = config_.find(name); found != config_.end()) given.push_back(fmt::format("--{}={}", name, found->second));
+  try {
+    set.parse({}, given);
+  } catch (const Error& error) {
+    throw input_error("{}: {}", (path_ / "config.ini").string(), error.what());
+  }
+  const auto text = [&](const char* name) {
+    const auto found = config_.find(name);
+    return found == config_.end() ? std::string() : found->second;
+  };
+  options.teleclass.input.dir = text("input.dir");
+  options.teleclass.model.encoder = text("model.encoder");
+  options.preset = text("pipeline.preset");
+  return options;
+}
+
+RunFacts RunFolder::facts() const {
+  const fs::path path = path_ / "run.json";
+  if (!fs::exists(path)) return {};
+  const Json json = read_json(path);
+  try {
+    RunFacts facts;
+    for (const Json& fact : json.at("facts")) facts.facts.emplace_back(fact.at(0), fact.at(1));
+    facts.warnings = texts_at(json, "warnings");
+    facts.reused = texts_at(json, "reused");
+    return facts;
+  } catch (const Json::exception& e) {
+    throw input_error("{}: not a file of ours ({}); remove it to have the report without it", path.string(), e.what());
+  }
+}
+
+bool RunFolder::finished(const std::string& stage) const { return seconds_.contains(stage); }
+
+std::vector<ReportStage> RunFolder::stages() const {
+  std::vector<ReportStage> stages;
+  const std::vector<std::string> reused = facts().reused;
+  for (const std::string& stage : pipeline_)
+    if (finished(stage)) stages.push_back({stage, seconds_.at(stage), std::ranges::find(reused, stage) != reused.end()});
+  return stages;
+}
+
+std::vector<std::string> RunFolder::missing() const {
+  std::vector<std::string> names;
+  std::ranges::copy_if(pipeline_, std::back_inserter(names), [&](const std::string& stage) { return !finished(stage); });
+  return names;
+}
+
+// Of the last stage that left one.
+std::optional<fs::path> RunFolder::stage_file(const fs::path& name) const {
+  std::optional<fs::path> found;
+  for (std::size_t i = 0; i < pipeline_.size(); ++i)
+    if (const fs::path file = path_ / "stages" / fmt::format("{:02d}-{}", i + 1, pipeline_[i]) / name; fs::is_regular_file(file)) found = file;
+  return found;
+}
+
+std::optional<fs::path> RunFolder::training_lines() const {
+  if (const auto file = stage_file("metrics.jsonl")) return file;
+  std::optional<fs::path> newest;
+  if (fs::is_directory(path_ / "checkpoints"))
+    for (const auto& entry : fs::recursive_directory_iterator(path_ / "checkpoints"))
+      if (entry.is_regular_file() && entry.path().filename() == "metrics.jsonl" && (!newest || entry.last_write_time() > fs::last_write_time(*newest))) newest = entry.path();
+  if (newest) return newest;
+  const fs::path published = path_ / "metrics.jsonl";
+  return fs::is_regular_file(published) ? std::optional(published) : std::nullopt;
+}
+
+std::optional<fs::path> RunFolder::rank_lines() const {
+  const auto lines = training_lines();
+  if (!lines) return std::nullopt;
+  for (const fs::path& file : {lines->parent_path() / "ranks.jsonl", path_ / "ranks.jsonl"})
+    if (fs::is_regular_file(file) && (file.parent_path() == lines->parent_path() || stage_file("metrics.jsonl"))) return file;
+  return std::nullopt;
+}
+
+std::optional<fs::path> RunFolder::model_file(const std::string& name) const {
+  if (const fs::path file = path_ / "model" / name; fs::is_regular_file(file)) return file;
+  return stage_file(fs::path("model") / name);
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,45 @@
+#pragma once
+// What lies where in a run folder, finished or not.
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpuhpc/app/options.hpp"
+#include "gpuhpc/report/training.hpp"
+
+namespace gpuhpc {
+
+struct RunFacts {  // run.json; empty in folders of older programs
+  std::vector<std::pair<std::string, std::string>> facts;
+  std::vector<std::string> warnings, reused;  // stages that the last launch found finished
+};
+
+class RunFolder {
+ public:
+  // Throws input_error when `path` is not a run folder.
+  explicit RunFolder(std::filesystem::path path);
+  const std::filesystem::path& path() const { return path_; }
+  std::string name() const;
+  const std::map<std::string, std::string>& config() const { return config_; }  // config.ini: "section.key" -> value
+  Options options() const;                                                       // those that a report needs; input.dir may be gone
+  RunFacts facts() const;
+  std::vector<ReportStage> stages() const;     // the finished ones
+  std::vector<std::string> missing() const;    // the stages of its pipeline that are not finished
+  bool finished(const std::string& stage) const;
+  // Of the finished training, or of the checkpoint folder that was written last.
+  std::optional<std::filesystem::path> training_lines() const;
+  std::optional<std::filesystem::path> rank_lines() const;
+  // A file of the model/ folder, published or still with its stage.
+  std::optional<std::filesystem::path> model_file(const std::string& name) const;
+
+ private:
+  std::optional<std::filesystem::path> stage_file(const std::filesystem::path& name) const;
+  std::filesystem::path path_;
+  std::map<std::string, std::string> config_;
+  std::vector<std::string> pipeline_;  // its stages
+  std::map<std::string, double> seconds_;
+};
+
+}  // namespace gpuhpc

@@ -1,0 +1,82 @@
+// Ctrl-C: once saves and leaves, twice leaves at once.
+#include "pipeline.hpp"
+
+namespace gpuhpc_test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Child {
+ public:
+  Child(const std::string& words, const fs::path& log) : log_(log) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    execl("/bin/sh", "sh", "-c", ("exec " + std::string(GPUHPC_BINARY) + " " + words + " >" + log.string() + " 2>&1 </dev/null").c_str(), nullptr);
+    _exit(127);
+  }
+  ~Child() {
+    if (pid_ > 0) kill(pid_, SIGKILL), waitpid(pid_, nullptr, 0);
+  }
+  // Waits until the output holds these words; false when the process is gone before.
+  bool says(const std::string& words) {
+    while (read(log_).find(words) == std::string::npos)
+      if (std::this_thread::sleep_for(std::chrono::milliseconds(2)); kill(pid_, 0) != 0 || waitpid(pid_, &status_, WNOHANG) != 0) return false;
+    return true;
+  }
+  void interrupt() const { kill(pid_, SIGINT); }
+  int status() {
+    waitpid(pid_, &status_, 0);
+    pid_ = 0;
+    return status_;
+  }
+
+ private:
+  fs::path log_;
+  pid_t pid_ = 0;
+  int status_ = 0;
+};
+
+const std::string kMessage = "stopping after this step; press Ctrl-C again to leave at once\n";
+
+// Steps of a second or more: there is time for both signals in one of them.
+TEST_F(Pipeline, CtrlCSavesAndLeavesAndASecondOneLeavesAtOnce) {
+  const std::string slow_steps = " --train.layers 6 --train.max-length 256 --train.batch 300 --train.epochs 2";
+  const auto start = [&](const fs::path& run) {
+    fs::copy(root_ / "reference", run, fs::copy_options::recursive);  // only training and inference are run again
+    return arguments(run) + slow_steps;
+  };
+  const fs::path once = root_ / "interrupted", twice = root_ / "interrupted-twice", log = root_ / "interrupted.txt";
+  {
+    Child child(start(once), log);
+    ASSERT_TRUE(child.says("stage 5/6 training")) << read(log);
+    ASSERT_TRUE(child.says("global batch")) << read(log);
+    child.interrupt();
+    const int status = child.status();
+    ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 75) << read(log);
+    EXPECT_THAT(read(log), HasSubstr(kMessage));
+    EXPECT_THAT(read(log), HasSubstr("stopped at step 1 of 2 as asked"));
+  }
+  {
+    Child child(start(twice), log);
+    ASSERT_TRUE(child.says("global batch")) << read(log);
+    child.interrupt();
+    ASSERT_TRUE(child.says(kMessage)) << read(log);
+    child.interrupt();
+    const int status = child.status();
+    ASSERT_TRUE(WIFSIGNALED(status)) << read(log);
+    EXPECT_EQ(WTERMSIG(status), SIGINT);  // 130 in a shell
+    EXPECT_THAT(read(log), testing::Not(HasSubstr("as asked")));
+  }
+  const auto steps_saved = [](const fs::path& run) {
+    int found = 0;
+    if (fs::exists(run / "checkpoints"))
+      for (const auto& entry : fs::recursive_directory_iterator(run / "checkpoints")) found += entry.path().filename() == "manifest.json";
+    return found;
+  };
+  EXPECT_EQ(steps_saved(once), 1);
+  EXPECT_EQ(steps_saved(twice), 0);
+}
+
+}  // namespace
+}  // namespace gpuhpc_test
