@@ -73,7 +73,7 @@ Options RunFolder::options() const {
     const auto found = config_.find(name);
     return found == config_.end() ? std::string() : found->second;
   };
-  options.teleclass.input.dir = text("input.dir");
+  options.teleclass.input.dir = facts().input.empty() ? text("input.dir") : facts().input;
   options.teleclass.model.encoder = text("model.encoder");
   options.preset = text("pipeline.preset");
   return options;
@@ -88,6 +88,7 @@ RunFacts RunFolder::facts() const {
     for (const Json& fact : json.at("facts")) facts.facts.emplace_back(fact.at(0), fact.at(1));
     facts.warnings = texts_at(json, "warnings");
     facts.reused = texts_at(json, "reused");
+    facts.input = json.at("input").get<std::string>();
     return facts;
   } catch (const Json::exception& e) {
     throw input_error("{}: not a file of ours ({}); remove it to have the report without it", path.string(), e.what());

@@ -13,7 +13,8 @@ namespace gpuhpc {
 
 struct RunFacts {  // run.json; empty in folders of older programs
   std::vector<std::pair<std::string, std::string>> facts;
-  std::vector<std::string> warnings, reused;  // stages that the last launch found finished
+  std::vector<std::string> warnings, reused;  // reused: stages that the last launch found finished
+  std::string input;                          // the input folder, absolute
 };
 
 class RunFolder {
@@ -23,7 +24,7 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::string name() const;
   const std::map<std::string, std::string>& config() const { return config_; }  // config.ini: "section.key" -> value
-  Options options() const;                                                       // those that a report needs; input.dir may be gone
+  Options options() const;                                                       // those that a report needs; input.dir: absolute where known
   RunFacts facts() const;
   std::vector<ReportStage> stages() const;     // the finished ones
   std::vector<std::string> missing() const;    // the stages of its pipeline that are not finished

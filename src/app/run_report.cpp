@@ -41,6 +41,10 @@ std::vector<std::string> read_texts(const RunFolder& folder, const std::vector<E
   if (examples.empty()) return texts;
   for (std::size_t i = 0; i < examples.size(); ++i) wanted[examples[i].id] = i;
   const Options o = folder.options();
+  if (!fs::is_directory(o.teleclass.input.dir)) {
+    warnings.push_back(fmt::format("The examples are without their texts: the input folder {} is not there any more.", o.teleclass.input.dir));
+    return texts;
+  }
   try {
     CorpusReader reader(resolve_layout(o.teleclass.input.dir).test_corpus, o.teleclass.input.corpus);
     for (Document document; reader.next(document);)
@@ -168,7 +172,8 @@ void write_run_facts(const CommandContext& c, const fs::path& run, const std::ve
     if (time.skipped) reused.push_back(time.name);
   const std::vector<std::pair<std::string, std::string>> facts = {{"command", c.command_line}, {"date", today()}, {"version", GPUHPC_VERSION},
                                                                   {"ranks", fmt::format("{} on {}", c.comm.size(), c.comm.host())}, {"device", describe(c.device)}};
-  write_json(run / "run.json", nlohmann::ordered_json{{"facts", facts}, {"warnings", warnings}, {"reused", reused}});
+  write_json(run / "run.json", nlohmann::ordered_json{{"facts", facts}, {"input", fs::absolute(c.options.teleclass.input.dir).lexically_normal().string()},
+                                                  {"warnings", warnings}, {"reused", reused}});
 }
 
 ReportModel make_run_report(const fs::path& run) {

@@ -115,7 +115,7 @@ std::string rank_row(const ReportRank& rank, bool with_run) {
   const bool slow = rank.times_slower > 1;
   std::string cells = with_run ? fmt::format("<td>{}</td>", escape_html(rank.run)) : "";
   cells += number(std::to_string(rank.rank)) +
-           fmt::format("<td>{}{}</td><td>{}</td>", escape_html(rank.host), slow ? fmt::format(" <em>slow: {:.1f} times as long for a token</em>", rank.times_slower) : "",
+           fmt::format("<td>{}{}</td><td>{}</td>", escape_html(rank.host), slow ? fmt::format(" <em>slow: {:.1f} times as long a token</em>", rank.times_slower) : "",
                        escape_html(rank.device));
   cells += number(format_count(rank.steps)) + number(format_count(rank.tokens));
   for (const double seconds : {rank.data, rank.compute, rank.sum, rank.update, rank.other, rank.wall}) cells += number(fmt::format("{:.1f}", seconds));
@@ -130,7 +130,7 @@ std::string curves(const ReportModel& model) {
     const std::string svg = curve_svg(curve);
     if (!svg.empty()) body += fmt::format("<figure><figcaption>{}</figcaption>{}{}</figure>", escape_html(curve.title), legend_of(curve), svg);
   }
-  return section("training", "Training", "", body.empty() ? "" : "<div class=\"charts\">" + body + "</div>");
+  return section("training", "Training", model.runs.size() > 1 ? "Each point is the mean over the twentieth of its run that ends there (validation: as measured)." : "", body.empty() ? "" : "<div class=\"charts\">" + body + "</div>");
 }
 
 std::string split(const ReportModel& model) {

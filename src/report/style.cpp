@@ -62,10 +62,11 @@ background:var(--accent)}
 figure{margin:0;min-width:0}
 figcaption{font-weight:600;font-size:.95rem;margin-bottom:.2rem}
 .chart{display:block;width:100%;height:auto;font-family:inherit}
-.chart text{font-size:12px;fill:var(--soft)}.chart text.value{fill:var(--ink)}
+.chart text{font-size:12px;fill:var(--soft)}
+.chart text.value{fill:var(--ink);paint-order:stroke;stroke:var(--card);stroke-width:3px;stroke-linejoin:round}
 .chart .grid{stroke:var(--line)}.chart .axis{stroke:var(--miss)}
 .chart .plain,.chart .right{fill:var(--right)}.chart .wrong{fill:var(--wrong)}
-.chart .line{fill:none;stroke-width:2;stroke-linejoin:round}
+.chart .line{fill:none;stroke-width:1.6;stroke-linejoin:round}
 .series0{stroke:var(--accent)}.series1{stroke:var(--s1)}.series2{stroke:var(--s2)}.series3{stroke:var(--s3)}
 .dot{stroke:none}.dot.series0{fill:var(--accent)}.dot.series1{fill:var(--s1)}.dot.series2{fill:var(--s2)}
 .dot.series3{fill:var(--s3)}
@@ -78,7 +79,8 @@ figcaption{font-weight:600;font-size:.95rem;margin-bottom:.2rem}
 .stack{display:flex}.bar.stack b{border-radius:0;min-width:0;flex:none}
 .total tr:last-child td{font-weight:650;border-top:2px solid var(--line)}.total small,.snug small{color:var(--soft)}
 .slow td{background:rgb(var(--warn)/.14)}.slow em{font-style:normal;color:var(--ink);font-weight:600}
-.ranks td,.ranks th{white-space:nowrap}
+.ranks td.n,.snug td:first-child,.total td.n{white-space:nowrap}.ranks td:not(.n){min-width:6.5rem;overflow-wrap:anywhere}
+.slow em{display:block}.rows+.wide{margin-top:1rem}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--soft);font-size:.85rem;margin:.1rem 0 .3rem}
 .legend i{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;margin-right:.35rem;vertical-align:-1px}
 .k-right{background:var(--right)}.k-wrong,.k-1{background:var(--wrong)}.k-0{background:var(--accent)}.k-2{background:var(--s2)}
@@ -153,7 +155,7 @@ details.config{margin-top:1rem}details.config summary{cursor:pointer;color:var(-
 pre{background:var(--bg);border:1px solid var(--line);border-radius:6px;padding:.8rem 1rem;overflow:auto;
 max-height:28rem;font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 @media(max-width:700px){
-.heat tbody th{max-width:6.6rem}.heat th,.heat td{font-size:.78rem}
+.chart text{font-size:14.5px}.heat tbody th{max-width:6.6rem}.heat th,.heat td{font-size:.78rem}
 header,main,nav{padding-left:.8rem;padding-right:.8rem}section{padding:1rem .9rem 1.1rem}
 .tiles{grid-template-columns:repeat(2,minmax(0,1fr));gap:.6rem}.tile:last-child:nth-child(odd){grid-column:1/-1}
 .frow .name small{display:none}

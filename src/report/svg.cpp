@@ -67,7 +67,7 @@ std::string y_axis(const Frame& frame, double low, double high) {
 }
 
 std::string x_axis(const Frame& frame, double low, double high, int most, const std::string& label) {
-  const double step = axis_step(low, high, most);
+  const double step = std::max(axis_step(low, high, most), label == "step" ? 1.0 : 0.0);  // there are no halves of a training step
   std::string svg = fmt::format("<line class=\"axis\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>", frame.x(0),
                                 frame.x(1), frame.y(0), frame.y(0));
   for (const double value : axis_values(low, high, step))

@@ -101,6 +101,20 @@ ReportCurve learning_rates(const TrainingLines& lines) {
   return curve;
 }
 
+// Mean of each value and those before it, over a twentieth of the run: lines of several runs are then told apart.
+std::vector<double> running_mean(const std::vector<double>& values) {
+  const std::size_t window = std::max<std::size_t>(1, values.size() / 20);
+  std::vector<double> means(values.size(), std::nan(""));
+  double sum = 0;
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) sum += values[i], ++count;
+    if (i >= window && std::isfinite(values[i - window])) sum -= values[i - window], --count;
+    if (count > 0) means[i] = sum / static_cast<double>(count);
+  }
+  return means;
+}
+
 // Seconds since the first step began, at the end of each.
 std::optional<std::vector<double>> elapsed(const TrainingLines& lines) {
   const auto *seconds = column(lines, "step_seconds"), *tokens = column(lines, "tokens"), *rate = column(lines, "tokens_per_second");
@@ -188,7 +202,7 @@ std::vector<ReportCurve> compare_curves(const std::vector<TrainingLines>& runs) 
   const auto add = [&](const char* title, const char* name) {
     ReportCurve curve{title, "step", {}};
     for (const TrainingLines& lines : runs)
-      if (const auto* values = column(lines, name)) curve.series.push_back(series_of(lines, *values, lines.run));
+      if (const auto* values = column(lines, name)) curve.series.push_back(series_of(lines, running_mean(*values), lines.run));
     add_curve(curves, std::move(curve));
   };
   add("training loss", "loss");
@@ -196,7 +210,7 @@ std::vector<ReportCurve> compare_curves(const std::vector<TrainingLines>& runs) 
   for (const TrainingLines& lines : runs) {
     const auto* values = column(lines, "loss");
     const auto seconds = elapsed(lines);
-    if (values != nullptr && seconds) timed.series.push_back({lines.run, *seconds, *values});
+    if (values != nullptr && seconds) timed.series.push_back({lines.run, *seconds, running_mean(*values)});
     if (!lines.validation_steps.empty()) validation.series.push_back({lines.run, lines.validation_steps, lines.validation_losses});
   }
   add_curve(curves, std::move(timed));

@@ -63,7 +63,7 @@ class LedgerTest : public testing::Test {
 };
 
 TEST_F(LedgerTest, ASignalStopsBeforeTheNextStageAndTheFinishedOneIsKept) {
-  for (const int signal : {SIGTERM, SIGUSR1}) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
     fs::remove_all(run_);
     {
       const StopSignals signals;
@@ -147,6 +147,32 @@ TEST_F(LedgerTest, SignalsAreTheirOldSelvesAfterwardsUnlessTheRunLeaves) {
   EXPECT_EQ(caught, 1);
   std::signal(SIGUSR1, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+}
+
+TEST_F(LedgerTest, TheFirstCtrlCAsksAndTheNextOneIsNotCaught) {
+  const auto action_of_interrupt = [] {
+    struct sigaction now {};
+    sigaction(SIGINT, nullptr, &now);
+    return now.sa_handler;
+  };
+  {
+    const StopSignals signals;
+    testing::internal::CaptureStderr();
+    std::raise(SIGINT);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "stopping after this step; press Ctrl-C again to leave at once\n");
+    EXPECT_TRUE(StopSignals::requested());
+    EXPECT_EQ(action_of_interrupt(), SIG_DFL);
+  }
+  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGUSR1, SIG_DFL);
+  std::signal(SIGINT, SIG_IGN);  // a background job
+  {
+    const StopSignals signals;
+    std::raise(SIGINT);
+    EXPECT_FALSE(StopSignals::requested());
+  }
+  EXPECT_EQ(action_of_interrupt(), SIG_IGN);
+  std::signal(SIGINT, SIG_DFL);
 }
 
 TEST_F(LedgerTest, ASignalThatComesBeforeTheRunWaitsForIt) {

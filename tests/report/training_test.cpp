@@ -91,6 +91,14 @@ TEST_F(Training, RunsAreComparedOverStepsAndSeconds) {
   EXPECT_EQ(curves[1].series[1].name, "new");
 }
 
+TEST_F(Training, ComparedLinesAreRunningMeans) {
+  TrainingLines run;
+  for (int step = 1; step <= 40; ++step) run.steps.push_back(step), run.columns["loss"].push_back(step % 2 == 0 ? 3 : 1);
+  const auto curves = compare_curves({run, run});
+  EXPECT_EQ(curves.at(0).series.at(1).y.at(0), 1);
+  EXPECT_THAT(std::vector<double>(curves[0].series[1].y.begin() + 1, curves[0].series[1].y.end()), testing::Each(2));
+}
+
 TEST_F(Training, BrokenLinesAreNamedButACutLastOneIsPassedOver) {
   EXPECT_THAT(lines(kOld + R"({"step":3,"lo)").steps, ElementsAre(1, 2));
   EXPECT_THAT(lines("").steps, IsEmpty());

@@ -23,7 +23,7 @@ TrainingLines read_training_lines(const std::filesystem::path& path);
 std::vector<ReportRank> read_ranks(const std::filesystem::path& path);
 
 std::vector<ReportCurve> training_curves(const TrainingLines& lines);
-// The loss against steps and against seconds of training, then the rest; one series a run.
+// Running means: the loss against steps and against seconds of training, then the rest; one series a run.
 std::vector<ReportCurve> compare_curves(const std::vector<TrainingLines>& runs);
 // No parts when the lines have no times.
 ReportSplit step_split(const TrainingLines& lines);
