@@ -17,7 +17,7 @@ std::string legend_of(const ReportCurve& curve) {
   if (curve.series.size() < 2) return "";
   std::string legend;
   for (std::size_t s = 0; s < curve.series.size(); ++s)
-    legend += fmt::format("<span><i class=\"k-{}\"></i>{}</span>", s % 8, escape_html(curve.series[s].name));
+    if (!curve.series[s].x.empty()) legend += fmt::format("<span><i class=\"k-{}\"></i>{}</span>", s % 8, escape_html(curve.series[s].name));
   return "<div class=\"legend\">" + legend + "</div>";
 }
 
@@ -130,7 +130,7 @@ std::string curves(const ReportModel& model) {
     const std::string svg = curve_svg(curve);
     if (!svg.empty()) body += fmt::format("<figure><figcaption>{}</figcaption>{}{}</figure>", escape_html(curve.title), legend_of(curve), svg);
   }
-  return section("training", "Training", model.runs.size() > 1 ? "Each point is the mean over the twentieth of its run that ends there (validation: as measured)." : "", body.empty() ? "" : "<div class=\"charts\">" + body + "</div>");
+  return section("training", "Training", model.runs.size() > 1 ? "Losses of the training, norms and tokens a second are means over the twentieth of the run that ends at the point." : "", body.empty() ? "" : "<div class=\"charts\">" + body + "</div>");
 }
 
 std::string split(const ReportModel& model) {

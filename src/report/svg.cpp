@@ -133,10 +133,16 @@ std::string line_of(const ReportSeries& series, const Bounds& bounds, const Fram
 // The last values, moved apart where lines end close together.
 std::string end_texts(const Frame& frame, std::vector<LineEnd> ends) {
   constexpr double apart = 12.5;
+  const auto near = [&](std::size_t i, std::size_t j) { return std::abs(ends[i].x - ends[j].x) < 45; };
   std::ranges::stable_sort(ends, {}, &LineEnd::text_y);
-  for (std::size_t i = 1; i < ends.size(); ++i) ends[i].text_y = std::max(ends[i].text_y, ends[i - 1].text_y + apart);
-  double lowest = frame.y(0) + 4;
-  for (std::size_t i = ends.size(); i-- > 0; lowest = ends[i].text_y - apart) ends[i].text_y = std::min(ends[i].text_y, lowest);
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (near(i, j)) ends[i].text_y = std::max(ends[i].text_y, ends[j].text_y + apart);
+  for (std::size_t i = ends.size(); i-- > 0;) {
+    ends[i].text_y = std::min(ends[i].text_y, frame.y(0) + 4);
+    for (std::size_t j = i + 1; j < ends.size(); ++j)
+      if (near(i, j)) ends[i].text_y = std::min(ends[i].text_y, ends[j].text_y - apart);
+  }
   std::string svg;
   for (const LineEnd& end : ends) svg += fmt::format("<text class=\"value\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", end.x + 7, end.text_y, end.text);
   return svg;

@@ -74,7 +74,7 @@ ReportSeries series_of(const TrainingLines& lines, const std::vector<double>& va
 }
 
 void add_curve(std::vector<ReportCurve>& curves, ReportCurve curve) {
-  if (!curve.series.empty()) curves.push_back(std::move(curve));
+  if (std::ranges::any_of(curve.series, [](const ReportSeries& series) { return !series.x.empty(); })) curves.push_back(std::move(curve));
 }
 
 // One curve of one or several columns; `unit` divides.
@@ -199,25 +199,28 @@ std::vector<ReportCurve> training_curves(const TrainingLines& lines) {
 
 std::vector<ReportCurve> compare_curves(const std::vector<TrainingLines>& runs) {
   std::vector<ReportCurve> curves;
-  const auto add = [&](const char* title, const char* name) {
+  // A run that has nothing to show keeps its place, and the others their colours.
+  const auto add = [&](const char* title, const char* name, bool smooth) {
     ReportCurve curve{title, "step", {}};
-    for (const TrainingLines& lines : runs)
-      if (const auto* values = column(lines, name)) curve.series.push_back(series_of(lines, running_mean(*values), lines.run));
+    for (const TrainingLines& lines : runs) {
+      const auto* values = column(lines, name);
+      curve.series.push_back(values == nullptr ? ReportSeries{lines.run, {}, {}} : series_of(lines, smooth ? running_mean(*values) : *values, lines.run));
+    }
     add_curve(curves, std::move(curve));
   };
-  add("training loss", "loss");
-  ReportCurve timed{"training loss", "seconds of training", {}}, validation{"validation loss", "step", {}};
+  add("training loss", "loss", true);
+  ReportCurve timed{"training loss over time", "seconds of training", {}}, validation{"validation loss", "step", {}};
   for (const TrainingLines& lines : runs) {
     const auto* values = column(lines, "loss");
     const auto seconds = elapsed(lines);
-    if (values != nullptr && seconds) timed.series.push_back({lines.run, *seconds, running_mean(*values)});
-    if (!lines.validation_steps.empty()) validation.series.push_back({lines.run, lines.validation_steps, lines.validation_losses});
+    timed.series.push_back(values != nullptr && seconds ? ReportSeries{lines.run, *seconds, running_mean(*values)} : ReportSeries{lines.run, {}, {}});
+    validation.series.push_back({lines.run, lines.validation_steps, lines.validation_losses});
   }
   add_curve(curves, std::move(timed));
   add_curve(curves, std::move(validation));
-  add("learning rate (share of the peak)", "rate_factor");
-  add("gradient norm, before clipping", "gradient_norm");
-  add("tokens a second", "tokens_per_second");
+  add("learning rate (share of the peak)", "rate_factor", false);
+  add("gradient norm, before clipping", "gradient_norm", true);
+  add("tokens a second", "tokens_per_second", true);
   return curves;
 }
 

@@ -44,7 +44,7 @@ TEST_F(Report, OfAStoppedRunShowsWhatIsThere) {
 TEST_F(Report, OfTwoRunsStandsSideBySide) {
   const fs::path other = root_ / "other", page = root_ / "compare.html";
   fs::copy(root_ / "reference", other, fs::copy_options::recursive);
-  ASSERT_EQ(gpuhpc(arguments(other) + " --train.epochs 1").code, 0);
+  ASSERT_EQ(gpuhpc(arguments(other) + " --train.epochs 2").code, 0);
   const Result result = report((root_ / "reference").string() + "," + other.string(), page);
   ASSERT_EQ(result.code, 0) << result.output;
   const std::string html = read(page);

@@ -4,8 +4,6 @@
 namespace gpuhpc_test {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 class Child {
  public:
   Child(const std::string& words, const fs::path& log) : log_(log) {
@@ -19,13 +17,17 @@ class Child {
   }
   // Waits until the output holds these words; false when the process is gone before.
   bool says(const std::string& words) {
-    while (read(log_).find(words) == std::string::npos)
-      if (std::this_thread::sleep_for(std::chrono::milliseconds(2)); kill(pid_, 0) != 0 || waitpid(pid_, &status_, WNOHANG) != 0) return false;
+    while (read(log_).find(words) == std::string::npos) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      if (waitpid(pid_, &status_, WNOHANG) == 0) continue;
+      pid_ = 0;
+      return false;
+    }
     return true;
   }
   void interrupt() const { kill(pid_, SIGINT); }
   int status() {
-    waitpid(pid_, &status_, 0);
+    if (pid_ > 0) waitpid(pid_, &status_, 0);
     pid_ = 0;
     return status_;
   }
@@ -40,24 +42,25 @@ const std::string kMessage = "stopping after this step; press Ctrl-C again to le
 
 // Steps of a second or more: there is time for both signals in one of them.
 TEST_F(Pipeline, CtrlCSavesAndLeavesAndASecondOneLeavesAtOnce) {
-  const std::string slow_steps = " --train.layers 6 --train.max-length 256 --train.batch 300 --train.epochs 2";
+  const std::string slow_steps = " --train.layers 6 --train.max-length 256 --train.batch 60";
   const auto start = [&](const fs::path& run) {
     fs::copy(root_ / "reference", run, fs::copy_options::recursive);  // only training and inference are run again
     return arguments(run) + slow_steps;
   };
-  const fs::path once = root_ / "interrupted", twice = root_ / "interrupted-twice", log = root_ / "interrupted.txt";
+  const fs::path once = root_ / "interrupted", twice = root_ / "interrupted-twice";
   {
+    const fs::path log = root_ / "interrupted.txt";
     Child child(start(once), log);
-    ASSERT_TRUE(child.says("stage 5/6 training")) << read(log);
     ASSERT_TRUE(child.says("global batch")) << read(log);
     child.interrupt();
     const int status = child.status();
     ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
     EXPECT_EQ(WEXITSTATUS(status), 75) << read(log);
     EXPECT_THAT(read(log), HasSubstr(kMessage));
-    EXPECT_THAT(read(log), HasSubstr("stopped at step 1 of 2 as asked"));
+    EXPECT_THAT(read(log), HasSubstr("stopped at step 1 of 5 as asked"));
   }
   {
+    const fs::path log = root_ / "interrupted-twice.txt";
     Child child(start(twice), log);
     ASSERT_TRUE(child.says("global batch")) << read(log);
     child.interrupt();

@@ -84,11 +84,12 @@ TEST_F(Training, RunsAreComparedOverStepsAndSeconds) {
   std::vector<TrainingLines> runs = {lines(kOld), lines(kNew)};
   runs[0].run = "old", runs[1].run = "new";
   const auto curves = compare_curves(runs);
-  ASSERT_THAT(titles(curves), ElementsAre("training loss", "training loss", "validation loss", "learning rate (share of the peak)", "gradient norm, before clipping", "tokens a second"));
+  ASSERT_THAT(titles(curves), ElementsAre("training loss", "training loss over time", "validation loss", "learning rate (share of the peak)", "gradient norm, before clipping", "tokens a second"));
   EXPECT_EQ(curves[1].x_label, "seconds of training");
   EXPECT_THAT(curves[1].series[0].x, ElementsAre(2, 3)) << "tokens over their rate";
   EXPECT_THAT(curves[1].series[1].x, ElementsAre(1, 3)) << "step_seconds";
   EXPECT_EQ(curves[1].series[1].name, "new");
+  EXPECT_TRUE(curves[2].series[1].x.empty()) << "it was not validated";
 }
 
 TEST_F(Training, ComparedLinesAreRunningMeans) {

@@ -23,7 +23,8 @@ TrainingLines read_training_lines(const std::filesystem::path& path);
 std::vector<ReportRank> read_ranks(const std::filesystem::path& path);
 
 std::vector<ReportCurve> training_curves(const TrainingLines& lines);
-// Running means: the loss against steps and against seconds of training, then the rest; one series a run.
+// The loss against steps and against seconds of training, then the rest; one series a run, empty where it has none. Losses, norms and rates of
+// tokens are running means.
 std::vector<ReportCurve> compare_curves(const std::vector<TrainingLines>& runs);
 // No parts when the lines have no times.
 ReportSplit step_split(const TrainingLines& lines);
