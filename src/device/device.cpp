@@ -5,9 +5,11 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/device/memory.hpp"
@@ -79,6 +81,13 @@ std::int64_t peak_memory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::int64_t resident_memory() {
+  std::ifstream pages("/proc/self/statm");
+  std::int64_t mapped = 0, resident = 0;
+  pages >> mapped >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace gpuhpc

@@ -1,5 +1,6 @@
 #include "gpuhpc/device/memory.hpp"
 
+#include <ATen/DeviceAccelerator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 #include <c10/util/Exception.h>
@@ -200,6 +201,12 @@ HostMemory host_memory() {
 
 void reset_host_memory_peak() {
   if (CountingAllocator* allocator = installed()) allocator->counter.peak = allocator->counter.used.load();
+}
+
+DeviceMemory device_memory(int device) {
+  const auto stats = at::accelerator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+  const auto& tensors = stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+  return {tensors.current, tensors.peak};
 }
 
 void limit_cuda_memory(std::int64_t bytes, int device) {

@@ -51,7 +51,8 @@ c10::Device torch_device(const DeviceChoice& choice);
 // "cpu, 2 threads" or "cuda:3, 4 threads"
 std::string describe(const DeviceChoice& choice);
 
-// Peak resident memory of this process, bytes.
+// Resident memory of this process, bytes: at most so far, and now.
 std::int64_t peak_memory();
+std::int64_t resident_memory();
 
 }  // namespace gpuhpc

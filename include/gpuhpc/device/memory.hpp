@@ -20,7 +20,13 @@ void limit_host_memory(std::int64_t bytes);
 HostMemory host_memory();          // zeros while no counting allocator is installed
 void reset_host_memory_peak();     // the peak starts again from what is held now
 
-// The same for one GPU, by LibTorch's own allocator: its tensors and its cache stay below `bytes`. (Never run on a GPU.)
+// Bytes that tensors hold in the memory of one GPU. Only where there is one. (Never run on a GPU.)
+struct DeviceMemory {
+  std::int64_t used = 0, peak = 0;  // now, and at most since the process started
+};
+DeviceMemory device_memory(int device);
+
+// limit_host_memory's limit for one GPU, by LibTorch's own allocator: its tensors and its cache stay below `bytes`. (Never run on a GPU.)
 // Throws configuration_error in a program built without CUDA.
 void limit_cuda_memory(std::int64_t bytes, int device);
 
