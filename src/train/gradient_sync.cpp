@@ -25,11 +25,12 @@ class GradientSync::ReadyHook final : public torch::autograd::PostAccumulateGrad
   std::size_t entry_;
 };
 
-GradientSync::GradientSync(ParameterArena& arena, Communicator& comm, const SyncOptions& options, Communicator* device_comm)
+GradientSync::GradientSync(ParameterArena& arena, Communicator& comm, const SyncOptions& options, Communicator* device_comm, Trace* trace)
     : arena_(arena),
       comm_(comm),
       channel_(device_comm != nullptr && !arena.gradients().is_cpu() ? *device_comm : comm),
-      options_(options) {
+      options_(options),
+      trace_(trace) {
   options_.shard = options.shard && comm.size() > 1;
   options_.reproducible = options.reproducible && arena.gradients().is_cpu();
   cut_buckets();
@@ -141,6 +142,7 @@ void GradientSync::start_ready() {
 
 void GradientSync::start(std::size_t bucket) {
   const c10::NoGradGuard no_grad;
+  const Span span(trace_, "send bucket", static_cast<std::int64_t>(bucket));
   const Range range = ranges_[bucket];
   const at::Tensor wire = wire_.narrow(0, range.first, range.size());
   add_kept(range);
@@ -157,6 +159,7 @@ void GradientSync::start(std::size_t bucket) {
 
 void GradientSync::complete(std::size_t bucket) {
   const c10::NoGradGuard no_grad;
+  const Span span(trace_, "receive bucket", static_cast<std::int64_t>(bucket));
   buckets_[bucket].work->wait();
   buckets_[bucket].work.reset();
   const Range range = ranges_[bucket], mine = part(bucket, comm_.rank());

@@ -21,7 +21,7 @@ SlowRankWatch::SlowRankWatch(Communicator& comm, Log log, std::int64_t window)
 
 void SlowRankWatch::after_step(const StepReport& report) {
   if (comm_.size() == 1) return;
-  seconds_ += report.compute_seconds;
+  seconds_ += report.data_seconds + report.compute_seconds;
   tokens_ += report.own_tokens;
   if (++steps_ < window_) return;
   const double mine = tokens_ > 0 ? seconds_ / tokens_ : 0;

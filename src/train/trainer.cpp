@@ -43,7 +43,7 @@ Trainer::Trainer(ParameterArena& model, const BatchSource& source, Loss loss, co
       parallel_(parallel),
       comm_(comm),
       hooks_(std::move(hooks)),
-      sync_(model, comm, sync_options(parallel), device_comm),
+      sync_(model, comm, sync_options(parallel), device_comm, hooks_.trace),
       optimizer_(make_optimizer(options.optimizer, model, options.optimizer_options(), sync_.owned(),
                                 sync_.sharded() ? [&comm](std::span<double> norms) { comm.all_reduce(norms); } : Lamb::Sum{})),
       scaler_(options.scaler_options(!model.parameters().is_cpu())) {
@@ -63,27 +63,31 @@ Trainer::Trainer(ParameterArena& model, const BatchSource& source, Loss loss, co
 
 StepReport Trainer::step() {
   prepare();
+  Trace* const trace = hooks_.trace;
+  if (trace != nullptr) trace->step_begins(state_.step + 1);
+  const Span whole(trace, "step", state_.step + 1);
   const auto start = std::chrono::steady_clock::now();
   double computed = 0, summed = 0, own_tokens = 0;
   // 1 take the next global batch
-  const std::vector<std::int64_t> batch = next_batch();
+  const std::vector<std::int64_t> batch = traced(trace, "data", [&] { return next_batch(); });
+  double data = seconds_since(start);
   Share share;
   Verdict verdict = Verdict::again;
   while (verdict == Verdict::again) {
     // 2 forward and backward over my micro-batches; complete buckets of gradients leave meanwhile
     share = accumulate(batch);
-    computed = seconds_since(start), own_tokens = share.tokens;
+    computed = seconds_since(start), data += share.data_seconds, own_tokens = share.tokens;
     // 3 the rest of the sum over ranks
-    sync_.finish(share.error != nullptr);
+    traced(trace, "sum", [&] { sync_.finish(share.error != nullptr); });
     summed = seconds_since(start);
     // 4 agree: did anyone fail? is everything finite? From here on `share` is that of all ranks. (again: out of memory somewhere)
-    verdict = agree(share, batch);
+    verdict = traced(trace, "agreement", [&] { return agree(share, batch); });
   }
   // 5 update on the mean gradient
   const double factor = rate_factor(schedule_, state_.step) * batch_factor_, scale = scaler_.scale();
   if (verdict == Verdict::update) {
-    optimizer_->step(factor, clip_factor(share.norm, options_.clip) / (share.count * scale));
-    sync_.gather_parameters();
+    traced(trace, "update", [&] { optimizer_->step(factor, clip_factor(share.norm, options_.clip) / (share.count * scale)); });
+    traced(trace, "gather", [&] { sync_.gather_parameters(); });
   }
   // 6 count and report
   const double seconds = seconds_since(start);
@@ -99,10 +103,12 @@ StepReport Trainer::step() {
                           .loss_scale = scale,
                           .tokens_per_second = share.tokens / seconds,
                           .own_tokens = own_tokens,
-                          .compute_seconds = computed,
+                          .step_seconds = seconds,
+                          .data_seconds = data,
+                          .compute_seconds = computed - data,
                           .sum_seconds = summed - computed,
                           .update_seconds = seconds - summed};
-  count(report);
+  traced(trace, "report", [&] { count(report); });
   return report;
 }
 
@@ -122,16 +128,24 @@ std::vector<std::int64_t> Trainer::next_batch() {
 
 Trainer::Share Trainer::accumulate(std::span<const std::int64_t> batch) {
   Share share;
+  Trace* const trace = hooks_.trace;
+  const auto data = [&](const auto& take) {
+    const auto start = std::chrono::steady_clock::now();
+    auto taken = traced(trace, "data", take);
+    share.data_seconds += seconds_since(start);
+    return taken;
+  };
   sync_.begin();
   try {
-    const auto micro_batches = cut_micro_batches(source_, batch, state_.micro_batch, comm_.size());
+    const auto micro_batches = data([&] { return cut_micro_batches(source_, batch, state_.micro_batch, comm_.size()); });
     const Range mine = blocks_of_rank(std::ssize(micro_batches), comm_.rank(), comm_.size());
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
       const std::vector<std::int64_t>& items = micro_batches[static_cast<std::size_t>(i)];
-      const LossSum loss = loss_(source_.pack(items), micro_batch_seed(static_cast<std::uint64_t>(options_.seed), state_.step, i));
+      const PackedIds packed = data([&] { return source_.pack(items); });
+      const LossSum loss = traced(trace, "forward", [&] { return loss_(packed, micro_batch_seed(static_cast<std::uint64_t>(options_.seed), state_.step, i)); });
       if (i + 1 == mine.last) sync_.arm();
-      (scaler_.dynamic() ? loss.sum * scaler_.scale() : loss.sum).backward();
-      share.loss += loss.sum.item<double>();
+      traced(trace, "backward", [&] { (scaler_.dynamic() ? loss.sum * scaler_.scale() : loss.sum).backward(); });
+      share.loss += traced(trace, "loss", [&] { return loss.sum.item<double>(); });
       share.count += loss.count;
       share.documents += static_cast<double>(items.size());
       if (i + 1 < mine.last && ends_quarter(i, std::ssize(micro_batches))) sync_.keep();
@@ -267,7 +281,8 @@ void Trainer::restore(const TrainerState& state) {
 
 TrainSummary Trainer::run() {
   const auto start = std::chrono::steady_clock::now();
-  double compute = 0, sum = 0, update = 0;
+  TrainSummary own;
+  double steps = 0;  // seconds in them
   std::optional<Progress> progress;
   prepare();
   if (hooks_.log && comm_.is_root()) hooks_.log->info(describe());
@@ -275,15 +290,16 @@ TrainSummary Trainer::run() {
   if (progress && state_.step > 0) progress->resume(state_.step);
   while (state_.step < total_steps() && (!hooks_.before_step || hooks_.before_step(*this, state_.step))) {
     const StepReport report = step();
-    compute += report.compute_seconds, sum += report.sum_seconds, update += report.update_seconds;
+    ++own.own_steps, own.own_tokens += static_cast<std::int64_t>(report.own_tokens), steps += report.step_seconds;
+    own.data_seconds += report.data_seconds, own.compute_seconds += report.compute_seconds;
+    own.sum_seconds += report.sum_seconds, own.update_seconds += report.update_seconds;
     if (progress) progress->advance(1, fmt::format("loss {:.4f}, {:.0f} tokens/s", report.loss, report.tokens_per_second));
     end_of_step();
   }
   if (progress) progress->finish();
-  TrainSummary summary = summarise();
-  summary.compute_seconds = compute, summary.sum_seconds = sum, summary.update_seconds = update;
-  summary.seconds = seconds_since(start);
-  return summary;
+  own.seconds = seconds_since(start);
+  own.other_seconds = own.seconds - steps;
+  return summarise(own);
 }
 
 void Trainer::end_of_step() {
@@ -294,6 +310,7 @@ void Trainer::end_of_step() {
     state_.validation.push_back(value);
   }
   if (hooks_.checkpoint) hooks_.checkpoint(*this, writers_, stop_ || over);
+  if (hooks_.trace != nullptr && hooks_.trace->complete(state_.step, stop_ || over)) together(comm_, [&] { hooks_.trace->write(); });
   if (stop_ && !over)
     throw Error(ExitCode::requeue, fmt::format("stopped at step {} of {} as asked; start the same command again to go on", state_.step, total_steps()), true);
 }
@@ -319,11 +336,10 @@ double Trainer::mean_loss(const BatchSource& items) {
   return sum / count;
 }
 
-TrainSummary Trainer::summarise() const {
+TrainSummary Trainer::summarise(TrainSummary summary) const {
   std::vector<double> losses;
   std::ranges::copy_if(state_.losses, std::back_inserter(losses), [](double loss) { return !std::isnan(loss); });
   const std::size_t tenth = std::min(losses.size(), std::max<std::size_t>(1, losses.size() / 10));
-  TrainSummary summary;
   summary.steps = state_.step;
   summary.skipped = state_.skipped;
   summary.documents = state_.documents;

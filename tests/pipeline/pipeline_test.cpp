@@ -1,13 +1,14 @@
 #include "pipeline.hpp"
 
 #include <regex>
+#include <set>
 
 namespace gpuhpc_test {
 namespace {
 
 TEST_F(Pipeline, LeavesPredictionsMetricsModelAndReport) {
   const fs::path run = root_ / "reference";
-  for (const char* file : {"config.ini", "ledger.json", "log/rank-00000.log", "submission.csv", "predictions.jsonl", "metrics.json", "metrics.jsonl", "report.html",
+  for (const char* file : {"config.ini", "ledger.json", "log/rank-00000.log", "submission.csv", "predictions.jsonl", "metrics.json", "metrics.jsonl", "ranks.jsonl", "report.html",
                            "model/model.safetensors", "model/config.json", "model/vocab.txt", "model/modules.json"})
     EXPECT_GT(fs::file_size(run / file), 0u) << file;
   const Json figures = metrics(run);
@@ -28,6 +29,31 @@ TEST_F(Pipeline, RanksAgree) {
     for (const char* name : {"example_f1", "micro_f1", "precision_at_1", "mrr_filtered"})
       EXPECT_NEAR(metrics(root_ / "reference").at(name).get<double>(), metrics(run).at(name).get<double>(), .002) << name;
   }
+}
+
+// The training phase of a run on two ranks: one line a rank that adds up, a trace of each, an event file.
+TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
+  const fs::path run = root_ / "watched", stage = run / "stages/05-training";
+  fs::copy(root_ / "reference", run, fs::copy_options::recursive);
+  ASSERT_EQ(gpuhpc(arguments(run) + " --pipeline.to training --pipeline.force training --profile.steps 2-3", 2).code, 0);
+  std::ifstream ranks(stage / "ranks.jsonl");
+  int rank = 0;
+  for (std::string line; std::getline(ranks, line); ++rank) {
+    const Json json = Json::parse(line);
+    EXPECT_EQ(json.at("rank"), rank);
+    EXPECT_EQ(json.at("steps"), 10);
+    double parts = 0;
+    for (const char* part : {"data_seconds", "compute_seconds", "sum_seconds", "update_seconds", "other_seconds"}) parts += json.at(part).get<double>();
+    EXPECT_NEAR(parts, json.at("wall_seconds").get<double>(), .02 * parts);
+    const Json trace = Json::parse(read(run / ("trace/rank-0000" + std::to_string(rank) + ".json")));
+    std::set<int> steps;
+    for (const Json& event : trace.at("traceEvents"))
+      if (event.at("ph") == "X") steps.insert(event.at("args").at("step").get<int>());
+    EXPECT_EQ(steps, (std::set<int>{2, 3}));
+  }
+  EXPECT_EQ(rank, 2);
+  EXPECT_EQ(std::distance(fs::directory_iterator(run / "events"), fs::directory_iterator()), 1);
+  EXPECT_EQ(gpuhpc(arguments(run) + " --profile.steps 3-2").code, 2);
 }
 
 // Batches of 60 documents in micro-batches of 15 are whole quarters on 1, 2 and 4 replicas.

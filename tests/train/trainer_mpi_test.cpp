@@ -10,8 +10,10 @@
 #include <sstream>
 #include <thread>
 
+#include "../io/scratch_folder.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
+#include "gpuhpc/io/json.hpp"
 #include "gpuhpc/train/slow_rank.hpp"
 #include "gpuhpc/train/trainer.hpp"
 #include "tiny_model.hpp"
@@ -239,6 +241,38 @@ TEST(SlowRank, IsTheOneThatTakesLongerThanTheOthers) {
   ASSERT_TRUE(slow);
   EXPECT_EQ(slow->rank, 0U);
   EXPECT_EQ(slow->times, 3);
+}
+
+TEST(TrainerMpi, ARankThatWaitsForItsDataIsSlow) {
+  const auto comm = MpiSession::world();
+  std::ostringstream text;
+  SlowRankWatch watch(*comm, std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)), 2);
+  const bool last = comm->rank() == comm->size() - 1;
+  for (int step = 0; step < 2; ++step) watch.after_step({.own_tokens = 10, .data_seconds = last ? .5 : 0, .compute_seconds = 1});
+  EXPECT_EQ(text.str().find("takes 1.5 times as long") != std::string::npos, comm->is_root() && comm->size() > 1) << text.str();
+}
+
+// Each gradient bucket leaves within the backward pass or the sum, and comes back within the sum.
+TEST(TrainerMpi, ATraceShowsEachBucket) {
+  const auto comm = MpiSession::world();
+  const testing::ScratchFolder folder;
+  TinyTask task(240, comm->size());
+  ParallelOptions parallel;
+  parallel.bucket_bytes = 1024;
+  Trace trace({2, 3}, folder / "trace.json", comm->rank(), comm->host());
+  TrainHooks hooks;
+  hooks.trace = &trace;
+  Trainer trainer(task.arena, task.source, task.loss(), tiny_options(), parallel, *comm, hooks);
+  trainer.run();
+  const Json events = read_json(folder / "trace.json").at("traceEvents");
+  const auto named = [&](const std::string& name) { return std::ranges::count_if(events, [&](const Json& e) { return e.at("name") == name; }); };
+  ASSERT_GT(trainer.sync().buckets().size(), 2U);
+  for (std::size_t b = 0; b < trainer.sync().buckets().size(); ++b) {
+    EXPECT_EQ(named(fmt::format("send bucket {}", b)), comm->size() > 1 ? 1 : 0);
+    EXPECT_EQ(named(fmt::format("receive bucket {}", b)), comm->size() > 1 ? 1 : 0);
+  }
+  EXPECT_EQ(named("sum"), 1);
+  for (const Json& event : events) EXPECT_EQ(event.at("pid"), comm->rank());
 }
 
 TEST(TrainerMpi, ASlowRankIsNamed) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include "gpuhpc/base/error.hpp"
 #include "tiny_model.hpp"
@@ -151,6 +153,44 @@ TEST(Trainer, ReportsStepsEpochsAndRates) {
     tokens += report.tokens;
   }
   EXPECT_EQ(outcome.summary.tokens, tokens);
+}
+
+// Packing takes at least 3 ms a micro-batch here.
+TEST(Trainer, TellsWhereTheTimeOfEachStepWent) {
+  class SlowSource final : public BatchSource {
+   public:
+    explicit SlowSource(const BatchSource& source) : source_(source) {}
+    std::int64_t size() const override { return source_.size(); }
+    std::int64_t length(std::int64_t item) const override { return source_.length(item); }
+    PackedIds pack(std::span<const std::int64_t> items) const override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      return source_.pack(items);
+    }
+
+   private:
+    const BatchSource& source_;
+  };
+  TinyTask task(100);
+  const SlowSource source(task.source);
+  const auto comm = make_single_communicator();
+  TrainOptions options = tiny_options();
+  options.micro_batch = 8;
+  double data = 0, compute = 0;
+  std::int64_t tokens = 0;
+  Trainer trainer(task.arena, source, task.loss(), options, {}, *comm, {.report = [&](const StepReport& r) {
+    EXPECT_GE(r.data_seconds, .001 * 3 * static_cast<double>((r.documents + 7) / 8));
+    EXPECT_GT(std::min({r.compute_seconds, r.sum_seconds, r.update_seconds}), 0);
+    EXPECT_NEAR(r.data_seconds + r.compute_seconds + r.sum_seconds + r.update_seconds, r.step_seconds, 1e-9);
+    data += r.data_seconds, compute += r.compute_seconds, tokens += r.tokens;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }});
+  const TrainSummary summary = trainer.run();
+  EXPECT_EQ(summary.own_steps, 10);
+  EXPECT_EQ(summary.own_tokens, tokens);
+  EXPECT_NEAR(summary.data_seconds, data, 1e-9);
+  EXPECT_NEAR(summary.compute_seconds, compute, 1e-9);
+  EXPECT_GE(summary.other_seconds, .002 * 10);
+  EXPECT_NEAR(summary.data_seconds + summary.compute_seconds + summary.sum_seconds + summary.update_seconds + summary.other_seconds, summary.seconds, 1e-9);
 }
 
 TEST(Trainer, SameSeedSameBitsOtherSeedOtherWeights) {

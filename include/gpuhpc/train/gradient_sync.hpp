@@ -12,6 +12,7 @@
 
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/train/arena.hpp"
+#include "gpuhpc/train/profile.hpp"
 
 namespace gpuhpc {
 
@@ -30,7 +31,7 @@ class GradientSync {
  public:
   // Gradients in device memory go through `device_comm` (NCCL); without one, through host memory and `comm`.
   // For shards the arena must have been made for at least comm.size() ranks.
-  GradientSync(ParameterArena& arena, Communicator& comm, const SyncOptions& options, Communicator* device_comm = nullptr);
+  GradientSync(ParameterArena& arena, Communicator& comm, const SyncOptions& options, Communicator* device_comm = nullptr, Trace* trace = nullptr);
   ~GradientSync();
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
@@ -73,6 +74,7 @@ class GradientSync {
   Communicator& comm_;
   Communicator& channel_;  // gradients go through it
   SyncOptions options_;
+  Trace* trace_;
   std::vector<Range> ranges_, owned_;
   std::vector<Bucket> buckets_;
   std::vector<std::vector<std::size_t>> buckets_of_entry_;

@@ -1,6 +1,6 @@
 #pragma once
 // Names the rank that all others wait for. Under data parallel a step takes as long as its slowest rank, and the time that the others lose
-// looks like communication; how long each rank computed before the sum, for each of its tokens, tells who it was.
+// looks like communication; how long each rank took to the sum, for each of its tokens, tells who it was.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

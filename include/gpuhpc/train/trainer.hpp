@@ -21,6 +21,7 @@
 #include "gpuhpc/train/loss_scaler.hpp"
 #include "gpuhpc/train/optimizer.hpp"
 #include "gpuhpc/train/options.hpp"
+#include "gpuhpc/train/profile.hpp"
 #include "gpuhpc/train/schedule.hpp"
 #include "gpuhpc/train/trainer_state.hpp"
 
@@ -48,14 +49,17 @@ struct StepReport {
   double loss_scale = 1;                                            // that this step's gradients were computed with
   double tokens_per_second = 0;                                     // of this step, all ranks together
   double own_tokens = 0;                                            // that this rank computed in it
-  double compute_seconds = 0, sum_seconds = 0, update_seconds = 0;  // this rank: forward and backward (buckets leave meanwhile), the rest
-                                                                    // of the sum over ranks, agreement and optimizer
+  // This rank; the four parts add up to the step. Data: until its micro-batches were there. Compute: forward and backward (buckets leave
+  // meanwhile). Sum: the rest of the sum over ranks. Update: agreement, optimizer, gathering of parameters.
+  double step_seconds = 0, data_seconds = 0, compute_seconds = 0, sum_seconds = 0, update_seconds = 0;
 };
 
 struct TrainSummary {
   std::int64_t steps = 0, skipped = 0, documents = 0, tokens = 0;
-  double seconds = 0;                                               // of this process: a resumed run counts its own part
-  double compute_seconds = 0, sum_seconds = 0, update_seconds = 0;  // of this rank, as in StepReport
+  // Of this rank in this process, so a resumed run counts its own part. The parts as in StepReport; the five of them add up to `seconds`.
+  std::int64_t own_steps = 0, own_tokens = 0;
+  double seconds = 0, data_seconds = 0, compute_seconds = 0, sum_seconds = 0, update_seconds = 0;
+  double other_seconds = 0;              // outside of steps: validation, reports, copies for checkpoints
   double first_loss = 0, last_loss = 0;  // means of the first and last tenth of the steps (skipped ones left out)
   std::vector<double> validation;        // one value an epoch, when there is a validator
 };
@@ -81,6 +85,7 @@ struct TrainHooks {
   std::function<WriterStatus()> writer_status = {};
   // After each step and its validation; `last`: the run ends here, because somebody asked or because it is over.
   std::function<void(Trainer&, const WriterStatus& anywhere, bool last)> checkpoint = {};
+  Trace* trace = nullptr;  // records the steps that it was made for, and is written as soon as they are over
 };
 
 class Trainer {
@@ -112,6 +117,7 @@ class Trainer {
   struct Share {  // what this rank computed of one global batch; after agree(): what all did
     double loss = 0, count = 0, documents = 0, tokens = 0;
     double norm = 0;  // of the mean gradient
+    double data_seconds = 0;
     std::exception_ptr error;
   };
   void prepare();
@@ -124,7 +130,7 @@ class Trainer {
   bool fits(std::span<const std::int64_t> items);
   void count(const StepReport& report);
   void end_of_step();
-  TrainSummary summarise() const;
+  TrainSummary summarise(TrainSummary own) const;  // `own` filled up with what all ranks share
 
   ParameterArena& model_;
   const BatchSource& source_;

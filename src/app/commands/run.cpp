@@ -27,9 +27,10 @@ void link_file(const fs::path& from, const fs::path& to) {
 }
 
 // What the last stages left in their folders is what the user looks for: it appears at the top of the run folder.
-void publish(const fs::path& inference, const fs::path& model, const fs::path& metrics, const fs::path& run) {
+void publish(const fs::path& inference, const fs::path& model, const fs::path& training, const fs::path& run) {
   for (const char* name : {"predictions.jsonl", "submission.csv"}) link_file(inference / name, run / name);
-  link_file(metrics, run / "metrics.jsonl");
+  for (const char* name : {"metrics.jsonl", "ranks.jsonl"})
+    if (fs::exists(training / name)) link_file(training / name, run / name);  // older runs have no ranks.jsonl
   fs::remove_all(run / "model");
   for (const auto& entry : fs::recursive_directory_iterator(model))
     if (entry.is_regular_file()) link_file(entry.path(), run / "model" / fs::relative(entry.path(), model));
@@ -48,6 +49,7 @@ void run_command(CommandContext& c) {
     const int replicas = o.teleclass.parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
     for (int gpu = 1; c.device.cuda && o.device.memory_limit > 0 && gpu < replicas; ++gpu) limit_cuda_memory(o.device.memory_limit, gpu);
     o.teleclass.train.check();
+    o.teleclass.profile.range();
     layout = resolve_layout(o.teleclass.input.dir);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
   });
@@ -71,8 +73,8 @@ void run_command(CommandContext& c) {
   if (times.size() < stages.size()) return;
   on_root(c.comm, [&] {
     const fs::path done = run / "stages";
-    if (taxoclass) publish(done / "05-inference", done / "04-self-training" / "model", done / "03-classifier" / "metrics.jsonl", run);
-    else publish(done / "06-inference", done / "05-training" / "model", done / "05-training" / "metrics.jsonl", run);
+    if (taxoclass) publish(done / "05-inference", done / "04-self-training" / "model", done / "03-classifier", run);
+    else publish(done / "06-inference", done / "05-training" / "model", done / "05-training", run);
     write_run_facts(c, run, warnings, times);
     if (gold.empty() && !times.back().skipped)  // of earlier predictions
       for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);

@@ -55,7 +55,7 @@ std::optional<Split> split(const BatchSource& source, const TrainOptions& option
   return Split{{source, std::move(parts.learnt)}, {source, std::move(parts.validation)}};
 }
 
-std::function<double(Trainer&)> validator(const StageContext& c, const SubsetSource& held_out, const MetricsLog& metrics) {
+std::function<double(Trainer&)> validator(const StageContext& c, const SubsetSource& held_out, MetricsLog& metrics) {
   return [&](Trainer& trainer) {
     const TrainerState state = trainer.state();
     const double loss = trainer.mean_loss(held_out);
@@ -72,15 +72,18 @@ TrainSummary run_training(const StageContext& c, const ClassifyOptions& o, Param
                           std::function<bool(Trainer&, std::int64_t)> before_step) {
   // Checkpoints and the lines that go with them outlive a run that is stopped or killed.
   const std::filesystem::path lines = c.checkpoints / "metrics.jsonl";
-  const MetricsLog metrics(lines, c.comm);
+  MetricsLog metrics(lines, c.run_folder / "events", arena, c.device, c.comm);
   Checkpointer checkpointer({c.checkpoints, c.task, o.train.keep}, o.train, c.comm, c.log);
   SlowRankWatch slow_ranks(c.comm, c.log);
   TrainHooks hooks{.log = c.log};
-  hooks.report = [&slow_ranks, write = metrics.hook()](const StepReport& report) {
+  hooks.report = [&](const StepReport& report) {
     slow_ranks.after_step(report);
-    if (write) write(report);
+    metrics.step(report);
   };
   hooks.before_step = std::move(before_step);
+  const Range traced = o.profile.range();
+  Trace trace(traced, c.run_folder / "trace" / fmt::format("rank-{:05d}.json", c.comm.rank()), c.comm.rank(), c.comm.host());
+  if (traced.size() > 0) hooks.trace = &trace;
   hooks.stop_requested = c.stop_requested;
   checkpointer.attach(hooks);
   std::unique_ptr<Communicator> between_gpus;  // where every rank has one
@@ -91,13 +94,15 @@ TrainSummary run_training(const StageContext& c, const ClassifyOptions& o, Param
   Trainer trainer(arena, parts ? parts->learnt : source, std::move(loss), o.train, o.parallel, c.comm, std::move(hooks), between_gpus.get());
   const std::int64_t done = checkpointer.resume(trainer);
   on_root(c.comm, [&] {
-    create_folder(c.checkpoints);
-    if (done == 0) write_text_file(lines, "");
-    else cut_step_lines(lines, done);
+    metrics.begin(done);
+    if (traced.size() > 0) std::filesystem::remove_all(c.run_folder / "trace");
   });
+  if (traced.size() > 0 && (traced.last <= done + 1 || traced.first > trainer.total_steps()) && c.log && c.comm.is_root())
+    c.log->warn("--profile.steps {}: there will be no trace, this start makes the updates {} to {}", o.profile.steps, done + 1, trainer.total_steps());
   const TrainSummary summary = trainer.run();
   if (o.train.restore == "best") checkpointer.restore_best(trainer);
   on_root(c.comm, [&] { gpuhpc::copy_file(lines, c.folder / "metrics.jsonl"); });
+  write_rank_times(c.folder / "ranks.jsonl", summary, c.device, c.comm);
   return summary;
 }
 

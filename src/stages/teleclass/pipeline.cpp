@@ -43,7 +43,7 @@ std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, con
       {"hierarchy", {"teleclass.refinement", "teleclass.targets"}, taxonomy, {"refinement", "augmentation"},
        soft ? std::vector<std::string>{"targets.h5", "documents_per_class.tsv"} : std::vector<std::string>{"labels.jsonl", "documents_per_class.tsv"}, bind(run_hierarchy)},
       {"training", {"train.", "parallel.reduce-type", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "scoring.smoothing-rounds"}, taxonomy,
-       {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl"}, bind(soft ? train_path_model : train_bilinear_model),
+       {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl", "ranks.jsonl"}, bind(soft ? train_path_model : train_bilinear_model),
        {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every", "train.checkpoint-minutes", "train.keep"}},
       {"inference", with_text({"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.", "output.submission-header"}),
        {layout.test_corpus}, {"training"}, {"predictions.jsonl", "submission.csv"}, [=, o = options, l = layout](const StageContext& context) { run_inference(context, o, l, context.folder_of("training") / "model"); }},

@@ -1,22 +1,43 @@
 #pragma once
-// metrics.jsonl: one line a training step and one a validation, written by the root as the run goes on.
+// What a training phase says about itself (docs/watching.md). metrics.jsonl: a line a step and one a validation, as the run goes on; an
+// event file for TensorBoard with the same values; ranks.jsonl: where the time of each rank went.
 #include <filesystem>
-#include <functional>
+#include <optional>
+#include <string>
 
 #include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/device/device.hpp"
+#include "gpuhpc/device/nvml.hpp"
+#include "gpuhpc/io/event_file.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/train/arena.hpp"
 #include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
 
+// Rank 0 alone writes; on the others nothing happens.
 class MetricsLog {
  public:
-  MetricsLog(std::filesystem::path path, const Communicator& comm) : path_(std::move(path)), root_(comm.rank() == 0) {}
-  std::function<void(const StepReport&)> hook() const;
-  void validation(std::int64_t step, std::int64_t epoch, double loss) const;  // after that step
+  // `lines`: metrics.jsonl; `events`: a folder for event files and nothing else. `model` and `comm` must outlive this object.
+  MetricsLog(std::filesystem::path lines, std::filesystem::path events, const ParameterArena& model, const DeviceChoice& device, const Communicator& comm);
+  // On rank 0, before the first step: lines after step `done` go (0: all), and one new event file in the place of all others starts with
+  // what is left. There the steps of an earlier start lie one behind the other, the last one now: when they were is not in the lines.
+  void begin(std::int64_t done);
+  void step(const StepReport& report);
+  void validation(std::int64_t step, std::int64_t epoch, double loss);  // after that step
 
  private:
-  std::filesystem::path path_;
+  void add(const Json& line);
+  std::filesystem::path lines_, events_;
+  const ParameterArena& model_;
+  DeviceChoice device_;
   bool root_;
+  std::string host_;
+  std::optional<EventFile> file_;
+  std::optional<GpuMeter> gpu_;  // where there is one
 };
+
+// ranks.jsonl: a line a rank. Collective.
+void write_rank_times(const std::filesystem::path& path, const TrainSummary& summary, const DeviceChoice& device, Communicator& comm);
 
 }  // namespace gpuhpc

@@ -14,6 +14,7 @@
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "gpuhpc/retrieval/tfidf.hpp"
 #include "gpuhpc/train/options.hpp"
+#include "gpuhpc/train/profile.hpp"
 
 namespace gpuhpc {
 
@@ -52,6 +53,7 @@ struct ClassifyOptions {
   TfidfOptions tfidf;
   NeighbourOptions neighbours;
   TrainOptions train;
+  ProfileOptions profile;
   ParallelOptions parallel;
   DecodeOptions decode;
   SubmissionOptions submission;
