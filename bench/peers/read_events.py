@@ -51,7 +51,7 @@ def main():
             values += 1
             if not (value == np.float32(line_value) or (math.isnan(value) and math.isnan(line_value)) or math.isclose(value, line_value, rel_tol=1e-6)):
                 problems.append(f"{tag}, step {step}: {value}, the line has {line_value}")
-    print("\n".join(problems[:20] + [f"{len(wanted)} scalars, {values} values in {len(list(arguments.events.iterdir()))} file, {len(problems)} problems"]))
+    print("\n".join(problems[:20] + [f"{len(wanted)} scalars, {values} values, {len(problems)} problems"]))
     sys.exit(bool(problems) or values == 0)
 
 

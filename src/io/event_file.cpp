@@ -6,6 +6,7 @@
 #include <bit>
 #include <boost/crc.hpp>
 #include <cerrno>
+#include <ctime>
 
 #include "gpuhpc/io/atomic_file.hpp"
 
@@ -44,13 +45,13 @@ enum SessionField { status = 1, start = 1 };
 
 }  // namespace
 
-EventFile::EventFile(const std::filesystem::path& folder, const std::string& host, double now)
-    : path_(folder / fmt::format("events.out.tfevents.{}.{}.{}", static_cast<std::int64_t>(now), host, ::getpid())) {
+EventFile::EventFile(const std::filesystem::path& folder, const std::string& host, double first)
+    : path_(folder / fmt::format("events.out.tfevents.{:010d}.{}.{}", std::time(nullptr), host, ::getpid())) {
   create_folder(folder);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw system_error("create", path_, errno);
-  append(double_field(wall_time, now) + text_field(file_version, "brain.Event:2"));
-  append(double_field(wall_time, now) + text_field(session_log, number_field(status, start)));
+  append(double_field(wall_time, first) + text_field(file_version, "brain.Event:2"));
+  append(double_field(wall_time, first) + text_field(session_log, number_field(status, start)));
 }
 
 EventFile::~EventFile() {

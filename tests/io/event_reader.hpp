@@ -125,10 +125,11 @@ inline std::vector<ReadEvent> read_events(const std::filesystem::path& path) {
   return events;
 }
 
-// The only event file of a folder.
+// The only event file of a folder that holds something.
 inline std::filesystem::path event_file(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.file_size() > 0) files.push_back(entry.path());
   EXPECT_EQ(files.size(), 1U) << folder;
   return files.at(0);
 }

@@ -52,7 +52,9 @@ TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
     EXPECT_EQ(steps, (std::set<int>{2, 3}));
   }
   EXPECT_EQ(rank, 2);
-  EXPECT_EQ(std::distance(fs::directory_iterator(run / "events"), fs::directory_iterator()), 1);
+  std::uintmax_t events = 0;
+  for (const auto& entry : fs::directory_iterator(run / "events")) events = std::max(events, entry.file_size());
+  EXPECT_GT(events, 2000u);
   EXPECT_EQ(gpuhpc(arguments(run) + " --profile.steps 3-2").code, 2);
 }
 

@@ -74,12 +74,16 @@ TEST(MetricsLog, ARunThatGoesOnIsOneCurve) {
   killed.log.begin(0);
   for (int step = 1; step <= 5; ++step) killed.log.step(report(step));
   std::ofstream(testing::event_file(killed.events), std::ios::app) << "half a rec";
-  std::ofstream(killed.events / "events.out.tfevents.1.other.1") << "an older one";
+  const std::filesystem::path older = killed.events / "events.out.tfevents.1.other.1", oldest = killed.events / "events.out.tfevents.0.other.1";
+  std::ofstream(older, std::ios::binary) << "an older one";
+  std::ofstream(oldest, std::ios::binary) << "";
   MetricsLog log(killed.lines, killed.events, killed.task.arena, {}, *killed.comm);
   log.begin(3);
   for (int step = 4; step <= 6; ++step) log.step(report(step));
   const std::vector<ReadEvent> events = testing::read_events(testing::event_file(killed.events));
   ASSERT_EQ(events.size(), 8U);
+  EXPECT_EQ(std::filesystem::file_size(older), 0U);
+  EXPECT_FALSE(std::filesystem::exists(oldest));
   EXPECT_TRUE(events[1].session_start);
   EXPECT_EQ(events[1].step, 0);
   std::vector<std::int64_t> steps, lines;

@@ -15,9 +15,10 @@ struct Scalar {
 
 class EventFile {
  public:
-  // `folder`/events.out.tfevents.SECONDS.`host`.PID, the folder made when it is not there. It says that a session starts: a reader forgets
-  // what it saw of an earlier file there. `now`: seconds since 1970.
-  EventFile(const std::filesystem::path& folder, const std::string& host, double now);
+  // `folder`/events.out.tfevents.SECONDS.`host`.PID, the folder made when it is not there; SECONDS since 1970, now: readers go on with a
+  // file of a later name. It says that a session starts, so that they forget what they saw of earlier files. `first`: time of the first
+  // event, seconds since 1970.
+  EventFile(const std::filesystem::path& folder, const std::string& host, double first);
   ~EventFile();
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;

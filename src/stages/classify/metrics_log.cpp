@@ -34,6 +34,17 @@ std::vector<Scalar> scalars_of(const Json& line) {
   return scalars;
 }
 
+// A TensorBoard that is open goes from a file's end to the next file, but not away from one that is gone: a file goes when it has been empty
+// for a whole start.
+void empty_event_files(const fs::path& folder) {
+  create_folder(folder);
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  for (const fs::path& file : files)
+    if (fs::file_size(file) > 0) fs::resize_file(file, 0);
+    else fs::remove(file);
+}
+
 }  // namespace
 
 MetricsLog::MetricsLog(fs::path lines, fs::path events, const ParameterArena& model, const DeviceChoice& device, const Communicator& comm)
@@ -51,7 +62,7 @@ void MetricsLog::begin(std::int64_t done) {
     lines.push_back(parse_json(line, reader.where()));
     seconds += lines.back().value("step_seconds", 0.0);
   }
-  fs::remove_all(events_);
+  empty_event_files(events_);
   double time = now() - seconds;
   file_.emplace(events_, host_, time);
   for (const Json& line : lines) {

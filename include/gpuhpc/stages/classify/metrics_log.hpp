@@ -20,8 +20,8 @@ class MetricsLog {
  public:
   // `lines`: metrics.jsonl; `events`: a folder for event files and nothing else. `model` and `comm` must outlive this object.
   MetricsLog(std::filesystem::path lines, std::filesystem::path events, const ParameterArena& model, const DeviceChoice& device, const Communicator& comm);
-  // On rank 0, before the first step: lines after step `done` go (0: all), and one new event file in the place of all others starts with
-  // what is left. There the steps of an earlier start lie one behind the other, the last one now: when they were is not in the lines.
+  // On rank 0, before the first step: lines after step `done` go (0: all), and a new event file, the only one that is not empty, starts
+  // with what is left. There the steps of an earlier start lie one behind the other, the last one now: when they were is not in the lines.
   void begin(std::int64_t done);
   void step(const StepReport& report);
   void validation(std::int64_t step, std::int64_t epoch, double loss);  // after that step

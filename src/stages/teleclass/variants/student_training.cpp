@@ -74,7 +74,7 @@ void train_path_model(const StageContext& c, const TeleclassPipelineOptions& o, 
     copy_taxonomy(layout, model);
     copy_teacher(c.folder_of("encoding"), c.folder_of("refinement"), *encoder, model);
     for (const char* name : {"metrics.jsonl", "ranks.jsonl"}) write_text_file(c.folder / name, "");  // outputs without student, too
-    fs::remove_all(c.run_folder / "events");  // of an earlier one
+    if (!with_student) fs::remove_all(c.run_folder / "events");  // of an earlier one
   });
   ClassifierSettings settings{"paths", with_student, layout.test_serves_as_train, o.scoring.temperature, o.scoring.csls, o.scoring.lexical,
                               o.scoring.centring, .5, o.scoring.smoothing_rounds > 0, o.neighbours.k, o.tfidf.longest_ngram, o.tfidf.english_stop_words};
