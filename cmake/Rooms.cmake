@@ -14,6 +14,7 @@ if(MOLD)
 endif()
 
 add_custom_target(unit_tests)  # what `ctest -L unit` runs
+add_custom_target(gpu_tests)   # what `ctest -L gpu` runs
 
 function(gpuhpc_room room)
   cmake_parse_arguments(ARG "" "" "LIBRARIES" ${ARGN})
@@ -54,12 +55,15 @@ function(gpuhpc_room room)
 endfunction()
 
 # tests/<room>/*_test.cpp -> test_<room> (label unit); *_mpi_test.cpp -> test_<room>_mpi,
-# run on 1, 2 and 4 ranks, comm's on 3 as well (label mpi).
+# run on 1, 2 and 4 ranks, comm's on 3 as well (label mpi); *_gpu_test.cpp -> test_<room>_gpu (label gpu), only where they are
+# asked for: without a GPU they fail.
 function(gpuhpc_room_tests room)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
   set(mpi_tests ${tests})
   list(FILTER mpi_tests INCLUDE REGEX "_mpi_test\\.cpp$")
-  list(FILTER tests EXCLUDE REGEX "_mpi_test\\.cpp$")
+  set(gpu_tests ${tests})
+  list(FILTER gpu_tests INCLUDE REGEX "_gpu_test\\.cpp$")
+  list(FILTER tests EXCLUDE REGEX "_(mpi|gpu)_test\\.cpp$")
   if(tests)
     add_executable(test_${room} ${tests})
     target_link_libraries(test_${room} PRIVATE gpuhpc_${room} GTest::gtest_main GTest::gmock)
@@ -85,6 +89,14 @@ function(gpuhpc_room_tests room)
         COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpirun.sh ${ranks} $<TARGET_FILE:test_${room}_mpi>)
       set_tests_properties(${room}.mpi${ranks} PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 600)
     endforeach()
+  endif()
+  if(gpu_tests AND GPUHPC_GPU_TESTS)
+    add_executable(test_${room}_gpu ${gpu_tests} ${CMAKE_SOURCE_DIR}/tests/gpu_main.cpp)
+    target_link_libraries(test_${room}_gpu PRIVATE gpuhpc_${room} GTest::gtest GTest::gmock)
+    target_compile_definitions(test_${room}_gpu PRIVATE GPUHPC_MODELS="${GPUHPC_DEPS}/models")
+    add_test(NAME ${room}.gpu COMMAND test_${room}_gpu)
+    set_tests_properties(${room}.gpu PROPERTIES LABELS gpu TIMEOUT 300 RUN_SERIAL TRUE)
+    add_dependencies(gpu_tests test_${room}_gpu)
   endif()
 endfunction()
 

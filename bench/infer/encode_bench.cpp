@@ -1,7 +1,7 @@
-// Text to vectors on the CPU, as bench/peers/encode.py drives it: one JSON line with documents, real tokens and seconds of each
-// repetition (tokenizer included), the share of each part, and the vectors in an HDF5 file.
+// Text to vectors, as bench/peers/encode.py drives it: one JSON line with documents, real tokens and seconds of each repetition
+// (tokenizer included), on processors the share of each part, and the vectors in an HDF5 file.
 //   encode_bench MODEL TEXTS OUTPUT.h5 PRECISION THREADS REPETITIONS [KERNELS]
-// TEXTS: id<TAB>text lines.
+// TEXTS: id<TAB>text lines. KERNELS: the processor's, or "cuda": GPU 0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,20 +54,21 @@ CpuWorkspace::Times shares(const LoadedEncoder& model, const Tokenizer& tokenize
 
 int run(const std::vector<std::string>& arguments) {
   if (arguments.size() < 6) throw usage_error("encode_bench MODEL TEXTS OUTPUT.h5 PRECISION THREADS REPETITIONS [KERNELS]");
-  const LoadedEncoder model = load_encoder(arguments[0]);
+  const bool cuda = arguments.size() > 6 && arguments[6] == "cuda";
+  const DeviceChoice device{cuda, 0, std::stoi(arguments[4])};
+  const LoadedEncoder model = load_encoder(arguments[0], torch_device(device));
   const auto tokenizer = load_tokenizer(arguments[0]);
   const std::vector<std::string> texts = read_texts(arguments[1]);
   InferOptions options;
   options.precision = arguments[3];
-  if (arguments.size() > 6) options.kernels = arguments[6];
-  const int threads = std::stoi(arguments[4]);
-  const DocumentEncoder encoder(model, *tokenizer, options, {false, 0, threads});
+  if (arguments.size() > 6 && !cuda) options.kernels = arguments[6];
+  const DocumentEncoder encoder(model, *tokenizer, options, device);
   std::string seconds;
   double tokenizing = 1e9;
   std::vector<std::vector<std::int32_t>> ids;
   for (int i = -1; i < std::stoi(arguments[5]); ++i) {  // the first one warms up
     const auto start = std::chrono::steady_clock::now();
-    ids = tokenize(*tokenizer, texts, threads);
+    ids = tokenize(*tokenizer, texts, device.threads);
     const double spent = seconds_since(start);
     const Matrix rows = encoder.encode(token_source(ids));
     if (i < 0) write_matrix(arguments[2], rows.view());
@@ -77,13 +78,16 @@ int run(const std::vector<std::string>& arguments) {
   const std::int64_t limit = model.model.embedding.max_tokens > 0 ? model.model.embedding.max_tokens : model.encoder.config().max_tokens();
   std::int64_t tokens = 0;
   for (const auto& document : ids) tokens += std::ssize(with_specials(*tokenizer, document, limit));
-  const kernels::Isa isa = options.kernels == "auto" ? kernels::best_isa() : kernels::parse_isa(options.kernels);
-  const bool bf16 = encoder.describe().starts_with("bf16");
-  const CpuWorkspace::Times times = shares(model, *tokenizer, ids, bf16 ? CpuPrecision::bf16 : CpuPrecision::fp32, isa);
-  const double sum = times.linear + times.attention + times.other;
-  fmt::print("{{\"what\": \"{}\", \"documents\": {}, \"tokens\": {}, \"seconds\": [{}], \"tokenizing_seconds\": {:.6f}, \"linear\": {:.4f}, "
-             "\"attention\": {:.4f}, \"other\": {:.4f}}}\n",
-             encoder.describe(), texts.size(), tokens, seconds, tokenizing, times.linear / sum, times.attention / sum, times.other / sum);
+  std::string parts;
+  if (!cuda) {
+    const kernels::Isa isa = options.kernels == "auto" ? kernels::best_isa() : kernels::parse_isa(options.kernels);
+    const bool bf16 = encoder.describe().starts_with("bf16");
+    const CpuWorkspace::Times times = shares(model, *tokenizer, ids, bf16 ? CpuPrecision::bf16 : CpuPrecision::fp32, isa);
+    const double sum = times.linear + times.attention + times.other;
+    parts = fmt::format(", \"linear\": {:.4f}, \"attention\": {:.4f}, \"other\": {:.4f}", times.linear / sum, times.attention / sum, times.other / sum);
+  }
+  fmt::print("{{\"what\": \"{}\", \"documents\": {}, \"tokens\": {}, \"seconds\": [{}], \"tokenizing_seconds\": {:.6f}{}}}\n", encoder.describe(),
+             texts.size(), tokens, seconds, tokenizing, parts);
   return 0;
 }
 

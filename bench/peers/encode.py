@@ -1,4 +1,4 @@
-"""Text to vectors on the CPU: gpuhpc beside sentence-transformers and OpenVINO, same texts, same cores, same run.
+"""Text to vectors: gpuhpc beside sentence-transformers and OpenVINO, same texts, same cores or GPU, same run.
 
     python bench/peers/encode.py --model .deps/models/all-MiniLM-L6-v2 --texts data/debtags-topical/test/corpus.txt \\
         --program build/release/encode_bench [--documents 2000] [--cores 0,1] [--rounds 3]
@@ -6,6 +6,7 @@
 Texts are id<TAB>text lines. The peers work in processes of their own which take turns, round by round; seconds include
 tokenizing. Answers are compared with sentence-transformers fp32 before any speed is printed: fp32 within 2e-5, bf16 cosine
 at least 0.999. OpenVINO runs with the fastest of several settings, found on a part of the texts first.
+--device cuda: gpuhpc and sentence-transformers on GPU 0.
 The program is built by `cmake --preset release -DGPUHPC_BENCH=ON && cmake --build build/release --target encode_bench`.
 """
 import argparse
@@ -32,28 +33,30 @@ def read_texts(path, documents):
 
 
 class SentenceTransformers:
-    def __init__(self, model, precision, threads, trial):
+    def __init__(self, model, precision, threads, trial, device):
         import torch
         from sentence_transformers import SentenceTransformer
 
         torch.set_num_threads(threads)
         kwargs = {} if precision == "fp32" else {"dtype": torch.bfloat16}
-        self.model = SentenceTransformer(model, device="cpu", model_kwargs=kwargs)
-        times = {size: self.timed(trial, size) for size in (16, 32, 64)}
+        self.model = SentenceTransformer(model, device=device, model_kwargs=kwargs)
+        if device == "cuda":
+            self.timed(trial, 64)  # starts the GPU's libraries
+        times = {size: self.timed(trial, size) for size in ((16, 32, 64) if device == "cpu" else (64, 256, 1024))}
         self.batch_size = min(times, key=times.get)
         self.settings = f"batch {self.batch_size}"
 
     def timed(self, texts, size):
         start = time.perf_counter()
-        self.model.encode(texts, batch_size=size, convert_to_tensor=True)
+        self.model.encode(texts, batch_size=size, convert_to_tensor=True).cpu()
         return time.perf_counter() - start
 
     def encode(self, texts):
-        return self.model.encode(texts, batch_size=self.batch_size, convert_to_tensor=True).float().numpy()
+        return self.model.encode(texts, batch_size=self.batch_size, convert_to_tensor=True).float().cpu().numpy()
 
 
 class OpenVino:
-    def __init__(self, model, precision, threads, trial):
+    def __init__(self, model, precision, threads, trial, device):
         import openvino
         import torch
         from tokenizers import Tokenizer
@@ -130,7 +133,8 @@ def work(arguments):
     """A peer's process: loads, answers 'ready', then one line of seconds for each line it reads."""
     kind, precision = PEERS[arguments.worker]
     texts = read_texts(arguments.texts, arguments.documents)
-    peer = kind(arguments.model, precision, arguments.threads, texts[::max(1, len(texts) // 64)])
+    peer = kind(arguments.model, precision, arguments.threads, texts[::max(1, len(texts) // (64 if arguments.device == "cpu" else 2048))],
+                arguments.device)
     np.save(arguments.vectors, peer.encode(texts))
     # The new line first: libraries leave unfinished lines behind.
     print("\n" + json.dumps({"settings": peer.settings}), flush=True)
@@ -144,7 +148,7 @@ class Worker:
     def __init__(self, name, arguments, folder):
         self.name, self.vectors = name, Path(folder) / (name.replace(" ", "-") + ".npy")
         command = [sys.executable, __file__, "--worker", name, "--vectors", str(self.vectors), "--model", arguments.model, "--texts",
-                   arguments.texts, "--documents", str(arguments.documents), "--threads", str(arguments.threads)]
+                   arguments.texts, "--documents", str(arguments.documents), "--threads", str(arguments.threads), "--device", arguments.device]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
         self.settings = self.answer()["settings"]
         self.rows = np.load(self.vectors)
@@ -168,10 +172,10 @@ class Worker:
 
 class Ours:
     def __init__(self, precision, arguments, folder, kernels="auto"):
-        self.name = f"gpuhpc {precision}" + ("" if kernels == "auto" else f" ({kernels})")
+        self.name = f"gpuhpc {precision}" + ("" if kernels in ("auto", "cuda") else f" ({kernels})")
         self.output = Path(folder) / (self.name.replace(" ", "-") + ".h5")
         self.command = [arguments.program, arguments.model, str(Path(folder) / "texts.tsv"), str(self.output), precision,
-                        str(arguments.threads), "1", kernels]
+                        str(arguments.threads), "1" if kernels != "cuda" else "3", kernels]
         self.seconds = []
         self.run()
         self.seconds.clear()
@@ -202,6 +206,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", default=",".join(PEERS), help="names to run, separated by commas")
     parser.add_argument("--kernels", default="auto", help="further levels of gpuhpc's kernels to time, e.g. auto,avx512-bf16")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--json", help="write the figures here too")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--vectors", help=argparse.SUPPRESS)
@@ -213,6 +218,9 @@ def main():
         parser.error("--program is missing: the encode_bench of a build with -DGPUHPC_BENCH=ON")
     if arguments.cores:
         os.sched_setaffinity(0, {int(core) for core in arguments.cores.split(",")})
+    if arguments.device == "cuda":
+        arguments.peers = ",".join(name for name in arguments.peers.split(",") if not name.startswith("OpenVINO"))
+        arguments.kernels = "cuda"
     arguments.threads = len(os.sched_getaffinity(0))
     os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true"
@@ -250,7 +258,9 @@ def measure(arguments, folder, documents):
         print(f"{peer.name:<32}{documents / seconds:>10.0f}{tokens / seconds:>16.0f}   {peer.settings}")
         peer.close()
     for peer in peers:
-        if isinstance(peer, Ours):
+        if isinstance(peer, Ours) and arguments.device == "cuda":
+            print(f"{peer.name}: tokenizing {peer.facts['tokenizing_seconds'] / statistics.median(peer.seconds):.1%} of the whole")
+        elif isinstance(peer, Ours):
             facts = peer.facts
             print(f"{peer.name}: {facts['linear']:.0%} of the time in linears, {facts['attention']:.0%} attention, {facts['other']:.0%} other; "
                   f"tokenizing {facts['tokenizing_seconds'] / statistics.median(peer.seconds):.1%} of the whole")

@@ -1,4 +1,4 @@
-"""A training step on the CPU: gpuhpc beside plain PyTorch and Hugging Face Trainer, same weights, same batches, same cores, same run.
+"""A training step: gpuhpc beside plain PyTorch and Hugging Face Trainer, same weights, same batches, same cores or GPU, same run.
 
     python bench/peers/training_step.py --program build/release/training_step_bench --tokenizer .deps/models/all-MiniLM-L6-v2 \\
         --texts data/debtags-topical/train/corpus.txt.gz [--models minilm,bert-base] [--precisions fp32,bf16] [--rounds 3] [--cores 0,1]
@@ -6,7 +6,8 @@
 A sequence classifier (encoder, pooler, linear head) with random weights learns on real texts: batches of 32 documents in random order,
 cut at 128 tokens. Everything learns, dropout 0, gradient norm clipped at 1, AdamW (the fused one on both sides). The peers pad a batch
 to its longest document, as their collators do; bf16 is torch.autocast. Tokens/s count real tokens. --grouped puts documents of like
-length into a batch, which is the best case for padding.
+length into a batch, which is the best case for padding; --full takes random documents of exactly --max-length tokens, where nothing is
+padded. --device cuda runs everybody on GPU 0 (and `--models bert-large --precisions bf16 --full --max-length 512` is what MLPerf packs).
 
 Before any speed is printed, the gradients of the first batch are compared with PyTorch's in fp32 and the losses of the first pass too.
 The programs take turns, pass by pass; the median counts.
@@ -42,7 +43,8 @@ def make_model(name, folder):
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    shape = {"bert-base": {}, "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}}[name]
+    shape = {"bert-base": {}, "bert-large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+             "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}}[name]
     torch.manual_seed(0)
     config = BertConfig(num_labels=LABELS, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **shape)
     model = BertForSequenceClassification(config)
@@ -53,13 +55,17 @@ def make_batches(arguments, path):
     from safetensors.numpy import save_file
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(Path(arguments.tokenizer) / "tokenizer.json"))
-    tokenizer.enable_truncation(arguments.max_length)
-    tokenizer.no_padding()
     count = arguments.batches * arguments.batch_size
-    texts = read_texts(arguments.texts, 8 * count)
-    order = np.random.default_rng(0).permutation(len(texts))[:count]
-    ids = [encoding.ids for encoding in tokenizer.encode_batch_fast([texts[i] for i in order])]
+    random = np.random.default_rng(0)
+    if arguments.full:
+        ids = random.integers(1000, 30000, (count, arguments.max_length)).tolist()
+    else:
+        tokenizer = Tokenizer.from_file(str(Path(arguments.tokenizer) / "tokenizer.json"))
+        tokenizer.enable_truncation(arguments.max_length)
+        tokenizer.no_padding()
+        texts = read_texts(arguments.texts, 8 * count)
+        order = random.permutation(len(texts))[:count]
+        ids = [encoding.ids for encoding in tokenizer.encode_batch_fast([texts[i] for i in order])]
     if arguments.grouped:
         ids.sort(key=len)
     labels = np.array([sum(document) % LABELS for document in ids], dtype=np.int32)
@@ -98,6 +104,8 @@ def clocks():
 
 
 def since(start):
+    if "torch" in sys.modules and sys.modules["torch"].cuda.is_initialized():
+        sys.modules["torch"].cuda.synchronize()
     return {"seconds": time.perf_counter() - start[0], "processor": time.process_time() - start[1]}
 
 
@@ -110,14 +118,14 @@ def work_pytorch(arguments, batches, model):
     import torch
     from safetensors.torch import save_file
 
-    padded = [pad(batch) for batch in batches]
+    padded = [{name: value.to(arguments.device) for name, value in pad(batch).items()} for batch in batches]
     bf16 = arguments.precision == "bf16"
     decayed = [p for p in model.parameters() if p.dim() >= 2]
     rest = [p for p in model.parameters() if p.dim() < 2]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": DECAY}, {"params": rest, "weight_decay": 0.0}], lr=RATE, fused=True)
 
     def backward(batch):
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+        with torch.autocast(arguments.device, dtype=torch.bfloat16, enabled=bf16):
             loss = model(**batch).loss
         loss.backward()
         return loss.item()
@@ -161,7 +169,7 @@ def work_trainer(arguments, batches, model):
 
     with tempfile.TemporaryDirectory() as folder:
         settings = TrainingArguments(folder, per_device_train_batch_size=arguments.batch_size, max_steps=1_000_000, learning_rate=RATE,
-                                     weight_decay=DECAY, max_grad_norm=CLIP, lr_scheduler_type="constant", use_cpu=True,
+                                     weight_decay=DECAY, max_grad_norm=CLIP, lr_scheduler_type="constant", use_cpu=arguments.device == "cpu",
                                      bf16=arguments.precision == "bf16", logging_strategy="no", save_strategy="no", report_to=[],
                                      disable_tqdm=True)
         documents = [document for batch in batches for document in batch]
@@ -177,7 +185,7 @@ def work(arguments):
 
     torch.set_num_threads(arguments.threads)
     batches = load_batches(arguments.data)
-    model = BertForSequenceClassification.from_pretrained(arguments.model, dtype=torch.float32)
+    model = BertForSequenceClassification.from_pretrained(arguments.model, dtype=torch.float32).to(arguments.device)
     model.train()
     PEERS[arguments.worker](arguments, batches, model)
 
@@ -228,7 +236,7 @@ def measure(arguments, name, folder, results):
     make_model(name, model)
     tokens, padding = make_batches(arguments, data)
     print(f"\n{name}: {arguments.batches} batches of {arguments.batch_size} documents, {tokens} tokens (padding would add "
-          f"{padding / (1 - padding):.0%}), {arguments.threads} threads, {arguments.clock} counted", flush=True)
+          f"{padding / (1 - padding):.0%}), {'GPU 0' if arguments.device == 'cuda' else f'{arguments.threads} threads'}, {arguments.clock} counted", flush=True)
     reference = None
     for precision in arguments.precisions.split(","):
         workers = []
@@ -236,9 +244,10 @@ def measure(arguments, name, folder, results):
             gradients = Path(folder) / f"{name}-{precision}-{peer.replace(' ', '-')}.safetensors"
             workers.append(Worker(peer, [sys.executable, __file__, "--worker", peer, "--model", str(model), "--data", str(data), "--precision", precision,
                                          "--gradients", str(gradients), "--threads", str(arguments.threads), "--batch-size",
-                                         str(arguments.batch_size)], gradients))
+                                         str(arguments.batch_size), "--device", arguments.device], gradients))
         gradients = Path(folder) / f"{name}-{precision}-gpuhpc.safetensors"
-        workers.append(Worker("gpuhpc", [arguments.program, str(model), str(data), precision, str(arguments.threads), str(gradients)], gradients))
+        workers.append(Worker("gpuhpc", [arguments.program, str(model), str(data), precision, str(arguments.threads), str(gradients)] +
+                              (["cuda"] if arguments.device == "cuda" else []), gradients))
         peer, ours = workers[0], workers[-1]
         for worker in workers:
             worker.run()
@@ -276,6 +285,8 @@ def main():
     parser.add_argument("--batches", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--max-length", type=int, default=128)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--full", action="store_true", help="random documents of exactly --max-length tokens")
     parser.add_argument("--grouped", action="store_true", help="documents of like length share a batch")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", help="for example 0,1; default: all this process may use")
@@ -288,7 +299,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.worker:
         return work(arguments)
-    for needed in ("program", "tokenizer", "texts"):
+    for needed in ("program",) if arguments.full else ("program", "tokenizer", "texts"):
         if not getattr(arguments, needed):
             parser.error(f"--{needed} is missing")
     if arguments.cores:

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# gpu.sh [OUTPUT.json]   What one GPU shows within nine minutes: the tests of the label gpu, then speeds beside the Python packages that are
+# installed there. Prints one line a part and writes every figure, with card, driver and date, to OUTPUT.json (gpu.json). Exit code: 0 only
+# when every part ran and passed; 1 when something failed or was not run (the file says which and why); 78 without a GPU.
+# Runs in a bundle (scripts/bundle.sh, docs/gpu.md) or in the repository after `bash scripts/build.sh bundle gpuhpc gpu_tests encode_bench
+# training_step_bench`. SECONDS_IN_ALL (540): the time it may take. PARTS: a pattern of the parts to run ('test.*', 'encode.*'; all).
+set -u
+root=$(dirname "$(dirname "$(realpath "$0")")")
+out=$(realpath -m "${1:-gpu.json}")
+limit=${SECONDS_IN_ALL:-540} wanted=${PARTS:-.*}
+started=$SECONDS
+if [ -x "$root/run" ]; then bin=$root/bin models=$root/models; else bin=$root/build/bundle models=$root/.deps/models; fi
+export PATH=$root/bin:$PATH GPUHPC_MODELS=$models
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+logs=${out%.json}-logs
+mkdir -p "$logs"
+bad=0
+: >"$work/parts"
+
+text() { printf '%s' "$1" | tr -d '\000-\037' | sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$/"/'; }
+gpu_fact() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | head -1; }
+# record NAME STATUS SECONDS REASON FIGURES   STATUS: passed, failed or not run; FIGURES: JSON or nothing.
+record() {
+  printf '%s"%s": {"status": "%s", "seconds": %s, "reason": %s, "figures": %s}' "$([ -s "$work/parts" ] && printf ',\n    ')" "$1" "$2" "$3" "$(text "$4")" "${5:-null}" >>"$work/parts"
+  echo "gpu.sh: $1: $2${4:+: $4} ($3 s)"
+  [ "$2" = passed ] || bad=1
+}
+write_file() {
+  local commit; commit=$(cat "$root/COMMIT" 2>/dev/null || git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)
+  {
+    printf '{\n  "date": "%s",\n  "commit": %s,\n  "command": "bash bench/gpu.sh",\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$(text "$commit")"
+    printf '  "card": %s,\n  "driver": %s,\n' "$(text "$(gpu_fact name)")" "$(text "$(gpu_fact driver_version)")"
+    printf '  "packages": %s,\n  "cores": %s,\n  "seconds": %s,\n  "complete": %s,\n' "$(text "$packages")" "$(nproc)" "$((SECONDS - started))" "$([ $bad = 0 ] && echo true || echo false)"
+    printf '  "problem": %s,\n  "parts": {\n    %s\n  }\n}\n' "$(text "$1")" "$(cat "$work/parts")"
+  } >"$out"
+  echo "gpu.sh: $out"
+}
+# part NAME SECONDS FIGURES COMMAND...   Runs COMMAND for at most SECONDS; it may write its figures as JSON to the file FIGURES.
+part() {
+  local name=$1 seconds=$2 figures=$work/$3 left=$((limit - (SECONDS - started))) begin=$SECONDS rc=0 reason=; shift 3
+  [[ $name =~ ^($wanted)$ ]] || { record "$name" "not run" 0 "PARTS is $wanted"; return; }
+  if [ "$left" -lt 20 ]; then record "$name" "not run" 0 "no time left of $limit s"; return; fi
+  [ "$left" -ge "$seconds" ] || seconds=$left
+  timeout -k 5 "$seconds" "$@" >"$logs/$name.log" 2>&1 </dev/null || rc=$?
+  if [ $rc = 0 ]; then
+    record "$name" passed $((SECONDS - begin)) "" "$(cat "$figures" 2>/dev/null)"
+  else
+    reason=$(grep -vE '^ *$' "$logs/$name.log" | tail -1 | cut -c1-300)
+    [ $rc != 124 ] || reason="stopped after $seconds s; $reason"
+    record "$name" failed $((SECONDS - begin)) "exit code $rc: $reason" "$(cat "$figures" 2>/dev/null)"
+  fi
+}
+# peers NAME SECONDS PACKAGES FIGURES COMMAND...   The same, where python3 has all PACKAGES.
+peers() {
+  local name=$1 seconds=$2 needed=$3 lacking=; shift 3
+  for package in $needed; do
+    python3 -c "import importlib.util as u, sys; sys.exit(u.find_spec('$package') is None)" 2>/dev/null || lacking="$lacking $package"
+  done
+  if [ -n "$lacking" ]; then record "$name" "not run" 0 "python3 here lacks$lacking"; else part "$name" "$seconds" "$@"; fi
+}
+
+packages=$(python3 -c '
+import importlib.metadata as m
+for name in ("torch", "transformers", "sentence-transformers", "tokenizers", "nvidia-nccl-cu13"):
+    try: print(name, m.version(name), end="; ")
+    except m.PackageNotFoundError: pass' 2>/dev/null || echo "no python3")
+
+if ! "$bin/gpuhpc" doctor --device.kind cuda >"$logs/doctor.log" 2>&1; then
+  problem=$(grep -vE '^ *$' "$logs/doctor.log" | tail -1 | cut -c1-400)
+  bad=1
+  write_file "the GPU cannot be used: $problem"
+  echo "gpu.sh: nothing was run: $problem" >&2
+  exit 78
+fi
+cat "$logs/doctor.log"
+
+for room in comm device nn infer train; do part "test.$room" 90 none "$bin/test_${room}_gpu" --gtest_brief=1; done
+part test.job 110 none env PROGRAM="$bin/gpuhpc" DATA="$root/data/debtags-topical" MODELS="$models" bash "$root/tests/pipeline/gpu_job.sh"
+
+gzip -dc "$root/data/debtags-topical/train/corpus.txt.gz" >"$work/texts.tsv"
+for shape in minilm bert-base bert-large; do
+  if python3 "$root/bench/peers/random_model.py" $shape "$work/$shape" --tokenizer "$models/all-MiniLM-L6-v2" 2>"$logs/$shape-model.log"; then
+    peers "encode.$shape" 90 "sentence_transformers h5py" "encode-$shape.json" python3 "$root/bench/peers/encode.py" --device cuda --model "$work/$shape" \
+      --texts "$work/texts.tsv" --documents 7000 --program "$bin/encode_bench" --rounds 2 --json "$work/encode-$shape.json"
+  else
+    record "encode.$shape" "not run" 0 "the weights could not be made: $(tail -1 "$logs/$shape-model.log")"
+  fi
+  rm -rf "${work:?}/$shape"
+done
+steps() {
+  local name=$1 seconds=$2; shift 2
+  peers "step.$name" "$seconds" "transformers safetensors tokenizers accelerate" "step-$name.json" python3 "$root/bench/peers/training_step.py" --device cuda \
+    --program "$bin/training_step_bench" --tokenizer "$models/all-MiniLM-L6-v2" --texts "$root/data/debtags-topical/train/corpus.txt.gz" --json "$work/step-$name.json" "$@"
+}
+steps bert-large-512 120 --models bert-large --precisions bf16 --full --max-length 512 --batches 4 --rounds 3
+steps bert-base-ragged 90 --models bert-base --precisions fp32,bf16 --batches 8 --rounds 2
+steps minilm-ragged 60 --models minilm --precisions bf16 --batches 16 --rounds 3
+
+write_file ""
+if [ $bad != 0 ]; then
+  echo "gpu.sh: not complete: something failed or was not run" >&2
+  exit 1
+fi
