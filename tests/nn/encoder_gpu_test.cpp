@@ -68,7 +68,7 @@ struct Case {
   const char* name;
   std::int64_t layers, hidden;
   at::ScalarType compute;
-  double of_rows, of_gradient;  // how far from the processor's fp32 they may be
+  double of_rows, of_gradient;  // how far from the processor's fp32 they may be; its own bf16 comes to 5e-3, its fp16 to 6e-4
 };
 
 class EncoderOnGpu : public ::testing::TestWithParam<Case> {};
@@ -86,9 +86,9 @@ TEST_P(EncoderOnGpu, VectorsAndGradientsAreTheProcessors) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, EncoderOnGpu,
-                         ::testing::Values(Case{"minilm_fp32", 6, 384, at::kFloat, 1e-5, 1e-5}, Case{"minilm_bf16", 6, 384, at::kBFloat16, 2e-2, 4e-2},
-                                           Case{"minilm_fp16", 6, 384, at::kHalf, 3e-3, 6e-3}, Case{"bert_base_fp32", 12, 768, at::kFloat, 1e-5, 1e-5},
-                                           Case{"bert_base_bf16", 12, 768, at::kBFloat16, 2e-2, 4e-2}, Case{"bert_base_fp16", 12, 768, at::kHalf, 3e-3, 6e-3}),
+                         ::testing::Values(Case{"minilm_fp32", 6, 384, at::kFloat, 1e-5, 1e-5}, Case{"minilm_bf16", 6, 384, at::kBFloat16, 1e-2, 1.5e-2},
+                                           Case{"minilm_fp16", 6, 384, at::kHalf, 1.5e-3, 2e-3}, Case{"bert_base_fp32", 12, 768, at::kFloat, 1e-5, 1e-5},
+                                           Case{"bert_base_bf16", 12, 768, at::kBFloat16, 1e-2, 1.5e-2}, Case{"bert_base_fp16", 12, 768, at::kHalf, 1.5e-3, 2e-3}),
                          [](const auto& which) { return std::string(which.param.name); });
 
 TEST(Pooling, IsTheProcessorsOnAGpu) {

@@ -82,7 +82,7 @@ TEST(TrainerOnGpu, EveryPrecisionFollowsTheProcessorsFullPrecision) {
   BertTask here(at::kCPU, 240);
   const Outcome wanted = train(here, four_epochs("fp32"), here.loss("fp32"));
   ASSERT_LT(wanted.last(), wanted.loss(0) - .3);
-  for (const auto& [precision, early, late] : {std::tuple{"fp32", 1e-4, 1e-2}, {"tf32", 5e-3, 5e-2}, {"bf16", 1e-2, 5e-2}, {"fp16", 5e-3, 5e-2}}) {
+  for (const auto& [precision, early, late] : {std::tuple{"fp32", 1e-5, 1e-3}, {"tf32", 1e-3, 1e-2}, {"bf16", 2e-3, 1e-2}, {"fp16", 1e-3, 1e-2}}) {
     BertTask there(gpu(), 240);
     const Outcome ours = train(there, four_epochs(precision), there.loss(precision));
     ASSERT_EQ(ours.reports.size(), wanted.reports.size());
