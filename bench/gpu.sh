@@ -18,7 +18,7 @@ mkdir -p "$logs"
 bad=0
 : >"$work/parts"
 
-text() { printf '%s' "$1" | tr -d '\000-\037' | sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$/"/'; }
+text() { printf '"%s"' "$(printf '%s' "$1" | tr -d '\000-\037' | sed 's/\\/\\\\/g; s/"/\\"/g')"; }
 gpu_fact() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | head -1; }
 # record NAME STATUS SECONDS REASON FIGURES   STATUS: passed, failed or not run; FIGURES: JSON or nothing.
 record() {

@@ -30,7 +30,7 @@ for plugin in "$plugins"/mca_*.so; do
 done
 for plugin in /usr/lib/*/pmix2/lib/pmix/*.so; do cp -L "$plugin" "$root/lib/pmix/"; done
 cp -rL "$(where pkgdatadir)" "$root/share/openmpi"
-cp -L /etc/openmpi/openmpi-mca-params.conf "$root/etc/"
+printf '%s\n' '# One host: nothing to start by ssh.' 'plm = isolated' >"$root/etc/openmpi-mca-params.conf"
 [ ! -d /usr/share/pmix ] || cp -rL /usr/share/pmix "$root/share/pmix"
 
 # Libraries: everything that these name, and what those name, but what the target has: glibc, libstdc++, and LibTorch's own.
