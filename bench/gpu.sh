@@ -32,7 +32,7 @@ write_file() {  # PROBLEM COMPLETE
   local commit; commit=$(cat "$root/COMMIT" 2>/dev/null || git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)
   {
     printf '{\n  "date": "%s",\n  "commit": %s,\n  "command": "bash bench/gpu.sh",\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$(text "$commit")"
-    printf '  "card": %s,\n  "driver": %s,\n' "$(text "$(gpu_fact name)")" "$(text "$(gpu_fact driver_version)")"
+    printf '  "card": %s,\n  "driver": %s,\n' "$(text "$card")" "$(text "$driver")"
     printf '  "packages": %s,\n  "cores": %s,\n  "seconds": %s,\n  "complete": %s,\n' "$(text "$packages")" "$(nproc)" "$((SECONDS - started))" "$2"
     printf '  "problem": %s,\n  "parts": {\n    %s\n  }\n}\n' "$(text "$1")" "$(cat "$work/parts")"
   } >"$out"
@@ -69,6 +69,7 @@ peers() {
   if [ -n "$lacking" ]; then record "$name" "not run" 0 "python3 here lacks$lacking"; else part "$name" "$seconds" "$@"; fi
 }
 
+card=$(gpu_fact name) driver=$(gpu_fact driver_version)
 packages=$(python3 -c '
 import importlib.metadata as m
 for name in ("torch", "transformers", "sentence-transformers", "tokenizers", "nvidia-nccl-cu13"):
