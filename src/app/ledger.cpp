@@ -149,6 +149,10 @@ double run_stage(const Stage& stage, StageContext context, Ledger& ledger) {
 
 }  // namespace
 
+fs::path stage_folder(const fs::path& run_folder, const std::vector<Stage>& stages, std::size_t stage) {
+  return run_folder / "stages" / fmt::format("{:02d}-{}", stage + 1, stages[stage].name);
+}
+
 std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config::OptionSet& options, const PipelineRange& range,
                                   const fs::path& run_folder, Communicator& comm, const Log& log, const DeviceChoice& device,
                                   const std::function<bool()>& stop_requested) {
@@ -156,7 +160,7 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
   check_stage_name(stages, range.to, "to");
   check_stage_name(stages, range.force, "force");
   const auto folder_of = [&](const std::string& name) {
-    return run_folder / "stages" / fmt::format("{:02d}-{}", position(stages, name, 0) + 1, name);
+    return stage_folder(run_folder, stages, position(stages, name, 0));
   };
   Ledger ledger(run_folder);
   std::map<std::string, std::string> fingerprints;

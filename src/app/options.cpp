@@ -43,6 +43,10 @@ void declare_options(config::OptionSet& set, Options& o) {
   report.option("output", o.files.report_page, "the page; none: report.html in the run folder, of several runs in the present one");
 }
 
+std::vector<Stage> pipeline_stages(const Options& o, const InputLayout& layout) {
+  return o.method == "taxoclass" ? taxoclass_stages({o.teleclass, o.taxoclass}, layout) : teleclass_stages(o.teleclass, layout);
+}
+
 void apply_preset(config::OptionSet& set, const Options& options) {
   const auto preset = options.method == "taxoclass" ? taxoclass_preset : teleclass_preset;
   for (const auto& [name, value] : preset(options.preset)) set.set_default(name, value);

@@ -42,7 +42,7 @@ RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
   if (!fs::is_regular_file(path_ / "config.ini", none))
     throw input_error("{}: this is no run folder, config.ini is missing; name the --run.dir of a run", path_.string());
   config_ = read_config(path_ / "config.ini");
-  for (const Stage& stage : teleclass_stages(options().teleclass, {})) pipeline_.push_back(stage.name);
+  for (const Stage& stage : pipeline_stages(options(), {})) pipeline_.push_back(stage.name);
   const Ledger ledger(path_);
   for (const std::string& stage : pipeline_) {
     const LedgerEntry* entry = ledger.find(stage);

@@ -50,6 +50,9 @@ struct PipelineRange {
   std::string from, to, force;  // stage names or empty
 };
 
+// stages/NN-name of the run folder.
+std::filesystem::path stage_folder(const std::filesystem::path& run_folder, const std::vector<Stage>& stages, std::size_t stage);
+
 // Runs the stages in order inside `run_folder`/stages/NN-name. Collective. A stage works in a temporary folder which is
 // renamed when it has finished, so a run killed at any point continues from the last finished stage; one that trains, from its newest
 // checkpoint in `run_folder`/checkpoints/name/fingerprint, which a finished stage removes: other options or data have a folder of their

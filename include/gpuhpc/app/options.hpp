@@ -28,6 +28,8 @@ struct Options {
 };
 
 void declare_options(config::OptionSet& set, Options& options);
+// The stages of --pipeline.method, in order.
+std::vector<Stage> pipeline_stages(const Options& options, const InputLayout& layout);
 // Puts the values of --pipeline.preset under whatever the user gave.
 void apply_preset(config::OptionSet& set, const Options& options);
 

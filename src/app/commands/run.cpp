@@ -1,4 +1,4 @@
-#include <ctime>
+#include <algorithm>
 #include <optional>
 
 #include "gpuhpc/app/command.hpp"
@@ -26,12 +26,20 @@ void link_file(const fs::path& from, const fs::path& to) {
   if (error) gpuhpc::copy_file(from, to);
 }
 
-// What the last stages left in their folders is what the user looks for: it appears at the top of the run folder.
-void publish(const fs::path& inference, const fs::path& model, const fs::path& training, const fs::path& run) {
-  for (const char* name : {"predictions.jsonl", "submission.csv"}) link_file(inference / name, run / name);
-  for (const char* name : {"metrics.jsonl", "ranks.jsonl"})
-    if (fs::exists(training / name)) link_file(training / name, run / name);  // older runs have no ranks.jsonl
+// Where the last stage that leaves such a file has it.
+fs::path output_of(const std::vector<Stage>& stages, const fs::path& run, const std::string& name) {
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    if (std::ranges::find(stages[i].outputs, name) != stages[i].outputs.end()) last = i;
+  return stage_folder(run, stages, last) / name;
+}
+
+// What the user looks for appears at the top of the run folder.
+void publish(const std::vector<Stage>& stages, const fs::path& run) {
+  for (const char* name : {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl"})
+    if (const fs::path file = output_of(stages, run, name); fs::exists(file)) link_file(file, run / name);  // older runs have no ranks.jsonl
   fs::remove_all(run / "model");
+  const fs::path model = output_of(stages, run, "model");
   for (const auto& entry : fs::recursive_directory_iterator(model))
     if (entry.is_regular_file()) link_file(entry.path(), run / "model" / fs::relative(entry.path(), model));
 }
@@ -67,14 +75,11 @@ void run_command(CommandContext& c) {
   if (c.comm.is_root())
     c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s", describe(c.device), describe(layout));
 
-  const bool taxoclass = o.method == "taxoclass";
-  const std::vector<Stage> stages = taxoclass ? taxoclass_stages({o.teleclass, o.taxoclass}, layout) : teleclass_stages(o.teleclass, layout);
+  const std::vector<Stage> stages = pipeline_stages(o, layout);
   const auto times = run_stages(stages, c.set, {o.from, o.to, o.force}, run, c.comm, c.log, c.device, StopSignals::requested);
   if (times.size() < stages.size()) return;
   on_root(c.comm, [&] {
-    const fs::path done = run / "stages";
-    if (taxoclass) publish(done / "05-inference", done / "04-self-training" / "model", done / "03-classifier", run);
-    else publish(done / "06-inference", done / "05-training" / "model", done / "05-training", run);
+    publish(stages, run);
     write_run_facts(c, run, warnings, times);
     if (gold.empty() && !times.back().skipped)  // of earlier predictions
       for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);

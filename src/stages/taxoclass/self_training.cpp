@@ -159,7 +159,7 @@ void run_self_training(const StageContext& c, const TaxoclassPipelineOptions& o,
   if (o.taxoclass.batches == 0) {
     on_root(c.comm, [&] {
       fs::copy(classifier / "model", c.folder / "model", fs::copy_options::recursive);
-      write_text_file(c.folder / "metrics.jsonl", "");
+      for (const char* name : {"metrics.jsonl", "ranks.jsonl"}) gpuhpc::copy_file(classifier / name, c.folder / name);
       write_text_file(c.folder / "self_training.tsv", "batches\tagreement\tchanged_mass\tentropy\n");
     });
     return;
