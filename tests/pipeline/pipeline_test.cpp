@@ -117,31 +117,7 @@ TEST_F(Pipeline, FinishedStagesAreSkippedAndChangedOnesRerunWithWhatFollows) {
 }
 
 TEST_F(Pipeline, KilledInAnyStageItContinuesToTheSameFiles) {
-  for (const std::string& stage : kStages) {
-    const fs::path run = root_ / ("killed-" + stage), partial = run / "stages" / (stage + ".partial");
-    bool killed = false;
-    for (int attempt = 0; attempt < 20 && !killed; ++attempt) {
-      fs::remove_all(run);
-      const pid_t child = fork();
-      if (child == 0) {
-        setpgid(0, 0);
-        execl("/bin/sh", "sh", "-c", (std::string(GPUHPC_BINARY) + " " + arguments(run) + " >/dev/null 2>&1").c_str(), nullptr);
-        _exit(127);
-      }
-      setpgid(child, child);
-      int status = 0;
-      while (!fs::exists(partial) && waitpid(child, &status, WNOHANG) == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
-      kill(-child, SIGKILL);
-      waitpid(child, &status, 0);
-      killed = fs::exists(partial);  // else the stage was over before the signal came: again
-    }
-    ASSERT_TRUE(killed) << stage;
-    ASSERT_EQ(gpuhpc(arguments(run)).code, 0) << stage;
-    for (const char* file : {"predictions.jsonl", "submission.csv", "model/model.safetensors"})
-      EXPECT_EQ(read(run / file), read(root_ / "reference" / file)) << stage << " " << file;
-    EXPECT_FALSE(fs::exists(partial));
-    fs::remove_all(run);
-  }
+  for (const std::string& stage : kStages) expect_same_after_kill(arguments(root_ / ("killed-" + stage)), root_ / ("killed-" + stage), stage);
 }
 
 TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
