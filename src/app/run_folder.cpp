@@ -62,7 +62,7 @@ Options RunFolder::options() const {
   config::OptionSet set;
   declare_options(set, options);
   std::vector<std::string> given;
-  for (const char* name : {"input.format", "input.id-field", "input.text-field", "teleclass.refinement", "eval.seed", "eval.examples"})
+  for (const char* name : {"input.format", "input.id-field", "input.text-field", "pipeline.method", "teleclass.refinement", "eval.seed", "eval.examples"})
     if (const auto found = config_.find(name); found != config_.end()) given.push_back(fmt::format("--{}={}", name, found->second));
   try {
     set.parse({}, given);
@@ -119,23 +119,28 @@ std::optional<fs::path> RunFolder::stage_file(const fs::path& name) const {
   return found;
 }
 
-std::optional<fs::path> RunFolder::training_lines() const {
-  if (const auto file = stage_file("metrics.jsonl")) return file;
-  std::optional<fs::path> newest;
-  if (fs::is_directory(path_ / "checkpoints"))
-    for (const auto& entry : fs::recursive_directory_iterator(path_ / "checkpoints"))
-      if (entry.is_regular_file() && entry.path().filename() == "metrics.jsonl" && (!newest || entry.last_write_time() > fs::last_write_time(*newest))) newest = entry.path();
-  if (newest) return newest;
-  const fs::path published = path_ / "metrics.jsonl";
-  return fs::is_regular_file(published) ? std::optional(published) : std::nullopt;
+std::vector<RunTraining> RunFolder::trainings() const {
+  std::vector<RunTraining> list;
+  for (std::size_t i = 0; i < pipeline_.size(); ++i)
+    if (fs::path file = path_ / "stages" / fmt::format("{:02d}-{}", i + 1, pipeline_[i]) / "metrics.jsonl"; fs::is_regular_file(file)) list.push_back({pipeline_[i], std::move(file)});
+  std::optional<RunTraining> newest;
+  for (const std::string& stage : pipeline_) {
+    const fs::path folder = path_ / "checkpoints" / stage;
+    if (!fs::is_directory(folder) || std::ranges::find(list, stage, &RunTraining::stage) != list.end()) continue;
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (const fs::path file = entry.path() / "metrics.jsonl"; fs::is_regular_file(file) && (!newest || fs::last_write_time(file) > fs::last_write_time(newest->lines)))
+        newest = {stage, file, false};
+  }
+  if (newest) list.push_back(std::move(*newest));
+  if (const fs::path published = path_ / "metrics.jsonl"; list.empty() && fs::is_regular_file(published)) list.push_back({"", published});
+  return list;
 }
 
 std::optional<fs::path> RunFolder::rank_lines() const {
-  const auto lines = training_lines();
-  if (!lines) return std::nullopt;
-  for (const fs::path& file : {lines->parent_path() / "ranks.jsonl", path_ / "ranks.jsonl"})
-    if (fs::is_regular_file(file) && (file.parent_path() == lines->parent_path() || stage_file("metrics.jsonl"))) return file;
-  return std::nullopt;
+  const std::vector<RunTraining> list = trainings();
+  if (list.empty()) return std::nullopt;
+  const fs::path file = list.front().lines.parent_path() / "ranks.jsonl";
+  return fs::is_regular_file(file) ? std::optional(file) : std::nullopt;
 }
 
 std::optional<fs::path> RunFolder::model_file(const std::string& name) const {

@@ -17,6 +17,12 @@ struct RunFacts {  // run.json; empty in folders of older programs
   std::string input;                          // the input folder, absolute
 };
 
+struct RunTraining {
+  std::string stage;                // empty: not known, the lines were found without their stage
+  std::filesystem::path lines;      // metrics.jsonl
+  bool finished = true;             // else in its checkpoint folder
+};
+
 class RunFolder {
  public:
   // Throws input_error when `path` is not a run folder.
@@ -29,9 +35,10 @@ class RunFolder {
   std::vector<ReportStage> stages() const;     // the finished ones
   std::vector<std::string> missing() const;    // the stages of its pipeline that are not finished
   bool finished(const std::string& stage) const;
-  // Of the finished training, or of the checkpoint folder that was written last.
-  std::optional<std::filesystem::path> training_lines() const;
-  std::optional<std::filesystem::path> rank_lines() const;
+  // In the order of their stages: the finished ones, then one that is not, in the checkpoint folder that was written last. The first one is
+  // what the run is about: later ones go on with its model.
+  std::vector<RunTraining> trainings() const;
+  std::optional<std::filesystem::path> rank_lines() const;  // of the first training
   // A file of the model/ folder, published or still with its stage.
   std::optional<std::filesystem::path> model_file(const std::string& name) const;
 

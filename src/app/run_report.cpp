@@ -119,8 +119,8 @@ std::vector<ReportRank> ranks_of(const RunFolder& folder) {
 }
 
 TrainingLines lines_of(const RunFolder& folder) {
-  const auto file = folder.training_lines();
-  TrainingLines lines = file ? read_training_lines(*file) : TrainingLines{};
+  const std::vector<RunTraining> trainings = folder.trainings();
+  TrainingLines lines = trainings.empty() ? TrainingLines{} : read_training_lines(trainings.front().lines);
   lines.run = folder.name();
   return lines;
 }
@@ -130,7 +130,7 @@ void add_warnings(std::vector<std::string>& warnings, const RunFolder& folder, c
   const std::vector<std::string> missing = folder.missing();
   if (!missing.empty()) {
     warnings.push_back(fmt::format("{}The run is not finished: {} {} missing. The same command goes on with it.", run, joined(missing), missing.size() == 1 ? "is" : "are"));
-    if (const auto file = folder.training_lines(); file && fs::relative(*file, folder.path()).string().starts_with("checkpoints") && !lines.steps.empty())
+    if (const auto trainings = folder.trainings(); !trainings.empty() && !trainings.front().finished && !lines.steps.empty())
       warnings.push_back(fmt::format("{}The training curves go as far as step {:.0f}.", run, lines.steps.back()));
     if (fs::exists(folder.path() / "predictions.jsonl")) warnings.push_back(run + "Predictions and metrics are those of an earlier run in this folder.");
   }
@@ -190,6 +190,12 @@ ReportModel make_run_report(const fs::path& run) {
   add_warnings(model.warnings, folder, lines, "");
   lines.run.clear();
   model.curves = training_curves(lines);
+  const std::vector<RunTraining> trainings = folder.trainings();
+  for (std::size_t i = 1; i < trainings.size(); ++i)
+    for (ReportCurve& curve : training_curves(read_training_lines(trainings[i].lines))) {
+      curve.title = trainings[i].stage + ": " + curve.title;
+      model.curves.push_back(std::move(curve));
+    }
   model.splits.push_back(step_split(lines));
   model.ranks = ranks_of(folder);
   model.title = folder.name();

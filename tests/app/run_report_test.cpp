@@ -64,6 +64,23 @@ TEST_F(RunReport, TheNewestCheckpointFolderCountsUntilTheStageHasEnded) {
   EXPECT_THAT(make_run_report(folder).curves[0].series[0].y, ElementsAre(8));
 }
 
+TEST_F(RunReport, EveryTrainingOfTheMethodHasItsCurves) {
+  const fs::path folder = run("a", "[pipeline]\nmethod = taxoclass\n"), first = folder / "stages/03-classifier", second = folder / "checkpoints/self-training/0123";
+  fs::remove_all(folder / "checkpoints");
+  create_folder(first);
+  create_folder(second);
+  write_text_file(first / "metrics.jsonl", "{\"step\": 1, \"loss\": 3}\n");
+  write_text_file(first / "ranks.jsonl", rank(0, 10));
+  write_text_file(second / "metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
+  const ReportModel model = make_run_report(folder);
+  ASSERT_EQ(model.curves.size(), 2u);
+  EXPECT_EQ(model.curves[0].title, "loss");
+  EXPECT_THAT(model.curves[0].series[0].y, ElementsAre(3));
+  EXPECT_EQ(model.curves[1].title, "self-training: loss");
+  EXPECT_EQ(model.ranks.size(), 1u);
+  EXPECT_THAT(model.warnings, ElementsAre("The run is not finished: similarity, cores, classifier, self-training, inference are missing. The same command goes on with it."));
+}
+
 TEST_F(RunReport, ASlowRankIsMarked) {
   const fs::path folder = run("a");
   write_text_file(folder / "checkpoints/training/0123/ranks.jsonl", rank(0, 10) + rank(1, 15) + rank(2, 10));
