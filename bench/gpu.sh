@@ -3,14 +3,15 @@
 # installed there. Prints one line a part and writes every figure, with card, driver and date, to OUTPUT.json (gpu.json; after each part, so
 # that a run which is stopped leaves what it has) and what the parts said to OUTPUT.log. Exit code: 0 only when every part ran and passed;
 # 1 when something failed or was not run (the file says which and why); 78 without a GPU.
-# Runs in a bundle (scripts/bundle.sh, docs/gpu.md) or in the repository after `bash scripts/build.sh bundle gpuhpc gpu_tests encode_bench
-# training_step_bench`. SECONDS_IN_ALL (540): the time it may take. PARTS: a pattern of the parts to run ('test.*', 'encode.*'; all).
+# Runs in a bundle (scripts/bundle.sh, docs/gpu.md), or in the repository on what `cmake --preset release -DGPUHPC_GPU_TESTS=ON
+# -DGPUHPC_BENCH=ON` and the targets gpuhpc, gpu_tests, encode_bench and training_step_bench built. SECONDS_IN_ALL (540): the time it may
+# take. PARTS: a pattern of the parts to run ('test.*', 'encode.*'; all).
 set -u
 root=$(dirname "$(dirname "$(realpath "$0")")")
 out=$(realpath -m "${1:-gpu.json}")
 limit=${SECONDS_IN_ALL:-540} wanted=${PARTS:-.*}
 started=$SECONDS
-if [ -x "$root/run" ]; then bin=$root/bin models=$root/models; else bin=$root/build/bundle models=$root/.deps/models; fi
+if [ -x "$root/run" ]; then bin=$root/bin models=$root/models; else bin=$root/build/release models=$root/.deps/models; fi
 export PATH=$root/bin:$PATH GPUHPC_MODELS=$models
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

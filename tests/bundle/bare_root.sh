@@ -13,7 +13,7 @@ if [ -z "$bundle" ]; then
   bundle=build/gpuhpc-bundle-cpu.tar.xz
 fi
 root=$(mktemp -d)
-trap '[ -n "${KEEP:-}" ] || rm -rf "$root"' EXIT
+trap '[ -n "${KEEP:-}" ] || rm -rf --one-file-system "$root"' EXIT
 mkdir -p "$root"/{sys,bin,lib64,lib/x86_64-linux-gnu,proc,dev/shm,tmp,etc,opt/torch/lib,opt/nvidia,bundle}
 mkdir -p "$root/usr/bin"
 tools="bash cat sed awk grep gzip head tail cut tr dirname basename realpath mktemp rm mkdir cp mv date nproc timeout wc cmp stat env ls sleep printf chmod touch hostname id"
