@@ -16,27 +16,30 @@ PHASES = {"data", "forward", "backward", "loss", "sum", "agreement", "update", "
 
 def check(path, rank, steps):
     """Problems of one file, and the microseconds of each phase."""
-    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] != "M"]
-    problems, spent, seen, open_events = [], Counter(), Counter(), []
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event.get("ph") != "M"]
+    problems, spent, by_step = [], Counter(), {step: [] for step in steps}
     for event in events:
-        if event["ph"] != "X" or not all(isinstance(event[key], int) for key in ("ts", "dur", "pid", "tid")) or event["dur"] < 0 or event["pid"] != rank:
+        step = event.get("args", {}).get("step")
+        numbers = all(isinstance(event.get(key), int) for key in ("ts", "dur", "pid", "tid")) and event["dur"] >= 0
+        if event.get("ph") != "X" or not numbers or not isinstance(event.get("name"), str) or event["pid"] != rank:
             problems.append(f"a field is wrong: {event}")
-        seen[event["args"]["step"]] += event["name"] == f"step {event['args']['step']}"
-        spent[re.sub(r" \d+$", "", event["name"])] += event["dur"]
-    if seen != Counter({step: 1 for step in steps}):
-        problems.append(f"steps {dict(seen)}, not one each of {list(steps)}")
-    # At one moment the event around comes before those within it: it begins no later and ends no sooner.
-    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
-        begin, end = event["ts"], event["ts"] + event["dur"]
-        while open_events and open_events[-1]["ts"] + open_events[-1]["dur"] <= begin and (end > begin or open_events[-1]["name"] != f"step {event['args']['step']}"):
-            open_events.pop()
-        if open_events and end > open_events[-1]["ts"] + open_events[-1]["dur"]:
-            problems.append(f"{event['name']} ends after {open_events[-1]['name']} around it")
-        if not open_events and not event["name"].startswith("step "):
-            problems.append(f"{event['name']} lies in no step")
-        if open_events and open_events[0]["args"]["step"] != event["args"]["step"]:
-            problems.append(f"{event['name']} of step {event['args']['step']} lies in {open_events[0]['name']}")
-        open_events.append(event)
+        elif step not in by_step:
+            problems.append(f"{event['name']} belongs to step {step}")
+        else:
+            by_step[step].append((event["ts"], event["ts"] + event["dur"], event["name"]))
+            spent[re.sub(r" \d+$", "", event["name"])] += event["dur"]
+    for step, spans in by_step.items():
+        whole = [span for span in spans if span[2] == f"step {step}"]
+        if len(whole) != 1:
+            problems.append(f"step {step} is there {len(whole)} times")
+            continue
+        problems += [f"{name} does not lie within step {step}" for begin, end, name in spans if begin < whole[0][0] or end > whole[0][1]]
+        for i, (begin, end, name) in enumerate(spans):
+            for other_begin, other_end, other in spans[:i]:
+                apart = end <= other_begin or other_end <= begin
+                within = (begin <= other_begin and other_end <= end) or (other_begin <= begin and end <= other_end)
+                if not apart and not within:
+                    problems.append(f"{other} and {name} of step {step} cross")
     if missing := PHASES - set(spent):
         problems.append(f"no {', '.join(sorted(missing))}")
     return problems, spent

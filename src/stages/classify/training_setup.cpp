@@ -81,9 +81,9 @@ TrainSummary run_training(const StageContext& c, const ClassifyOptions& o, Param
     metrics.step(report);
   };
   hooks.before_step = std::move(before_step);
-  const Range traced = o.profile.range();
-  Trace trace(traced, c.run_folder / "trace" / fmt::format("rank-{:05d}.json", c.comm.rank()), c.comm.rank(), c.comm.host());
-  if (traced.size() > 0) hooks.trace = &trace;
+  const Range chosen = o.profile.range();
+  Trace trace(chosen, c.run_folder / "trace" / fmt::format("rank-{:05d}.json", c.comm.rank()), c.comm.rank(), c.comm.host());
+  if (chosen.size() > 0) hooks.trace = &trace;
   hooks.stop_requested = c.stop_requested;
   checkpointer.attach(hooks);
   std::unique_ptr<Communicator> between_gpus;  // where every rank has one
@@ -95,9 +95,9 @@ TrainSummary run_training(const StageContext& c, const ClassifyOptions& o, Param
   const std::int64_t done = checkpointer.resume(trainer);
   on_root(c.comm, [&] {
     metrics.begin(done);
-    if (traced.size() > 0) std::filesystem::remove_all(c.run_folder / "trace");
+    if (chosen.size() > 0) std::filesystem::remove_all(c.run_folder / "trace");
   });
-  if (traced.size() > 0 && (traced.last <= done + 1 || traced.first > trainer.total_steps()) && c.log && c.comm.is_root())
+  if (chosen.size() > 0 && (chosen.last <= done + 1 || chosen.first > trainer.total_steps()) && c.log && c.comm.is_root())
     c.log->warn("--profile.steps {}: there will be no trace, this start makes the updates {} to {}", o.profile.steps, done + 1, trainer.total_steps());
   const TrainSummary summary = trainer.run();
   if (o.train.restore == "best") checkpointer.restore_best(trainer);
