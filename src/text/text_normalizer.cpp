@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "characters.hpp"
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/checksum.hpp"
 
 namespace gpuhpc {
 namespace {
+
+constexpr std::size_t most_growth = 64;  // times; one character becomes eleven times its bytes at most in Unicode's own rules
 
 template <typename... F>
 struct Overloaded : F... {
@@ -108,7 +111,9 @@ bool may_change_in_nfc(std::string_view text) {
 }  // namespace
 
 std::string_view TextNormalizer::apply(std::string_view text, Buffers& buffers) const {
+  const std::size_t limit = text.size() * most_growth + 4096;
   const auto keep = [&] {  // the new text becomes the current one
+    if (buffers.next.size() > limit) throw input_error("the tokenizer's normalizer makes {} bytes of {}; use another model", buffers.next.size(), text.size());
     buffers.text.swap(buffers.next);
     text = buffers.text;
   };

@@ -31,14 +31,23 @@ WordPieceSettings settings_from_config(const Json& config, const std::string& wh
   return settings;
 }
 
-// tokenizer_config.json, with what an older special_tokens_map.json says of the special tokens.
+Json read_object(const fs::path& file) {
+  Json object = fs::exists(file) ? read_json(file) : Json::object();
+  if (!object.is_object()) throw input_error("{}: expected an object, found {}", file.string(), object.type_name());
+  return object;
+}
+
+// tokenizer_config.json; where it does not list the added tokens, with what older files say of them.
 Json read_config(const fs::path& folder) {
-  const fs::path file = folder / "tokenizer_config.json", tokens = folder / "special_tokens_map.json";
-  Json config = fs::exists(file) ? read_json(file) : Json::object();
-  if (!config.is_object()) throw input_error("{}: expected an object, found {}", file.string(), config.type_name());
-  if (!config.contains("added_tokens_decoder") && fs::exists(tokens)) {
-    const Json map = read_json(tokens);
-    for (const auto& [key, value] : map.items()) config[key] = value;
+  Json config = read_object(folder / "tokenizer_config.json");
+  if (config.contains("added_tokens_decoder")) return config;
+  config.update(read_object(folder / "special_tokens_map.json"));
+  const Json added = read_object(folder / "added_tokens.json");
+  for (const auto& [token, id] : added.items()) {
+    const bool special = std::any_of(config.begin(), config.end(), [&](const Json& value) {
+      return value == token || (value.is_object() && value.contains("content") && value["content"] == token);
+    });
+    config["added_tokens_decoder"][std::to_string(checked_id(id, (folder / "added_tokens.json").string(), token))] = {{"content", token}, {"special", special}};
   }
   return config;
 }
@@ -267,9 +276,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model_folder) {
     const fs::path json = model_folder / "tokenizer.json";
     return tokenizer_from_json(read_json(json), config, json.string());
   }
-  const fs::path more = model_folder / "added_tokens.json";
-  if (fs::exists(more)) throw input_error("{}: extra tokens beside the vocabulary are not supported; save the tokenizer as tokenizer.json", more.string());
   if (there("vocab.txt")) {
+    const fs::path more = model_folder / "added_tokens.json";
+    if (fs::exists(more)) throw input_error("{}: extra tokens beside vocab.txt are not supported; save the tokenizer as tokenizer.json", more.string());
     const fs::path vocabulary = model_folder / "vocab.txt";
     return parse_vocabulary(read_text_file(vocabulary), settings_from_config(settings, config.where()), vocabulary.string());
   }

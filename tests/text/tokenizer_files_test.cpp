@@ -9,7 +9,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/text/wordpiece.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -105,6 +105,106 @@ TEST(TokenizerFiles, UnsupportedPartsAreRefused) {
     json[Json::json_pointer(pointer)] = Json::parse(value);
     expect_refused(json.dump(), sentence);
   }
+}
+
+constexpr const char* good_bpe = R"({
+  "added_tokens": [{"id": 0, "content": "<s>", "special": true}, {"id": 1, "content": "</s>", "special": true}],
+  "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Replace", "pattern": {"String": "xy"}, "content": "a"}]},
+  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+  "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 1], "cls": ["<s>", 0]},
+  "model": {"dropout": null, "unk_token": null, "continuing_subword_prefix": "", "vocab": {"<s>": 0, "</s>": 1, "a": 2, "b": 3, "ab": 4, "Ġ": 5, "Ġab": 6},
+            "merges": ["#version: 0.2", "a b", ["Ġ", "ab"]]}})";
+
+constexpr const char* good_unigram = R"({
+  "added_tokens": [{"id": 4, "content": "<x>", "normalized": true}],
+  "normalizer": {"type": "Precompiled", "precompiled_charsmap": "BAAAAAAAAAAA"},
+  "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Metaspace", "replacement": "▁"}]},
+  "post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}]},
+  "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["</s>", 0], ["▁a", -1.5], ["b", -2]]}})";
+
+TEST(TokenizerFiles, GoodBpeLoads) {
+  const auto tokenizer = parse_tokenizer_json(good_bpe, "tokenizer.json");
+  EXPECT_THAT(encoded(*tokenizer, "ab abxyb<s>c ab"), ElementsAre(4, 6, 4, 0, 6));  // there is no c
+  EXPECT_EQ(tokenizer->vocabulary_size(), 7);
+  EXPECT_EQ(tokenizer->cls_id(), 0);
+  Json json = Json::parse(good_bpe);
+  json["model"]["unk_token"] = "</s>";
+  EXPECT_THAT(encoded(*parse_tokenizer_json(json.dump(), "tokenizer.json"), "cc ab"), ElementsAre(1, 1, 6));
+  json["model"]["fuse_unk"] = true;
+  json["pre_tokenizer"]["add_prefix_space"] = true;
+  EXPECT_THAT(encoded(*parse_tokenizer_json(json.dump(), "tokenizer.json"), "abcc"), ElementsAre(6, 1));
+}
+
+TEST(TokenizerFiles, GoodUnigramLoads) {
+  const auto tokenizer = parse_tokenizer_json(good_unigram, "tokenizer.json");
+  EXPECT_THAT(encoded(*tokenizer, "abb\u3000cc<x>a"), ElementsAre(2, 3, 3, 0, 4, 2));
+  EXPECT_EQ(tokenizer->vocabulary_size(), 5);
+  EXPECT_EQ(tokenizer->unk_id(), 0);
+}
+
+void expect_refusals(const char* file, const std::vector<Refusal>& refusals) {
+  for (const auto& [pointer, value, sentence] : refusals) {
+    SCOPED_TRACE(fmt::format("{} = {}", pointer, value));
+    Json json = Json::parse(file);
+    json[Json::json_pointer(pointer)] = Json::parse(value);
+    expect_refused(json.dump(), sentence);
+  }
+}
+
+TEST(TokenizerFiles, UnsupportedBpeIsRefused) {
+  expect_refusals(good_bpe, {
+      {"/model/dropout", "0.1", "\"dropout\" is not supported"},
+      {"/model/continuing_subword_prefix", "\"##\"", "\"continuing_subword_prefix\" is not supported"},
+      {"/model/end_of_word_suffix", "\"</w>\"", "\"end_of_word_suffix\" is not supported"},
+      {"/model/byte_fallback", "true", "\"byte_fallback\" is not supported"},
+      {"/model/ignore_merges", "true", "\"ignore_merges\" is not supported"},
+      {"/model/unk_token", "\"?\"", "has no ?"},
+      {"/model/merges/1", "\"a b c\"", "two tokens with a space between them, found \"a b c\""},
+      {"/model/merges/1", "[\"a\"]", "every merge must be two tokens"},
+      {"/model/merges/1", "\"a c\"", "merge \"a c\": the vocabulary has no \"c\""},
+      {"/model/merges/1", "\"b a\"", "the vocabulary has no \"ba\""},
+      {"/model/merges", "{}", "\"merges\" must be an array"},
+      {"/model/vocab/a", "3", "id 3 is given to two tokens"},
+      {"/pre_tokenizer/type", "\"Whitespace\"", "pre_tokenizer \"Whitespace\" is not supported"},
+      {"/pre_tokenizer/use_regex", "false", "\"use_regex\" is not supported"},
+      {"/normalizer/type", "\"NFKD\"", "normalizer \"NFKD\" is not supported"},
+      {"/normalizer/normalizers/1/pattern", "{\"Regex\": \"x+\"}", "the pattern \"x+\" is not supported"},
+      {"/normalizer/normalizers/1/pattern", "{\"String\": \"\"}", "the pattern is empty"},
+      {"/post_processor/cls/0", "\"[CLS]\"", "has no [CLS]"},
+      {"/added_tokens/0/id", "5", "its place in the vocabulary is 0"},
+  });
+}
+
+TEST(TokenizerFiles, UnsupportedUnigramIsRefused) {
+  expect_refusals(good_unigram, {
+      {"/model/byte_fallback", "true", "\"byte_fallback\" is not supported"},
+      {"/model/unk_id", "null", "\"unk_id\" is missing"},
+      {"/model/unk_id", "4", "\"unk_id\" is 4, the vocabulary has 4 entries"},
+      {"/model/vocab/2", "[\"a\"]", "every entry must be a token and its score"},
+      {"/model/vocab/2/0", "\"b\"", "stands twice"},
+      {"/model/vocab/2/0", "\"\"", "is empty"},
+      {"/normalizer/precompiled_charsmap", "\"!\"", "is not base64"},
+      {"/normalizer/precompiled_charsmap", "\"AAAA\"", "the charsmap is cut off"},
+      {"/normalizer/precompiled_charsmap", "\"BAAAAAAAAAD/\"", "replacements of the charsmap are not UTF-8"},
+      {"/pre_tokenizer", "null", "there is no pre_tokenizer"},
+      {"/pre_tokenizer/pretokenizers/0/type", "\"Punctuation\"", "only Metaspace, alone or after WhitespaceSplit"},
+      {"/pre_tokenizer/pretokenizers/1/replacement", "\"_\"", "must be U+2581"},
+      {"/pre_tokenizer/pretokenizers/1/split", "false", "\"split\" is not supported"},
+      {"/pre_tokenizer/pretokenizers/1/prepend_scheme", "\"first\"", "\"prepend_scheme\": \"first\" is not supported"},
+      {"/post_processor/single/0/Sequence/id", "\"B\"", "must be [CLS] text [SEP]"},
+      {"/post_processor/single/1/SpecialToken/id", "\"[SEP]\"", "has no [SEP]"},
+      {"/post_processor/single/1/SpecialToken/type_id", "-1", "\"type_id\" must be a whole number"},
+      {"/post_processor/pair", "[]", "must hold A, then B"},
+      {"/added_tokens/0/id", "9", "its place in the vocabulary is 4"},
+  });
+}
+
+TEST(TokenizerFiles, NormalizerThatMakesTextsHugeIsRefused) {
+  Json json = Json::parse(good_bpe);
+  const Json doubled = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  for (int i = 0; i < 60; ++i) json["normalizer"]["normalizers"].push_back(doubled);
+  const auto tokenizer = parse_tokenizer_json(json.dump(), "tokenizer.json");
+  EXPECT_THROW(encoded(*tokenizer, "aaaa"), Error);
 }
 
 TEST(TokenizerFiles, MissingSpecialTokensAreRefused) {
@@ -235,6 +335,47 @@ TEST_F(TokenizerFolder, BadVocabularyIsRefused) {
   expect_refusal(ExitCode::bad_data, "has no [SEP]");
   write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\nx\xFF\n");
   expect_refusal(ExitCode::bad_data, "is not UTF-8");
+}
+
+TEST_F(TokenizerFolder, Gpt2FilesMayAddTokens) {
+  write("vocab.json", R"({"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3})");
+  expect_refusal(ExitCode::bad_data, "merges.txt is missing");
+  write("merges.txt", "#version: 0.2\na b\n");
+  EXPECT_THAT(encoded(*load_tokenizer(folder_), "ab<|endoftext|>ba"), ElementsAre(2, 3, 1, 0));
+  write("added_tokens.json", R"({"<x>": 4})");
+  write("special_tokens_map.json", R"({"additional": "<x>", "mask_token": {"content": "<x>", "lstrip": true}})");
+  EXPECT_THAT(encoded(*load_tokenizer(folder_), "ab<x>"), ElementsAre(2, 4));
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {"4": {"content": "<y>", "lstrip": true, "special": true}}})");
+  EXPECT_THAT(encoded(*load_tokenizer(folder_), "ab  <y>"), ElementsAre(2, 4));
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {"7": {"content": "<y>"}}})");
+  expect_refusal(ExitCode::bad_data, "\"<y>\" has the id 7, but its place in the vocabulary is 4");
+  write("merges.txt", "a b\nab\n");
+  expect_refusal(ExitCode::bad_data, "merges.txt:2");
+}
+
+TEST_F(TokenizerFolder, SentencePieceNeedsItsFamilyAndItsBytes) {
+  const std::string file = read_text_file(std::string(GPUHPC_FIXTURES) + "/tokenizers/t5-files/spiece.model");
+  write("spiece.model", file);
+  expect_refusal(ExitCode::bad_data, "SentencePiece files are read for DeBERTa");
+  write("tokenizer_config.json", R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 5})");
+  EXPECT_EQ(load_tokenizer(folder_)->vocabulary_size(), 605);
+  for (std::size_t size = 0; size < file.size(); size += 997) {  // cut anywhere: refused, or whole fields are missing
+    write("spiece.model", file.substr(0, size));
+    try {
+      EXPECT_GE(load_tokenizer(folder_)->vocabulary_size(), 1);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+    }
+  }
+  write("spiece.model", "\x0A\xFF\xFF\xFF\xFF\x0F");
+  expect_refusal(ExitCode::bad_data, "is not a SentencePiece model, or it is cut off");
+  write("spiece.model", file + "\x12\x02\x18\x02");  // model_type: BPE
+  expect_refusal(ExitCode::bad_data, "only Unigram models are read");
+}
+
+TEST_F(TokenizerFolder, PickleNamesTheConversion) {
+  write("bpe_encoder.bin", "");
+  expect_refusal(ExitCode::bad_data, "from_pretrained");
 }
 
 TEST_F(TokenizerFolder, TokenizerJsonComesFirst) {
