@@ -198,6 +198,29 @@ void attention(const AttentionCall<BFloat16>& call) {
   }
 }
 
+// Columns that fall by one from key to key: whole registers, those of the keys turned from (key, query) to (query, key).
+void consecutive_scores(const RelativeScoresCall& call, std::int64_t q, std::int64_t k) {
+  const std::int64_t column = call.columns[0] - call.first_column + q - k;
+  __m512i from[16];
+  for (int j = 0; j < 16; ++j) from[j] = _mm512_loadu_si512(call.from_position + (k + j) * call.stride + column - j);
+  transpose_16x16(from);
+  const __m512i backwards = _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  for (int i = 0; i < 16; ++i) {
+    const __m512 to = _mm512_permutexvar_ps(backwards, _mm512_loadu_ps(call.to_position + (q + i) * call.stride + column + i - 15));
+    _mm512_storeu_ps(call.scores + (q + i) * call.scores_stride + k, _mm512_add_ps(to, _mm512_castsi512_ps(from[i])));
+  }
+}
+
+void relative_scores(const RelativeScoresCall& call) {
+  if (!call.consecutive) {
+    EncoderKernels<BFloat16> plain;
+    set_generic(plain);
+    return plain.relative_scores(call);
+  }
+  for (std::int64_t q = 0; q < call.queries; q += 16)
+    for (std::int64_t k = 0; k < call.keys; k += 16) consecutive_scores(call, q, k);
+}
+
 struct StoreRounded {
   static void vector(BFloat16* at, V16 value) { store_bf16(at, value.v); }
   static void one(BFloat16* at, float value) { *at = to_bf16(value); }
@@ -213,6 +236,7 @@ void set_avx512_bf16(EncoderKernels<BFloat16>& kernels) {
   kernels.linear = linear;
   kernels.accumulate = accumulate;
   kernels.attention = attention;
+  kernels.relative_scores = relative_scores;
   kernels.layer_norm = layer_norm;
 }
 

@@ -74,6 +74,17 @@ void attention(const AttentionCall<T>& call) {
     }
 }
 
+void relative_scores(const RelativeScoresCall& call) {
+  for (std::int64_t q = 0; q < call.queries; ++q) {
+    const std::int32_t* columns = call.columns - q;
+    const float* to = call.to_position + q * call.stride;
+    for (std::int64_t k = 0; k < call.keys; ++k) {
+      const std::int64_t column = columns[k] - call.first_column;
+      call.scores[q * call.scores_stride + k] = to[column] + call.from_position[k * call.stride + column];
+    }
+  }
+}
+
 template <typename T>
 void layer_norm(const LayerNormCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r) {
@@ -96,6 +107,7 @@ void set_all(EncoderKernels<T>& kernels) {
   kernels.linear = linear<T>;
   kernels.accumulate = accumulate<T>;
   kernels.attention = attention<T>;
+  kernels.relative_scores = relative_scores;
   kernels.layer_norm = layer_norm<T>;
   kernels.begin = [] {};
   kernels.end = [] {};

@@ -50,7 +50,8 @@ template <typename T>
 void RelativeScores::score_block(const kernels::EncoderKernels<T>& kernels, const RelativeLayer<T>& layer, std::int64_t head,
                                  const kernels::AttentionCall<T>& call, std::int64_t query, std::int64_t key, RelativeBuffers& buffers) const {
   const std::int64_t queries = std::min(kBlock, call.tokens - query), keys = std::min(kBlock, call.tokens - key);
-  const std::int64_t panel = row(query, key + keys - 1) / kPanel, panels = row(query + queries - 1, key) / kPanel + 1 - panel;
+  const std::int32_t lowest = row(query, key + keys - 1), highest = row(query + queries - 1, key);
+  const std::int64_t panel = lowest / kPanel, panels = highest / kPanel + 1 - panel;
   const auto multiply = [&](const T* content, std::int64_t count, const kernels::PackedMatrix<T>& positions, float* output) {
     kernels::AccumulateCall<T> product{content, call.qkv_stride, count, &positions, output, kPositions};
     product.first_panel = panel;
@@ -59,24 +60,19 @@ void RelativeScores::score_block(const kernels::EncoderKernels<T>& kernels, cons
     kernels.accumulate(product);
   };
   const auto h = static_cast<std::size_t>(head);
-  multiply(call.qkv + query * call.qkv_stride, queries, layer.keys[h], buffers.to_position.data());
-  multiply(call.qkv + key * call.qkv_stride + call.key_column, keys, layer.queries[h], buffers.from_position.data());
-  const std::int64_t first = panel * kPanel;
-  for (std::int64_t q = 0; q < queries; ++q) {
-    const std::int32_t* rows = rows_.data() + longest_ - 1 + key - query - q;
-    const float* to = buffers.to_position.data() + q * kPositions - first;
-    const float* from = buffers.from_position.data() - first;
-    float* scores = buffers.scores.data() + (query + q) * call.start_stride + key;
-    for (std::int64_t k = 0; k < keys; ++k) scores[k] = to[rows[k]] + from[k * kPositions + rows[k]];
-  }
+  float* to_position = buffers.to_position.data() + kPanel;
+  float* from_position = buffers.from_position.data() + kPanel;
+  multiply(call.qkv + query * call.qkv_stride, queries, layer.keys[h], to_position);
+  multiply(call.qkv + key * call.qkv_stride + call.key_column, keys, layer.queries[h], from_position);
+  kernels.relative_scores({to_position, from_position, kPositions, queries, keys, rows_.data() + longest_ - 1 + key - query, panel * kPanel,
+                           highest - lowest == queries + keys - 2, buffers.scores.data() + query * call.start_stride + key, call.start_stride});
 }
 
 template <typename T>
 void RelativeScores::attend(const kernels::EncoderKernels<T>& kernels, const RelativeLayer<T>& layer, kernels::AttentionCall<T> call,
                             RelativeBuffers& buffers) const {
   call.start_stride = kernels::round_up(call.tokens, kPanel);
-  buffers.to_position.resize(kBlock * kPositions);
-  buffers.from_position.resize(kBlock * kPositions);
+  for (auto* products : {&buffers.to_position, &buffers.from_position}) products->resize(kBlock * kPositions + 2 * kPanel);
   buffers.scores.resize(call.start_stride * call.start_stride);
   call.start = buffers.scores.data();
   const std::int64_t heads = call.heads;

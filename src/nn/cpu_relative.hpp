@@ -18,7 +18,7 @@ template <typename T>
 RelativeLayer<T> pack_relative_layer(const Encoder& encoder, std::int64_t index);
 
 struct RelativeBuffers {
-  kernels::AlignedBuffer<float> to_position, from_position;  // of 32 tokens and the positions they need
+  kernels::AlignedBuffer<float> to_position, from_position;  // of 32 tokens and the positions they need, 32 floats around
   kernels::AlignedBuffer<float> scores;                      // (tokens, tokens), padded to 32
 };
 

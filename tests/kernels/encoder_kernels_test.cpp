@@ -212,6 +212,26 @@ void check_attention(Isa isa) {
 }
 
 template <typename T>
+void check_relative_scores(Isa isa) {
+  const auto kernels = encoder_kernels<T>(isa);
+  Random random(8);
+  for (const std::int64_t queries : {1, 15, 16, 17, 32})
+    for (const std::int64_t keys : {1, 16, 23, 32})
+      for (const bool consecutive : {true, false}) {
+        Rows<float> to = random.rows<float>(34, 96), from = random.rows<float>(34, 96);  // a row before and one behind
+        Rows<float> scores(32, 64);
+        std::vector<std::int32_t> columns;
+        for (std::int32_t i = -31; i < 32; ++i) columns.push_back(1000 + (consecutive ? 40 - i : (63 - i) / 2));
+        kernels.relative_scores({&to.at(1, 0), &from.at(1, 0), 96, queries, keys, columns.data() + 31, 1000, consecutive, scores.values.data(), scores.stride});
+        for (std::int64_t q = 0; q < queries; ++q)
+          for (std::int64_t k = 0; k < keys; ++k) {
+            const std::int64_t column = columns[static_cast<std::size_t>(31 + k - q)] - 1000;
+            ASSERT_EQ(scores.at(q, k), to.at(1 + q, column) + from.at(1 + k, column)) << to_string(isa) << " " << queries << " x " << keys << " at " << q << "," << k;
+          }
+      }
+}
+
+template <typename T>
 void check_layer_norm(Isa isa) {
   const auto kernels = encoder_kernels<T>(isa);
   Random random(4);
@@ -276,6 +296,8 @@ TEST_P(EveryLevel, BlocksFp32) { check_blocks<float>(GetParam()); }
 TEST_P(EveryLevel, BlocksBf16) { check_blocks<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, AttentionFp32) { check_attention<float>(GetParam()); }
 TEST_P(EveryLevel, AttentionBf16) { check_attention<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, RelativeScoresFp32) { check_relative_scores<float>(GetParam()); }
+TEST_P(EveryLevel, RelativeScoresBf16) { check_relative_scores<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, LayerNormFp32) { check_layer_norm<float>(GetParam()); }
 TEST_P(EveryLevel, LayerNormBf16) { check_layer_norm<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, GroupingDoesNotMatterFp32) { check_grouping<float>(GetParam()); }

@@ -76,6 +76,19 @@ struct AttentionCall {
 };
 std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size);
 
+// Scores of up to 32 queries and 32 keys from their products with relative positions: the column of query q and key k depends on k - q,
+// scores[q][k] = to_position[q][c] + from_position[k][c], c = columns[k - q] - first_column.
+struct RelativeScoresCall {
+  const float* to_position = nullptr;    // (32, stride), of the queries; 32 floats before and behind are readable
+  const float* from_position = nullptr;  // (32, stride), of the keys; likewise
+  std::int64_t stride = 0, queries = 0, keys = 0;
+  const std::int32_t* columns = nullptr;
+  std::int64_t first_column = 0;
+  bool consecutive = false;  // columns[i] = columns[0] - i for every i that occurs
+  float* scores = nullptr;   // (32, 32), also those beyond queries and keys may be written
+  std::int64_t scores_stride = 0;
+};
+
 // rows = layer_norm(rows) * gamma + beta, copied to `output` rounded to T; then `next_bias` is added to the fp32 rows, which
 // are the start value of the next accumulation. Columns beyond `columns` are left alone.
 template <typename T>
@@ -95,6 +108,7 @@ struct EncoderKernels {
   void (*linear)(const LinearCall<T>&) = nullptr;
   void (*accumulate)(const AccumulateCall<T>&) = nullptr;
   void (*attention)(const AttentionCall<T>&) = nullptr;
+  void (*relative_scores)(const RelativeScoresCall&) = nullptr;
   void (*layer_norm)(const LayerNormCall<T>&) = nullptr;
   // Bracket the calls on each thread (AMX tile configuration).
   void (*begin)() = nullptr;
