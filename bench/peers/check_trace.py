@@ -1,6 +1,6 @@
 """The traces of --profile.steps: every event has its fields, lies on one step, within that step and within or beside every other event.
 
-    python bench/peers/check_trace.py RUN_FOLDER/trace --steps 10-12 [--ranks 2]
+    python bench/peers/check_trace.py RUN_FOLDER/trace/training --steps 10-12 [--ranks 2]
 
 Prints the mean milliseconds a step of each phase on each rank. Exit 1 when something is wrong. Needs nothing but Python.
 """

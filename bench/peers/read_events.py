@@ -1,7 +1,7 @@
 """A run's event file read with TensorBoard's own reader, every value against metrics.jsonl.
 
     pip install tensorboard
-    python bench/peers/read_events.py --events RUN_FOLDER/events --lines RUN_FOLDER/metrics.jsonl
+    python bench/peers/read_events.py --events RUN_FOLDER/events/training --lines RUN_FOLDER/metrics.jsonl
 
 Exit 1 when a step is missing, twice there, or has another value than the line (as a 32-bit float).
 """

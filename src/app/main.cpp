@@ -1,6 +1,7 @@
-// From the command line to an exit code. Three files lead from here to the optimizer step: this one, which parses and calls a command (`run`
-// goes through the phases that stages/teleclass/pipeline.cpp lists); stages/teleclass/variants/student_training.cpp, which gives the training
-// phase its model, documents and loss; train/trainer.cpp with the loop and, on one screen, Trainer::step().
+// From the command line to an exit code. Without another command the stages of a pipeline run one after the other: run_command(), below.
+// A reader who goes on to the optimizer step opens three files: stages/teleclass/pipeline.cpp, which lists the stages;
+// stages/teleclass/variants/student_training.cpp, which hands model, documents and loss of the training stage to a Trainer; and
+// train/trainer.cpp with its loop and, on one screen, Trainer::step().
 #include <c10/util/Exception.h>
 #include <fmt/ranges.h>
 
@@ -9,64 +10,81 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/launch.hpp"
+#include "gpuhpc/app/ledger.hpp"
+#include "gpuhpc/app/run_report.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/launch.hpp"
 #include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/device/memory.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/lock.hpp"
+#include "gpuhpc/report/terminal.hpp"
+#include "gpuhpc/stages/classify/evaluate.hpp"
+#include "invocation.hpp"
+#include "publish.hpp"
 
 namespace gpuhpc {
+namespace fs = std::filesystem;
+
+// The staged pipeline, resumed in an existing run folder; then metrics, when there is gold, and the report.
+void run_command(CommandContext& c) {
+  const StopSignals signals;
+  const Options& o = c.options;
+  const fs::path run = o.run_dir;
+  InputLayout layout;
+  std::optional<FolderLock> lock;
+  Taxonomy taxonomy;
+  together(c.comm, [&] {
+    const int replicas = o.teleclass.parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
+    for (int gpu = 1; c.device.cuda && o.device.memory_limit > 0 && gpu < replicas; ++gpu) limit_cuda_memory(o.device.memory_limit, gpu);
+    o.teleclass.train.check();
+    o.teleclass.profile.range();
+    layout = resolve_layout(o.teleclass.input.dir);
+    taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
+  });
+  std::vector<std::string> warnings;
+  if (layout.test_serves_as_train) warnings.push_back("No training corpus was given: the test texts served, unlabelled.");
+  const fs::path gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
+  if (!gold.empty()) check_gold(taxonomy, gold, c.comm);
+  on_root(c.comm, [&] {
+    create_folder(run);
+    lock.emplace(run);
+    write_text_file(run / "config.ini", c.set.ini());
+    write_run_facts(c, run, warnings, {});
+  });
+  together(c.comm, [&] { add_file_log(c.log, run / "log", c.comm.rank()); });
+  if (c.comm.is_root())
+    c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s", describe(c.device), describe(layout));
+
+  const std::vector<Stage> stages = pipeline_stages(o, layout);
+  const auto times = run_stages(stages, c.set, {o.from, o.to, o.force}, run, c.comm, c.log, c.device, StopSignals::requested);
+  if (times.size() < stages.size()) return;
+  on_root(c.comm, [&] {
+    publish(stages, run);
+    write_run_facts(c, run, warnings, times);
+    if (gold.empty() && !times.back().skipped)  // of earlier predictions
+      for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);
+  });
+
+  const fs::path predictions = o.eval.predictions.empty() ? run / "predictions.jsonl" : fs::path(o.eval.predictions);
+  if (!gold.empty()) evaluate_predictions(taxonomy, predictions, gold, o.eval, run, c.comm, c.device.threads);
+  on_root(c.comm, [&] {
+    const ReportModel report = make_run_report(run);
+    write_report(run / "report.html", report);
+    fmt::print("{}\n", format_stages(report.stages));
+    if (report.evaluation) fmt::print("{}\n", format_metrics(*report.evaluation));
+    fmt::print("predictions: {}\nreport:      {}\n", (run / "predictions.jsonl").string(), (run / "report.html").string());
+  });
+}
+
 namespace {
-
-struct Invocation {
-  std::string command = "run";
-  std::filesystem::path config;
-  bool help = false, version = false, dry_run = false, options_table = false;
-  std::vector<std::string> options;
-};
-
-Invocation read_invocation(const std::vector<std::string>& arguments) {
-  Invocation invocation;
-  std::size_t i = 0;
-  if (!arguments.empty() && !arguments[0].starts_with("-")) invocation.command = arguments[i++];
-  for (; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (word == "--help" || word == "-h") invocation.help = true;
-    else if (word == "--version") invocation.version = true;
-    else if (word == "--dry-run") invocation.dry_run = true;
-    else if (word == "--markdown") invocation.options_table = true;
-    else if (word.starts_with("--config=")) invocation.config = word.substr(9);
-    else if (word == "--config" && i + 1 < arguments.size()) invocation.config = arguments[++i];
-    else if (word == "--config") throw usage_error("--config needs a file");
-    else invocation.options.push_back(word);
-  }
-  // Bare `gpuhpc` means the config file of this folder.
-  if (arguments.empty()) {
-    if (!std::filesystem::exists("gpuhpc.ini")) throw usage_error("no gpuhpc.ini in this folder; name a config with --config FILE, or see gpuhpc --help");
-    invocation.config = "gpuhpc.ini";
-  }
-  return invocation;
-}
-
-const Command& find_command(const std::string& name) {
-  std::string known;
-  for (const Command& command : commands()) {
-    if (command.name == name) return command;
-    known += (known.empty() ? "" : ", ") + command.name;
-  }
-  throw usage_error("unknown command `{}`; the commands are {}", name, known);
-}
-
-void print_help(const config::OptionSet& set) {
-  std::string text = "gpuhpc [COMMAND] [--config FILE] [--section.option VALUE ...] [--dry-run] [--version] [--help]\n"
-                     "Labels documents from a class taxonomy alone; also under mpirun or srun.\n\nCommands:\n";
-  for (const Command& command : commands()) text += fmt::format("  {:10} {}\n", command.name, command.about);
-  fmt::print("{}{}", text, set.help());
-}
 
 void execute(Communicator& comm, const std::vector<std::string>& arguments) {
   config::OptionSet set;

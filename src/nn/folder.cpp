@@ -99,7 +99,7 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder, const E
   write_model_weights(folder, std::move(tensors));
   write_config(folder, source);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt",
-                           "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model"}) {
+                           "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "spm.model"}) {
     copy_if_there(source.weights_folder / name, folder / name);
   }
   copy_if_there(source.folder / "config_sentence_transformers.json", folder / "config_sentence_transformers.json");

@@ -45,7 +45,7 @@ TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
     double parts = 0;
     for (const char* part : {"data_seconds", "compute_seconds", "sum_seconds", "update_seconds", "other_seconds"}) parts += json.at(part).get<double>();
     EXPECT_NEAR(parts, json.at("wall_seconds").get<double>(), .02 * parts);
-    const Json trace = Json::parse(read(run / ("trace/rank-0000" + std::to_string(rank) + ".json")));
+    const Json trace = Json::parse(read(run / ("trace/training/rank-0000" + std::to_string(rank) + ".json")));
     std::set<int> steps;
     for (const Json& event : trace.at("traceEvents"))
       if (event.at("ph") == "X") steps.insert(event.at("args").at("step").get<int>());
@@ -53,7 +53,7 @@ TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
   }
   EXPECT_EQ(rank, 2);
   std::uintmax_t events = 0;
-  for (const auto& entry : fs::directory_iterator(run / "events")) events = std::max(events, entry.file_size());
+  for (const auto& entry : fs::directory_iterator(run / "events/training")) events = std::max(events, entry.file_size());
   EXPECT_GT(events, 2000u);
   EXPECT_EQ(gpuhpc(arguments(run) + " --profile.steps 3-2").code, 2);
 }

@@ -41,8 +41,9 @@ TEST_F(Taxoclass, RanksAgree) {
     const Result result = gpuhpc(words(run), ranks);
     ASSERT_EQ(result.code, 0) << result.output;
     for (const char* file : {"stages/01-similarity/similarity.h5", "stages/02-cores/labels.jsonl"}) EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << run << " " << file;
-    if (ranks == 2)
+    if (ranks == 2) {
       for (const char* file : {"model/model.safetensors", "predictions.jsonl"}) EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << file;
+    }
     EXPECT_LE(largest_difference(root_ / "reference/predictions.jsonl", run / "predictions.jsonl"), 1e-4);
   }
 }

@@ -25,7 +25,7 @@ struct Command {
 };
 std::span<const Command> commands();
 
-// One file each in src/app/commands/. All are collective.
+// One file each in src/app/commands/, but for run, which stands in main.cpp. All are collective.
 void run_command(CommandContext& context);
 void prepare_command(CommandContext& context);
 void encode_command(CommandContext& context);

@@ -2,7 +2,7 @@
 
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/stages/classify/replicas.hpp"
-#include "gpuhpc/stages/classify/training_setup.hpp"
+#include "gpuhpc/stages/classify/training_run.hpp"
 #include "gpuhpc/stages/taxoclass/graph/graph_model.hpp"
 
 namespace gpuhpc {
@@ -19,7 +19,10 @@ void run_classifier(const StageContext& c, const TaxoclassPipelineOptions& o, co
       const MultiLabelBatch labels = gather_labels(task.silver.labels, task.taxonomy.size(), batch.documents, encoder.device());
       return LossSum{masked_binary_cross_entropy(task.logits(encoder, head, batch, o.train, seed), labels.targets, labels.mask), static_cast<double>(batch.size())};
     };
-    run_training(replica, o, arena, source, loss);
+    TrainingRun run(replica, o, arena, source);
+    Trainer trainer(arena, run.learnt(), loss, o.train, o.parallel, replica.comm, run.hooks(), run.between_gpus());
+    run.resume(trainer);
+    run.finish(trainer, trainer.run());
     if (&model == task.encoder.get()) trained = {head.class_vectors(), head.bias(), head_parameters(head)};
   });
   write_graph_model(c, task, layout, trained);

@@ -15,7 +15,7 @@
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/stages/classify/corpus_blocks.hpp"
 #include "gpuhpc/stages/classify/replicas.hpp"
-#include "gpuhpc/stages/classify/training_setup.hpp"
+#include "gpuhpc/stages/classify/training_run.hpp"
 #include "gpuhpc/stages/taxoclass/graph/graph_model.hpp"
 
 namespace gpuhpc {
@@ -177,8 +177,13 @@ void run_self_training(const StageContext& c, const TaxoclassPipelineOptions& o,
     restore_head(head, classifier / "graph.h5");
     ParameterArena arena(task.parameters(model.encoder, head, o.taxoclass.encoder_rate, o.taxoclass.head_rate, o.taxoclass.head_rate), replica.comm.size());
     SelfTraining self(replica, task, model, head, arena);
-    run_training(replica, options, arena, source, [&](const PackedIds& batch, std::uint64_t seed) { return self.loss(batch, seed); },
-                 [&](Trainer&, std::int64_t step) { return step < o.taxoclass.batches && self.before_step(step); });
+    TrainingRun run(replica, options, arena, source);
+    TrainHooks hooks = run.hooks();
+    hooks.before_step = [&](Trainer&, std::int64_t step) { return step < o.taxoclass.batches && self.before_step(step); };
+    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) { return self.loss(batch, seed); };
+    Trainer trainer(arena, run.learnt(), loss, options.train, options.parallel, replica.comm, std::move(hooks), run.between_gpus());
+    run.resume(trainer);
+    run.finish(trainer, trainer.run());
     self.restore_best();
     if (&model == task.encoder.get()) trained = {head.class_vectors(), head.bias(), head_parameters(head)};
   });

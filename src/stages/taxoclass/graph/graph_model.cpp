@@ -15,7 +15,7 @@
 #include "gpuhpc/stages/classify/model_folder.hpp"
 #include "gpuhpc/stages/classify/smoothed_scores.hpp"
 #include "gpuhpc/stages/classify/teacher_files.hpp"
-#include "gpuhpc/stages/classify/training_setup.hpp"
+#include "gpuhpc/stages/classify/training_run.hpp"
 
 namespace gpuhpc {
 namespace {

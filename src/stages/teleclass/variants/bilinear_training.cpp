@@ -12,7 +12,7 @@
 #include "gpuhpc/stages/classify/label_lists.hpp"
 #include "gpuhpc/stages/classify/model_folder.hpp"
 #include "gpuhpc/stages/classify/replicas.hpp"
-#include "gpuhpc/stages/classify/training_setup.hpp"
+#include "gpuhpc/stages/classify/training_run.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -66,7 +66,10 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
                                                  o.teleclass.positive_weight, gather_values(weights, batch.documents, encoder.device())),
                      static_cast<double>(batch.size())};
     };
-    run_training(replica, o, arena, source, loss);
+    TrainingRun run(replica, o, arena, source);
+    Trainer trainer(arena, run.learnt(), loss, o.train, o.parallel, replica.comm, run.hooks(), run.between_gpus());
+    run.resume(trainer);
+    run.finish(trainer, trainer.run());
     if (&model == &*loaded) embeddings = head.class_embeddings(), interaction = head.interaction();
   });
 

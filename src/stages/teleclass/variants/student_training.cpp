@@ -13,7 +13,7 @@
 #include "gpuhpc/stages/classify/smoothed_scores.hpp"
 #include "gpuhpc/stages/classify/teacher_files.hpp"
 #include "gpuhpc/stages/classify/replicas.hpp"
-#include "gpuhpc/stages/classify/training_setup.hpp"
+#include "gpuhpc/stages/classify/training_run.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -40,7 +40,10 @@ Matrix train_student(const StageContext& c, const TeleclassPipelineOptions& o, L
       const at::Tensor logits = head.logits(encoder.embed(packed, unit, training_forward(encoder, o.train, seed)));
       return LossSum{soft_target_cross_entropy(logits, gather_rows(targets.view(), batch.documents, encoder.device())), static_cast<double>(batch.size())};
     };
-    run_training(replica, o, arena, source, loss);
+    TrainingRun run(replica, o, arena, source);
+    Trainer trainer(arena, run.learnt(), loss, o.train, o.parallel, replica.comm, run.hooks(), run.between_gpus());
+    run.resume(trainer);
+    run.finish(trainer, trainer.run());
     if (&model == &student) learnt = head.class_vectors();
   });
   return learnt;
