@@ -109,24 +109,6 @@ double processor_seconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Counts the seconds that the trainer's thread spends on batches.
-class TimedSource final : public BatchSource {
- public:
-  explicit TimedSource(const BatchSource& source) : source_(source) {}
-  std::int64_t size() const override { return source_.size(); }
-  std::int64_t length(std::int64_t item) const override { return source_.length(item); }
-  PackedIds pack(std::span<const std::int64_t> items) const override {
-    const auto start = Clock::now();
-    PackedIds packed = source_.pack(items);
-    seconds += seconds_since(start);
-    return packed;
-  }
-  mutable double seconds = 0;
-
- private:
-  const BatchSource& source_;
-};
-
 enum Phase { wall, data, compute, exposed, update, phases };
 struct Measured {
   std::vector<double> times;  // (steps, phases) of this rank, seconds
@@ -134,18 +116,16 @@ struct Measured {
   double processor = 0, computing = 0;  // seconds of the process and of its computing thread
 };
 
-Measured measure(Trainer& trainer, TimedSource& source, const Settings& settings, Communicator& comm) {
+Measured measure(Trainer& trainer, const Settings& settings, Communicator& comm) {
   Measured result;
   for (std::int64_t i = 0; i < settings.warm_up; ++i) result.reports.push_back(trainer.step());
   comm.barrier();
   const double processor = processor_seconds(CLOCK_PROCESS_CPUTIME_ID), computing = processor_seconds(CLOCK_THREAD_CPUTIME_ID);
   auto last = Clock::now();
   for (std::int64_t i = 0; i < settings.steps; ++i) {
-    source.seconds = 0;
     const StepReport report = trainer.step();
     const auto now = Clock::now();
-    const double batches = source.seconds;
-    result.times.insert(result.times.end(), {std::chrono::duration<double>(now - last).count(), batches, report.compute_seconds - batches, report.sum_seconds,
+    result.times.insert(result.times.end(), {std::chrono::duration<double>(now - last).count(), report.data_seconds, report.compute_seconds, report.sum_seconds,
                                              report.update_seconds});
     result.reports.push_back(report);
     last = now;
@@ -241,9 +221,8 @@ void run(Communicator& comm, const std::vector<std::string>& arguments) {
   {
     const TokenDataset dataset(shards);
     const DocumentSource documents({&dataset}, settings.train.max_length, tokenizer->cls_id(), tokenizer->sep_id());
-    TimedSource source(documents);
-    Trainer trainer(model->arena, source, [&](const PackedIds& batch, std::uint64_t) { return model->loss(batch); }, settings.train, settings.parallel, comm);
-    const Measured measured = measure(trainer, source, settings, comm);
+    Trainer trainer(model->arena, documents, [&](const PackedIds& batch, std::uint64_t) { return model->loss(batch); }, settings.train, settings.parallel, comm);
+    const Measured measured = measure(trainer, settings, comm);
     check_sum(measured, comm);
     const Json steps = steps_of(measured, settings, comm);
     const double alone = ranks > 1 ? sum_alone(trainer, model->arena.capacity(), settings.parallel.reduce_in_bfloat16(), comm) : 0;
