@@ -137,13 +137,13 @@ void check_published() {
 std::string assumptions(double hidden) {
   return fmt::format(
       "| assumption | value | source |\n|---|---|---|\n"
-      "| FLOPs of a token | 3 x (2 L (4 h^2 + 2 h f) + 4 L h s) | performance.md (design paper); the backward pass is twice the forward pass |\n"
+      "| FLOPs of a token | 3 x (2 L (4 h^2 + 2 h f) + 4 L h s) | the design notes; the backward pass is twice the forward pass |\n"
       "| parameters | BERT-large 335.1 M, MiniLM-L6 22.7 M, all of them learn | their model cards |\n"
       "| peak of an RTX A6000, bf16, dense | {:.1f} TFLOP/s | NVIDIA's data sheet (309.7 with sparsity, halved) |\n"
-      "| share of it in training | {:.0f}% | the 462 ms of BERT-large at 32 x 512 in performance.md; 37% is known of an A5000, and slower cards scale better. MiniLM reaches less |\n"
+      "| share of it in training | {:.0f}% | the 462 ms of BERT-large at 32 x 512 in the design notes; 37% is known of an A5000, and slower cards scale better. MiniLM reaches less |\n"
       "| memory of the card | {:.0f} GB/s | NVIDIA's data sheet; AdamW moves 28 bytes a parameter |\n"
-      "| sum over n ranks | base + 2 (n - 1) a + 2 (n - 1)/n x bytes/bandwidth | ring all-reduce, performance.md |\n"
-      "| bandwidth in a node, PCIe without bridges | {:.0f} GB/s | performance.md |\n"
+      "| sum over n ranks | base + 2 (n - 1) a + 2 (n - 1)/n x bytes/bandwidth | ring all-reduce, the design notes |\n"
+      "| bandwidth in a node, PCIe without bridges | {:.0f} GB/s | the design notes |\n"
       "| bandwidth between nodes of 8 GPUs, 100 Gb/s | {:.2f} GB/s | 94% of it for payload; the one ring through all GPUs enters and leaves a node once |\n"
       "| a, base | {:.0f} us in a node, {:.0f} us between nodes; {:.0f} us | assumed |\n"
       "| hidden share of the sum | {:.0f}%, while the last backward pass (2/3 of a micro-batch) lasts | measured above between two nodes of 1 Gbit/s, on processors; NCCL's may differ |\n"

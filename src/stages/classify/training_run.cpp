@@ -7,6 +7,7 @@
 #include "gpuhpc/comm/nccl.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/train/time_split.hpp"
 
 namespace gpuhpc {
 
@@ -91,6 +92,9 @@ void TrainingRun::finish(Trainer& trainer, const TrainSummary& summary) {
   if (o_.train.restore == "best") checkpointer_.restore_best(trainer);
   on_root(c_.comm, [&] { gpuhpc::copy_file(lines_, c_.folder / "metrics.jsonl"); });
   write_rank_times(c_.folder / "ranks.jsonl", summary, c_.device, c_.comm);
+  if (!c_.log || !c_.comm.is_root()) return;
+  c_.log->info("time of rank 0: {}", describe_times(summary));
+  for (const std::string& sentence : time_advice(summary)) c_.log->warn(sentence);
 }
 
 }  // namespace gpuhpc

@@ -25,7 +25,7 @@ void run_classifier(const StageContext& c, const TaxoclassPipelineOptions& o, co
     run.finish(trainer, trainer.run());
     if (&model == task.encoder.get()) trained = {head.class_vectors(), head.bias(), head_parameters(head)};
   });
-  write_graph_model(c, task, layout, trained);
+  write_graph_model(c, task, layout, trained, "classifier");
 }
 
 }  // namespace gpuhpc

@@ -22,7 +22,8 @@ void declare(config::Section& section, TaxoclassOptions& o) {
   section.option("refresh", o.refresh, "batches after which the target distribution is made anew").range(1, 1e9).unit("batches");
   section.option("self-training-encoder-lr", o.encoder_rate, "rate of the encoder in self-training").range(0, 1);
   section.option("self-training-head-lr", o.head_rate, "rate of everything else in self-training").range(0, 1);
-  section.option("ensemble", o.ensemble, "labels come from the classifier, smoothed with the document's neighbours, and the similarity together");
+  section.option("labels-from", o.labels_from, "what labels new text: the sentence encoder's similarity, the classifier, or both, smoothed with the document's neighbours")
+      .one_of({"similarity", "classifier", "ensemble"});
 }
 
 }  // namespace gpuhpc

@@ -11,7 +11,7 @@ std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::str
   return {{"scoring.class-texts", "name"}, {"scoring.descriptions", "false"}, {"scoring.centring", "0"}, {"taxoclass.calibration", "names"},
           {"taxoclass.positive-confidence", "false"}, {"taxoclass.against-parents", "true"}, {"taxoclass.features", "words"}, {"taxoclass.graph-hidden", "512"},
           {"taxoclass.graph-layers", "3"}, {"taxoclass.graph-residual", "false"}, {"taxoclass.graph-lr", "4e-3"}, {"taxoclass.scale", "1"},
-          {"taxoclass.ensemble", "false"}, {"taxoclass.self-training-head-lr", "5e-4"}, {"train.encoder-lr", "5e-5"}, {"train.head-lr", "4e-3"},
+          {"taxoclass.labels-from", "classifier"}, {"taxoclass.self-training-head-lr", "5e-4"}, {"train.encoder-lr", "5e-5"}, {"train.head-lr", "4e-3"},
           {"train.batch", "64"}, {"train.epochs", "5"}, {"train.max-length", "256"}, {"train.layers", "-1"}, {"decode.mode", "top-k"}};
 }
 

@@ -8,6 +8,7 @@
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
@@ -22,11 +23,15 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr const char* table_head = "batches\tagreement\tchanged_mass\tentropy\n";
+
 // The classifier of one replica, its present targets, and the best state by held-out silver labels.
 class SelfTraining {
  public:
   SelfTraining(const StageContext& c, const GraphTask& task, LoadedEncoder& model, ClassGraphHead& head, ParameterArena& arena)
-      : c_(c), task_(task), model_(model), head_(head), arena_(arena) {}
+      : c_(c), task_(task), model_(model), head_(head), arena_(arena) {
+    model_.model.embedding.normalise = true;
+  }
 
   LossSum loss(const PackedIds& batch, std::uint64_t seed) const {
     const at::Tensor targets = gather_rows(targets_.view(), batch.documents, model_.encoder.device());
@@ -37,6 +42,7 @@ class SelfTraining {
   bool before_step(std::int64_t step) {
     const std::int64_t refresh = task_.options.taxoclass.refresh, due = step - step % refresh;
     if (due == step) {
+      if (step > 0 && probabilities_.rows == 0) reload(step - refresh);  // after a restart
       probabilities_before_ = std::move(probabilities_);
       probabilities_ = corpus_probabilities();
       judge(step);
@@ -106,12 +112,13 @@ class SelfTraining {
     }
     const auto documents = static_cast<double>(probabilities_.rows);
     const double now = agreement();
-    waited_ = now > best_agreement_ || step == 0 ? 0 : waited_ + 1;
+    waited_ = now > best_agreement_ || step == 0 || task_.held_out.empty() ? 0 : waited_ + 1;
     if (waited_ == 0) best_agreement_ = now, best_ = arena_.parameters().clone();
     on_root(c_.comm, [&] {
       create_folder(c_.checkpoints);
-      if (step == 0) write_text_file(c_.checkpoints / "self_training.tsv", "batches\tagreement\tchanged_mass\tentropy\n");
-      append_line(c_.checkpoints / "self_training.tsv", fmt::format("{}\t{:.5f}\t{:.5f}\t{:.5f}", step, now, change / documents, entropy / documents));
+      const fs::path table = c_.checkpoints / "self_training.tsv";
+      const std::string line = fmt::format("{}\t{:.5f}\t{:.5f}\t{:.5f}\n", step, now, change / documents, entropy / documents);
+      write_text_file(table, (step == 0 ? std::string(table_head) : rows_before(table, step)) + line);
       const Matrix best = flat(best_);
       const std::vector<double> state{best_agreement_, static_cast<double>(waited_)};
       write_arrays(file("refresh", step), {{"probabilities", std::as_const(probabilities_).view()}, {"best", best.view()}, {"state", std::span<const double>(state)}});
@@ -120,6 +127,15 @@ class SelfTraining {
     if (c_.log && c_.comm.is_root())
       c_.log->info("self-training after {} batches: agreement with held-out silver labels {:.4f}{}, {:.3f} changed a document, entropy {:.3f}", step, now,
                    waited_ == 0 ? ", the best so far" : "", change / documents, entropy / documents);
+  }
+
+  // Head and rows of earlier steps: a restart may come to a step for the second time.
+  static std::string rows_before(const fs::path& table, std::int64_t step) {
+    std::string kept = table_head;
+    LineReader lines(table);
+    for (std::string line; lines.next(line);)
+      if (line != std::string_view(table_head).substr(0, line.size()) && std::stoll(line) < step) kept += line + "\n";
+    return kept;
   }
 
   static Matrix flat(const at::Tensor& parameters) {
@@ -156,18 +172,20 @@ class SelfTraining {
 
 void run_self_training(const StageContext& c, const TaxoclassPipelineOptions& o, const InputLayout& layout) {
   const fs::path classifier = c.folder_of("classifier");
-  if (o.taxoclass.batches == 0) {
-    on_root(c.comm, [&] {
-      fs::copy(classifier / "model", c.folder / "model", fs::copy_options::recursive);
-      for (const char* name : {"metrics.jsonl", "ranks.jsonl"}) gpuhpc::copy_file(classifier / name, c.folder / name);
-      write_text_file(c.folder / "self_training.tsv", "batches\tagreement\tchanged_mass\tentropy\n");
-    });
-    return;
-  }
   TaxoclassPipelineOptions options = o;
   options.model.encoder = (classifier / "model").string();  // what replicas read
   options.train.decay = "constant", options.train.warmup = 0, options.train.validation = 0, options.train.restore = "last";
-  const GraphTask task(c, options, layout, classifier / "model");
+  GraphTask task(c, options, layout, classifier / "model");
+  if (o.taxoclass.batches == 0) {
+    ClassGraphHead head = task.head(task.encoder->encoder.device());
+    restore_head(head, classifier / "graph.h5");
+    on_root(c.comm, [&] {
+      for (const char* name : {"metrics.jsonl", "ranks.jsonl"}) gpuhpc::copy_file(classifier / name, c.folder / name);
+      write_text_file(c.folder / "self_training.tsv", table_head);
+    });
+    options.model.encoder = o.model.encoder;
+    return write_graph_model(c, task, layout, {head.class_vectors(), head.bias(), head_parameters(head)}, o.taxoclass.labels_from);
+  }
   const DocumentSource source = task.source(/*all=*/true);
   const std::int64_t batches_an_epoch = std::max<std::int64_t>(1, block_count(source.size(), options.train.batch));
   options.train.epochs = block_count(o.taxoclass.batches, batches_an_epoch);
@@ -189,7 +207,7 @@ void run_self_training(const StageContext& c, const TaxoclassPipelineOptions& o,
   });
   on_root(c.comm, [&] { gpuhpc::copy_file(c.checkpoints / "self_training.tsv", c.folder / "self_training.tsv"); });
   options.model.encoder = o.model.encoder;
-  write_graph_model(c, task, layout, trained);
+  write_graph_model(c, task, layout, trained, o.taxoclass.labels_from);
 }
 
 }  // namespace gpuhpc

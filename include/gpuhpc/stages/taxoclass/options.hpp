@@ -30,7 +30,8 @@ struct TaxoclassOptions {
   std::int64_t refresh = 25;           // batches between two target distributions
   double encoder_rate = 1e-6, head_rate = 1e-4;
   // 5 inference
-  bool ensemble = true;  // smoothed with neighbours in the corpus and averaged with the similarity
+  std::string labels_from = "ensemble";  // similarity (of the sentence encoder), classifier, or ensemble: the classifier smoothed with neighbours
+                                         // in the corpus and averaged with the similarity
 };
 void declare(config::Section& section, TaxoclassOptions& options);
 

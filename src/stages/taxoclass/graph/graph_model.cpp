@@ -130,7 +130,7 @@ void restore_head(ClassGraphHead& head, const fs::path& graph) {
   }
 }
 
-void write_graph_model(const StageContext& c, const GraphTask& task, const InputLayout& layout, const TrainedHead& head) {
+void write_graph_model(const StageContext& c, const GraphTask& task, const InputLayout& layout, const TrainedHead& head, const std::string& labels_from) {
   const TaxoclassPipelineOptions& o = task.options;
   const fs::path model = c.folder / "model", similarity = c.folder_of("similarity");
   on_root(c.comm, [&] {
@@ -140,16 +140,16 @@ void write_graph_model(const StageContext& c, const GraphTask& task, const Input
     for (const auto& [name, values] : head.parameters) parameters.emplace_back(name, values.view());
     write_arrays(c.folder / "graph.h5", parameters);
     write_arrays(model / "gpuhpc" / "head.h5", {{"class_embeddings", head.class_vectors.view()}, {"bias", std::span<const float>(head.bias)}, {"document_mean", std::span<const float>(task.mean)}});
-    ClassifierSettings settings{o.taxoclass.ensemble ? "paths" : "bilinear", false, layout.test_serves_as_train, o.scoring.temperature, o.scoring.csls, o.scoring.lexical,
+    ClassifierSettings settings{labels_from == "classifier" ? "bilinear" : "paths", false, layout.test_serves_as_train, o.scoring.temperature, o.scoring.csls, o.scoring.lexical,
                                 o.scoring.centring, .5, o.scoring.smoothing_rounds > 0, o.neighbours.k, o.tfidf.longest_ngram, o.tfidf.english_stop_words,
-                                true, o.decode.expected_leaves};
+                                labels_from != "similarity", o.decode.expected_leaves};
     write_settings(model, settings);
-    if (!o.taxoclass.ensemble) return;
+    if (labels_from == "classifier") return;
     const LoadedEncoder teacher = load_encoder(o.model.encoder);
     copy_teacher(similarity, similarity, teacher, model);
     if (layout.test_serves_as_train) write_text_hashes(o.input.corpus, layout, model / "gpuhpc" / "text_hashes.h5");
   });
-  if (!o.taxoclass.ensemble) return;
+  if (labels_from != "ensemble") return;
   write_smoothed_scores(c, o, {similarity, similarity}, model, task.taxonomy.size(), [&](MatrixView centred, MutableMatrixView probabilities) {
     class_probabilities(centred, head.class_vectors.view(), head.bias, probabilities);
   }, model / "gpuhpc" / "class_probabilities.h5");

@@ -56,6 +56,7 @@ struct TrainedHead {
   std::vector<float> bias;
   NamedMatrices parameters;
 };
-void write_graph_model(const StageContext& context, const GraphTask& task, const InputLayout& layout, const TrainedHead& head);
+// `labels_from`: as taxoclass.labels-from.
+void write_graph_model(const StageContext& context, const GraphTask& task, const InputLayout& layout, const TrainedHead& head, const std::string& labels_from);
 
 }  // namespace gpuhpc
