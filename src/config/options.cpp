@@ -190,10 +190,9 @@ void OptionSet::assign(const std::string& name, const std::string& value, const 
   } else if (option->ranged_ && value != option->word_ && (std::stod(value) < option->low_ || std::stod(value) > option->high_)) {
     problems.push_back(fmt::format("{}: `{}` must be between {} and {}{}, not {}", where, name, option->low_, option->high_, or_word(option->word_), value));
     option->set_(before);
-  } else if (option->path_ && !value.empty() && !std::filesystem::exists(value)) {
-    problems.push_back(fmt::format("{}: `{}` names `{}`, which does not exist", where, name, value));
   } else {
     option->given_ = true;
+    option->where_ = where;
   }
 }
 
@@ -231,6 +230,11 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
   } catch (const po::error& e) {
     problems.push_back(fmt::format("command line: {}; see gpuhpc --help", e.what()));
   }
+  // Paths last: the command line may have put another one in the place of the file's.
+  for (const Section& section : sections_)
+    for (const Option& option : section.options_)
+      if (const std::string value = option.get_(); option.path_ && option.given_ && !value.empty() && !std::filesystem::exists(value))
+        problems.push_back(fmt::format("{}: `{}` names `{}`, which does not exist", option.where_, option.name_, value));
   if (!problems.empty()) throw usage_error("{}", fmt::join(problems, "\n"));
 }
 

@@ -62,6 +62,11 @@ TEST_F(OptionsTest, EveryProblemIsReportedAtOnceWithTheNearestName) {
   EXPECT_EQ(example_.count, 3);
   EXPECT_THAT(text, testing::Not(HasSubstr("unexpected argument")));
 }
+TEST_F(OptionsTest, OnlyThePathThatIsUsedMustExist) {
+  write("[demo]\nfile = /no/such\n");
+  EXPECT_THAT(error_of({}, path_), HasSubstr(path_.string() + ": `demo.file` names `/no/such`, which does not exist"));
+  EXPECT_EQ(error_of({"--demo.file", path_.string()}, path_), "");
+}
 TEST_F(OptionsTest, UnknownKeyInAFileNamesTheFile) {
   write("[demo]\nmodus = slow\n");
   EXPECT_THAT(error_of({}, path_), HasSubstr(path_.string()));

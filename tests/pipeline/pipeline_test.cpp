@@ -221,7 +221,7 @@ TEST_F(Pipeline, DocumentedOptionsAreTheProgramsOwn) {
   EXPECT_GT(options, 5);
 }
 
-TEST_F(Pipeline, ProfilesOfTheJobScriptsAreRead) {
+TEST_F(Pipeline, ProfilesAreRead) {
   const auto dry_run = [](const std::string& words) { return shell("cd " + kSource.string() + " && " + GPUHPC_BINARY + " run --dry-run " + words); };
   int scripts = 0;
   for (const auto& entry : fs::directory_iterator(kSource / "jobs/slurm")) {
@@ -233,6 +233,12 @@ TEST_F(Pipeline, ProfilesOfTheJobScriptsAreRead) {
     EXPECT_EQ(result.code, 0) << entry.path() << result.output;
   }
   EXPECT_EQ(scripts, 4);
+  const std::string models = " --device.kind cpu --taxoclass.nli-model tests/infer/fixtures/nli --model.encoder " + std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2";
+  for (const std::string name : {"cpu", "a6000", "conservative"}) {
+    const Result taxoclass = dry_run("--config configs/taxoclass-" + name + ".ini" + models);
+    EXPECT_EQ(taxoclass.code, 0) << taxoclass.output;
+    EXPECT_THAT(taxoclass.output, HasSubstr("method = taxoclass"));
+  }
   const Result cpu = dry_run("--config configs/cpu.ini");
   EXPECT_EQ(cpu.code, 0);
   EXPECT_THAT(cpu.output, HasSubstr("kind = cpu"));

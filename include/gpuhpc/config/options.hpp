@@ -26,6 +26,7 @@ class Option {
   std::string name_, help_, type_, unit_, default_, word_;
   std::vector<std::string> words_;
   double low_ = 0, high_ = 0;
+  std::string where_;  // the file or command line that gave the value
   bool ranged_ = false, path_ = false, given_ = false;
   std::function<bool(const std::string&)> set_;  // false: not a value of this type
   std::function<std::string()> get_;
