@@ -184,7 +184,8 @@ ReportModel make_run_report(const fs::path& run) {
   double seconds = 0;
   for (const ReportStage& stage : model.stages) seconds += stage.seconds;
   model.facts = folder.facts().facts;
-  model.facts.insert(model.facts.end(), {{"preset", o.preset}, {"input", o.teleclass.input.dir}, {"encoder", o.teleclass.model.encoder}, {"stage time", format_duration(seconds)}});
+  model.facts.insert(model.facts.end(), {{"preset", o.preset}, {"input", o.teleclass.input.dir}, {"encoder", o.teleclass.model.encoder},
+                                         {"stage time", format_duration(seconds)}});
   model.config = read_text_file(run / "config.ini");
   TrainingLines lines = lines_of(folder);
   add_warnings(model.warnings, folder, lines, "");

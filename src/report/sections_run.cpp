@@ -213,7 +213,8 @@ std::string stages_compared(const ReportModel& model) {
     rows += "</tr>";
   }
   return section("time", "Time", "Stage by stage.",
-                 fmt::format("<div class=\"wide\"><table class=\"snug total\"><thead><tr>{}</tr></thead><tbody>{}<tr><td>in all</td>{}</tr></tbody></table></div>", head, rows, sums));
+                 fmt::format("<div class=\"wide\"><table class=\"snug total\"><thead><tr>{}</tr></thead><tbody>{}<tr><td>in all</td>{}</tr></tbody></table></div>",
+                             head, rows, sums));
 }
 
 }  // namespace gpuhpc::page

@@ -137,7 +137,8 @@ std::string split(const ReportModel& model) {
   std::vector<ReportSplit> splits;
   std::ranges::copy_if(model.splits, std::back_inserter(splits), [](const ReportSplit& one) { return all_of(totals(one)) > 0; });
   if (splits.empty()) return "";
-  return section("steps", "Time of a step", "Where the time of the training steps went, on rank 0.", splits.size() == 1 && model.runs.size() < 2 ? split_of_one(splits[0]) : split_of_several(splits));
+  return section("steps", "Time of a step", "Where the time of the training steps went, on rank 0.",
+                 splits.size() == 1 && model.runs.size() < 2 ? split_of_one(splits[0]) : split_of_several(splits));
 }
 
 std::string ranks(const ReportModel& model) {
@@ -148,7 +149,8 @@ std::string ranks(const ReportModel& model) {
   for (const char* title : {"steps", "tokens", "data", "compute", "sum", "update", "other", "in all", "peak memory"}) head += fmt::format("<th class=\"n\">{}</th>", title);
   for (const ReportRank& rank : model.ranks) rows += rank_row(rank, with_run);
   return section("ranks", "Ranks", "Seconds of the whole training on each rank. In a step all wait for the slowest: its own sum is short, that of the others long.",
-                 fmt::format("<div class=\"{}\"><table class=\"ranks\"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>", model.ranks.size() > 32 ? "tall" : "wide", head, rows));
+                 fmt::format("<div class=\"{}\"><table class=\"ranks\"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
+                             model.ranks.size() > 32 ? "tall" : "wide", head, rows));
 }
 
 }  // namespace gpuhpc::page

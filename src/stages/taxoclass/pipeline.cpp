@@ -23,20 +23,24 @@ std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options, con
     read.push_back(options.taxoclass.nli_model);
   }
   const std::vector<std::string> computed_freely = {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every", "train.checkpoint-minutes", "train.keep"};
+  const auto infer = [=, o = options, l = layout](const StageContext& context) { run_inference(context, o, l, context.folder_of("self-training") / "model"); };
   return {
-      {"similarity", {"infer.", "prepare.", "scoring.", "tfidf.", "neighbours.", "model.encoder", "taxoclass.similarity", "taxoclass.calibration", "taxoclass.nli-model", "taxoclass.hypothesis",
-                      "taxoclass.premise-tokens", "taxoclass.full-matrix", "decode.expected-leaves",
+      {"similarity", {"infer.", "prepare.", "scoring.", "tfidf.", "neighbours.", "model.encoder", "taxoclass.similarity", "taxoclass.calibration",
+                      "taxoclass.nli-model", "taxoclass.hypothesis", "taxoclass.premise-tokens", "taxoclass.full-matrix", "decode.expected-leaves",
                       "input.format", "input.id-field", "input.text-field"}, read, {},
        {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt", "llm_prompts.jsonl", "paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5",
         "tfidf.h5", "tfidf_rows.h5", "similarity.h5"}, bind(run_similarity)},
-      {"cores", {"taxoclass.positive-confidence", "taxoclass.against-parents"}, taxonomy, {"similarity"}, {"core_classes.json", "labels.jsonl", "cores_per_class.tsv"}, bind(run_cores)},
-      {"classifier", {"train.", "parallel.reduce-type", "taxoclass.features", "taxoclass.graph-hidden", "taxoclass.graph-layers", "taxoclass.graph-residual", "taxoclass.graph-lr",
-                      "taxoclass.scale", "taxoclass.held-out"}, taxonomy, {"similarity", "cores"}, {"model", "metrics.jsonl", "ranks.jsonl", "graph.h5"}, bind(run_classifier), computed_freely},
-      {"self-training", {"taxoclass.self-training-batches", "taxoclass.refresh", "taxoclass.self-training-encoder-lr", "taxoclass.self-training-head-lr", "taxoclass.labels-from"}, taxonomy,
+      {"cores", {"taxoclass.positive-confidence", "taxoclass.against-parents"}, taxonomy, {"similarity"},
+       {"core_classes.json", "labels.jsonl", "cores_per_class.tsv"}, bind(run_cores)},
+      {"classifier", {"train.", "parallel.reduce-type", "taxoclass.features", "taxoclass.graph-hidden", "taxoclass.graph-layers", "taxoclass.graph-residual",
+                      "taxoclass.graph-lr", "taxoclass.scale", "taxoclass.held-out"}, taxonomy, {"similarity", "cores"},
+       {"model", "metrics.jsonl", "ranks.jsonl", "graph.h5"}, bind(run_classifier), computed_freely},
+      {"self-training", {"taxoclass.self-training-batches", "taxoclass.refresh", "taxoclass.self-training-encoder-lr", "taxoclass.self-training-head-lr",
+                         "taxoclass.labels-from"}, taxonomy,
        {"similarity", "cores", "classifier"}, {"model", "metrics.jsonl", "ranks.jsonl", "self_training.tsv"}, bind(run_self_training), computed_freely},
       {"inference", {"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.", "output.submission-header",
                      "input.format", "input.id-field", "input.text-field"}, {layout.test_corpus}, {"self-training"}, {"predictions.jsonl", "submission.csv"},
-       [=, o = options, l = layout](const StageContext& context) { run_inference(context, o, l, context.folder_of("self-training") / "model"); }},
+       infer},
   };
 }
 

@@ -31,9 +31,11 @@ std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, con
     return names;
   };
   const bool soft = options.teleclass.refinement == "soft";
+  const auto encode = [=, o = options, l = layout](const StageContext& context) { run_encoding(context, o, l); };
+  const auto infer = [=, o = options, l = layout](const StageContext& context) { run_inference(context, o, l, context.folder_of("training") / "model"); };
   return {
       {"encoding", with_text({"infer.", "prepare.", "scoring.class-texts", "scoring.descriptions", "scoring.centring", "model.encoder"}), classes_and_text, {},
-       {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt", "llm_prompts.jsonl"}, [=, o = options, l = layout](const StageContext& context) { run_encoding(context, o, l); }},
+       {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt", "llm_prompts.jsonl"}, encode},
       {"refinement", with_text({"teleclass.refinement", "scoring.temperature", "scoring.csls", "scoring.lexical", "scoring.name-votes",
                                 "scoring.smoothing-rounds", "teleclass.enrichment-terms", "tfidf.", "neighbours."}), classes, {"encoding"},
        soft ? std::vector<std::string>{"paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5", "tfidf.h5", "tfidf_rows.h5", "refined_core_classes.json"}
@@ -45,8 +47,9 @@ std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, con
       {"training", {"train.", "parallel.reduce-type", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "scoring.smoothing-rounds"}, taxonomy,
        {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl", "ranks.jsonl"}, bind(soft ? train_path_model : train_bilinear_model),
        {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every", "train.checkpoint-minutes", "train.keep"}},
-      {"inference", with_text({"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.", "output.submission-header"}),
-       {layout.test_corpus}, {"training"}, {"predictions.jsonl", "submission.csv"}, [=, o = options, l = layout](const StageContext& context) { run_inference(context, o, l, context.folder_of("training") / "model"); }},
+      {"inference", with_text({"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.",
+                               "output.submission-header"}),
+       {layout.test_corpus}, {"training"}, {"predictions.jsonl", "submission.csv"}, infer},
   };
 }
 

@@ -125,7 +125,8 @@ void restore_head(ClassGraphHead& head, const fs::path& graph) {
   for (const auto& parameter : head.parameters()) {
     const Matrix values = read_matrix(graph, parameter.name);
     at::Tensor target = parameter.value.detach();
-    if (std::ssize(values.values) != target.numel()) throw input_error("{}: {} has another size; run the stage classifier again (--pipeline.force classifier)", graph.string(), parameter.name);
+    if (std::ssize(values.values) != target.numel()) throw input_error("{}: {} has another size; run the stage classifier again (--pipeline.force classifier)",
+                                                                       graph.string(), parameter.name);
     target.copy_(at::from_blob(const_cast<float*>(values.values.data()), target.sizes(), at::TensorOptions().dtype(at::kFloat)));
   }
 }
@@ -139,7 +140,8 @@ void write_graph_model(const StageContext& c, const GraphTask& task, const Input
     NamedArrays parameters;
     for (const auto& [name, values] : head.parameters) parameters.emplace_back(name, values.view());
     write_arrays(c.folder / "graph.h5", parameters);
-    write_arrays(model / "gpuhpc" / "head.h5", {{"class_embeddings", head.class_vectors.view()}, {"bias", std::span<const float>(head.bias)}, {"document_mean", std::span<const float>(task.mean)}});
+    write_arrays(model / "gpuhpc" / "head.h5", {{"class_embeddings", head.class_vectors.view()}, {"bias", std::span<const float>(head.bias)},
+                                                {"document_mean", std::span<const float>(task.mean)}});
     ClassifierSettings settings{labels_from == "classifier" ? "bilinear" : "paths", false, layout.test_serves_as_train, o.scoring.temperature, o.scoring.csls, o.scoring.lexical,
                                 o.scoring.centring, .5, o.scoring.smoothing_rounds > 0, o.neighbours.k, o.tfidf.longest_ngram, o.tfidf.english_stop_words,
                                 labels_from != "similarity", o.decode.expected_leaves};
