@@ -9,7 +9,7 @@ die() { echo "bare_root: $*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || die "only root can change the root folder"
 bundle=${1:-}
 if [ -z "$bundle" ]; then
-  XZ_OPT="-1 -T2" bash scripts/bundle.sh --cpu  # quick; the size counts for the real one
+  bash scripts/bundle.sh --cpu
   bundle=build/gpuhpc-bundle-cpu.tar.xz
 fi
 root=$(mktemp -d)
