@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../answer.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/io/lines.hpp"
@@ -94,11 +95,4 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace gpuhpc
 
-int main(int argc, char** argv) {
-  try {
-    return gpuhpc::run({argv + 1, argv + argc});
-  } catch (const gpuhpc::Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return static_cast<int>(error.code());
-  }
-}
+int main(int argc, char** argv) { return gpuhpc::answer(argc, argv, gpuhpc::run); }

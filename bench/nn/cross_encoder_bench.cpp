@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "../answer.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/io/safetensors.hpp"
@@ -122,11 +123,4 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace gpuhpc
 
-int main(int argc, char** argv) {
-  try {
-    return gpuhpc::run({argv + 1, argv + argc});
-  } catch (const gpuhpc::Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return static_cast<int>(error.code());
-  }
-}
+int main(int argc, char** argv) { return gpuhpc::answer(argc, argv, gpuhpc::run); }

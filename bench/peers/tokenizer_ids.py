@@ -8,7 +8,6 @@
 A folder with tokenizer.json is read by the library tokenizers, any other by transformers' AutoTokenizer (SentencePiece models need
 protobuf installed). --lines as for wordpiece.py. With one differing line no speed is printed and the exit status is 1.
 """
-import argparse
 import os
 import random
 import sys
@@ -20,7 +19,7 @@ os.environ["RAYON_NUM_THREADS"] = "1"
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tokenizers  # noqa: E402
 from hostile_lines import hostile_lines  # noqa: E402
-from wordpiece import differing, our_ids, peer_speed, read_lines, real_lines  # noqa: E402
+from wordpiece import differing, our_ids, peer_speed, read_arguments  # noqa: E402
 
 # What WordPiece does not care for: contractions, runs of spaces of all kinds, literal special tokens and metaspaces, clusters.
 PIECES = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'S", "''s", " 's", "'", "\u2581", "\u2581\u2581", " \u2581", "<s>", "</s>", "<mask>", " <mask>", "\n<mask>",
@@ -51,22 +50,7 @@ def load_peer(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, nargs="+", help="model folders")
-    parser.add_argument("--tool", required=True, help="the built tokenizer_bench")
-    parser.add_argument("--lines", required=True, nargs="+", help="real text files")
-    parser.add_argument("--count", type=int, default=200_000)
-    parser.add_argument("--hostile", type=int, default=50_000)
-    parser.add_argument("--passes", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--speed-lines", nargs="*", default=[], help="measure speed on these files instead of on the real lines")
-    arguments = parser.parse_args()
-    real, originals = real_lines(arguments.lines, arguments.count, arguments.seed)
-    words = sorted({word.decode("utf-8", "replace") for line in real[:20000] for word in line.split()})
-    hostile = mixed_lines(arguments.hostile, words, arguments.seed)
-    fast = [line for path in arguments.speed_lines for line in read_lines(path)] or real
-    print(f"{len(real)} real lines ({originals} distinct ones read, {sum(map(len, real)) / 1e6:.1f} MB), {len(hostile)} hostile; "
-          f"tokenizers {tokenizers.__version__}")
+    arguments, real, hostile, fast = read_arguments(__doc__, 200_000, 50_000, 3, mixed_lines)
     failed = False
     for model in arguments.model:
         peer = load_peer(model)

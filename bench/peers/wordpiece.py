@@ -141,24 +141,32 @@ def peer_speed(peer, texts, megabytes):
     return speeds
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, nargs="+", help="folders with tokenizer.json")
+def read_arguments(doc, count, hostile_count, passes, hostile, more=lambda parser: None):
+    """The command line of a comparison, its real and hostile lines, and those that speed is measured on. hostile(count, words, seed) -> lines."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, nargs="+", help="model folders")
     parser.add_argument("--tool", required=True, help="the built tokenizer_bench")
     parser.add_argument("--lines", required=True, nargs="+", help="real text files")
-    parser.add_argument("--count", type=int, default=1_000_000)
-    parser.add_argument("--hostile", type=int, default=100_000)
-    parser.add_argument("--settings", action="store_true", help="compare all settings of the normaliser too")
-    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--count", type=int, default=count)
+    parser.add_argument("--hostile", type=int, default=hostile_count)
+    parser.add_argument("--passes", type=int, default=passes)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--speed-lines", nargs="*", default=[], help="measure speed on these files instead of on the real lines")
+    more(parser)
     arguments = parser.parse_args()
     real, originals = real_lines(arguments.lines, arguments.count, arguments.seed)
     words = sorted({word.decode("utf-8", "replace") for line in real[:20000] for word in line.split()})
-    hostile = hostile_lines(arguments.hostile, words, arguments.seed)
+    bad = hostile(arguments.hostile, words, arguments.seed)
     fast = [line for path in arguments.speed_lines for line in read_lines(path)] or real
-    print(f"{len(real)} real lines ({originals} distinct ones read, {sum(map(len, real)) / 1e6:.1f} MB), {len(hostile)} hostile; "
+    print(f"{len(real)} real lines ({originals} distinct ones read, {sum(map(len, real)) / 1e6:.1f} MB), {len(bad)} hostile; "
           f"tokenizers {tokenizers.__version__}")
+    return arguments, real, bad, fast
+
+
+def main():
+    arguments, real, hostile, fast = read_arguments(
+        __doc__, 1_000_000, 100_000, 5, hostile_lines,
+        lambda parser: parser.add_argument("--settings", action="store_true", help="compare all settings of the normaliser too"))
     failed = False
     if arguments.settings:
         texts = hostile + real[:len(hostile) // 4]

@@ -189,7 +189,7 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
     }
     const std::string fingerprint = comm.broadcast_string(fingerprints[stage.name]);
     const StageContext context{comm, log, device, {}, folder_of, run_folder / "checkpoints" / stage.name / fingerprint.substr(0, 16), {fingerprint, lines},
-                               stop_requested, run_folder};
+                               stop_requested, run_folder, stage.name};
     context.leave_together_if_asked();
     if (comm.is_root()) log->info("stage {}/{} {}", i + 1, stages.size(), stage.name);
     times.push_back({stage.name, run_stage(stage, context, ledger), false});

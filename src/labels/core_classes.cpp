@@ -1,7 +1,6 @@
 #include "gpuhpc/labels/core_classes.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace gpuhpc {
@@ -73,21 +72,6 @@ void sort_once(std::vector<ClassId>& classes) {
 }
 
 }  // namespace
-
-std::vector<float> bias_for_shares(MatrixView logits, std::span<const float> shares) {
-  std::vector<float> biases;
-  for (std::int64_t c = 0; c < logits.columns; ++c) {
-    double low = -100, high = 100;
-    for (int step = 0; step < 40; ++step) {
-      const double bias = (low + high) / 2;
-      double sum = 0;
-      for (std::int64_t i = 0; i < logits.rows; ++i) sum += 1 / (1 + std::exp(-bias - static_cast<double>(logits.row(i)[static_cast<std::size_t>(c)])));
-      (sum < shares[static_cast<std::size_t>(c)] * static_cast<double>(logits.rows) ? low : high) = bias;
-    }
-    biases.push_back(static_cast<float>((low + high) / 2));
-  }
-  return biases;
-}
 
 TrainingLabels core_labels(const Taxonomy& taxonomy, std::span<const ClassId> cores) {
   TrainingLabels labels;

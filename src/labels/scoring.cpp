@@ -81,6 +81,21 @@ void class_probabilities(MatrixView documents, MatrixView vectors, std::span<con
   }
 }
 
+std::vector<float> bias_for_shares(MatrixView logits, std::span<const float> shares) {
+  std::vector<float> biases;
+  for (std::int64_t c = 0; c < logits.columns; ++c) {
+    double low = -100, high = 100;
+    for (int step = 0; step < 40; ++step) {
+      const double bias = (low + high) / 2;
+      double sum = 0;
+      for (std::int64_t i = 0; i < logits.rows; ++i) sum += 1 / (1 + std::exp(-bias - static_cast<double>(logits.row(i)[static_cast<std::size_t>(c)])));
+      (sum < shares[static_cast<std::size_t>(c)] * static_cast<double>(logits.rows) ? low : high) = bias;
+    }
+    biases.push_back(static_cast<float>((low + high) / 2));
+  }
+  return biases;
+}
+
 void score_paths(MatrixView documents, MatrixView paths, MutableMatrixView scores) { multiply_transposed(documents, paths, scores); }
 
 TopScores::TopScores(std::int64_t paths, std::int64_t n)

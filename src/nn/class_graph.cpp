@@ -8,17 +8,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/random.hpp"
+#include "gpuhpc/nn/host_matrices.hpp"
 
 namespace gpuhpc {
 namespace {
 
-template <typename T>
-at::Tensor tensor_of(const std::vector<T>& values, at::ScalarType type, at::Device device) {
-  return at::from_blob(const_cast<T*>(values.data()), {std::ssize(values)}, at::TensorOptions().dtype(type)).to(device, type, false, /*copy=*/true);
+at::Tensor index_tensor(const std::vector<std::int64_t>& values, at::Device device) {
+  return at::from_blob(const_cast<std::int64_t*>(values.data()), {std::ssize(values)}, at::TensorOptions().dtype(at::kLong)).to(device, at::kLong, false, /*copy=*/true);
 }
 
 // Glorot and Bengio 2010: uniform within sqrt(6 / (in + out)).
@@ -77,14 +76,13 @@ ClassGraphHead::ClassGraphHead(const Taxonomy& taxonomy, MatrixView features, st
   if ((options.residual || options.layers == 0) && features.columns != width)
     throw internal_error("class graph: features of width {} are to be matched with documents of width {}", features.columns, width);
   const EgoNetworks networks = ego_networks(taxonomy);
-  node_classes_ = tensor_of(networks.classes, at::kLong, device), owners_ = tensor_of(networks.owners, at::kLong, device);
-  sources_ = tensor_of(networks.sources, at::kLong, device), targets_ = tensor_of(networks.targets, at::kLong, device);
-  weights_ = tensor_of(networks.weights, at::kFloat, device), shares_ = tensor_of(networks.shares, at::kFloat, device);
+  node_classes_ = index_tensor(networks.classes, device), owners_ = index_tensor(networks.owners, device);
+  sources_ = index_tensor(networks.sources, device), targets_ = index_tensor(networks.targets, device);
+  weights_ = to_tensor(networks.weights, device), shares_ = to_tensor(networks.shares, device);
   RandomStream random(seed, /*stream=*/0x6a7);
-  shift_ = tensor_of(std::vector<float>(mean.begin(), mean.end()), at::kFloat, device).mul_(options.centring);
-  const std::vector<float> start(features.data, features.data + features.rows * features.columns), zero(bias.begin(), bias.end());
-  parameters_.push_back({"features", tensor_of(start, at::kFloat, device).view({features.rows, features.columns}).set_requires_grad(true)});
-  parameters_.push_back({"bias", tensor_of(zero, at::kFloat, device).set_requires_grad(true)});
+  shift_ = to_tensor(mean, device).mul_(options.centring);
+  parameters_.push_back({"features", to_tensor(features, device).set_requires_grad(true)});
+  parameters_.push_back({"bias", to_tensor(bias, device).set_requires_grad(true)});
   if (options.layers == 0) return;
   const at::Tensor interaction = options.residual ? at::zeros({width, options.hidden}, at::TensorOptions().dtype(at::kFloat).device(device)).set_requires_grad(true)
                                                   : glorot(width, options.hidden, random, device);
@@ -117,15 +115,9 @@ at::Tensor ClassGraphHead::logits(const at::Tensor& documents) const {
 
 Matrix ClassGraphHead::class_vectors() const {
   const c10::NoGradGuard no_grad;
-  const at::Tensor host = class_tensor().mul(options_.scale).to(at::kCPU).contiguous();
-  Matrix result(host.size(0), host.size(1));
-  std::memcpy(result.values.data(), host.const_data_ptr<float>(), result.values.size() * sizeof(float));
-  return result;
+  return to_matrix(class_tensor().mul(options_.scale));
 }
 
-std::vector<float> ClassGraphHead::bias() const {
-  const at::Tensor host = parameter(1).detach().to(at::kCPU).contiguous();
-  return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
-}
+std::vector<float> ClassGraphHead::bias() const { return to_matrix(parameter(1)).values; }
 
 }  // namespace gpuhpc

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "gpuhpc/labels/core_classes.hpp"
+#include "gpuhpc/labels/scoring.hpp"
 #include "world.hpp"
 
 namespace gpuhpc {

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 #include "records.hpp"
+#include "threads.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -132,20 +132,7 @@ TEST(SubwordSpecials, BertPairHasTwoSegments) {
 }
 
 TEST(SubwordThreads, ThreadsGetTheSameIds) {
-  for (const char* kind : {"roberta", "deberta-v3-charsmap"}) {
-    const auto tokenizer = load_tokenizer(fixtures + kind);
-    const auto lines = fixture_lines();
-    std::vector<Ids> results(4);
-    std::vector<std::thread> threads;
-    for (auto& result : results) {
-      threads.emplace_back([&] {
-        for (const auto& line : lines) tokenizer->encode(line, result);
-      });
-    }
-    for (auto& thread : threads) thread.join();
-    for (const auto& result : results) EXPECT_EQ(result, results[0]);
-    EXPECT_GT(results[0].size(), 20000u);
-  }
+  for (const char* kind : {"roberta", "deberta-v3-charsmap"}) expect_same_ids_in_threads(*load_tokenizer(fixtures + kind), fixture_lines(), 20000);
 }
 
 TEST(SubwordThreads, ScratchOfAnotherTokenizerIsRefused) {

@@ -4,10 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "gpuhpc/base/error.hpp"
 #include "records.hpp"
+#include "threads.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -111,20 +110,7 @@ TEST(WordPiece, VeryLongWordIsUnknown) {
   EXPECT_EQ(encoded(*tokenizer, accents), encoded(*tokenizer, std::string(100, 'e')));
 }
 
-TEST(WordPiece, ThreadsGetTheSameIds) {
-  const auto tokenizer = load_tokenizer(uncased_model);
-  const auto lines = fixture_lines();
-  std::vector<Ids> results(4);
-  std::vector<std::thread> threads;
-  for (auto& result : results) {
-    threads.emplace_back([&] {
-      for (const auto& line : lines) tokenizer->encode(line, result);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  for (const auto& result : results) EXPECT_EQ(result, results[0]);
-  EXPECT_GT(results[0].size(), 100000u);
-}
+TEST(WordPiece, ThreadsGetTheSameIds) { expect_same_ids_in_threads(*load_tokenizer(uncased_model), fixture_lines(), 100000); }
 
 TEST(WordPiece, ScratchOfAnotherTokenizerIsRefused) {
   const auto one = load_tokenizer(uncased_model), two = load_tokenizer(fixtures + "/cased");

@@ -39,8 +39,6 @@ enum class MaskScope {
   cores       // descendants of the cores alone
 };
 TrainingLabels training_labels(const Taxonomy& taxonomy, std::span<const ClassId> cores, MaskScope scope = MaskScope::positives);
-// b (C) such that the mean over the rows of sigmoid(z + b) is each class's share, by bisection. logits z (B, C).
-std::vector<float> bias_for_shares(MatrixView logits, std::span<const float> shares);
 // TaxoClass S3: cores and their parents are positive, the other children of cores say nothing.
 TrainingLabels core_labels(const Taxonomy& taxonomy, std::span<const ClassId> cores);
 

@@ -22,6 +22,8 @@ void score_paths(MatrixView documents, MatrixView paths, MutableMatrixView score
 
 // p_dc = sigmoid(x'_d . v_c + b_c): a trained head over classes on new rows. documents (B, D), vectors (C, D), bias (C) or empty.
 void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias, MutableMatrixView probabilities);
+// b (C) such that the mean over the rows of sigmoid(z + b) is each class's share, by bisection. logits z (B, C).
+std::vector<float> bias_for_shares(MatrixView logits, std::span<const float> shares);
 
 // The n largest scores of each path over documents: half CSLS needs their mean r_k (Conneau et al. 2018, eq. 6, halved).
 class TopScores {

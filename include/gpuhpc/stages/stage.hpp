@@ -25,6 +25,7 @@ struct StageContext {
   CheckpointTask task;                     // what a checkpoint of this stage belongs to
   std::function<bool()> stop_requested;    // this rank was asked to save what it can and leave
   std::filesystem::path run_folder;        // for what is watched while the stage runs
+  std::string name;                        // of this stage
 
   // Throws stopped() when asked to leave. Of this rank alone: only where an error of one rank becomes one of all.
   void leave_if_asked() const;

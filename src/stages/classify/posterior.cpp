@@ -37,22 +37,6 @@ void fit_lexical(const Pass& pass) {
   pass.lexical.set_frequencies(frequencies, pass.documents());
 }
 
-// Half CSLS: the mean of the 10 largest scores of each path over the corpus.
-std::vector<float> find_hubness(const Pass& pass, const Matrix& vectors) {
-  TopScores top(pass.paths);
-  const Range own = own_documents(pass.documents(), pass.context.comm);
-  Matrix scores(document_block, pass.paths);
-  for (std::int64_t first = own.first; first < own.last; first += document_block) {
-    const std::int64_t count = std::min(own.last, first + document_block) - first;
-    const MutableMatrixView block{scores.values.data(), count, pass.paths};
-    score_paths(pass.centred.slice(first, count), vectors.view(), block);
-    top.add(block);
-  }
-  TopScores merged(pass.paths);
-  merged.merge(pass.context.comm.all_gather_vector(top.values()));
-  return merged.means();
-}
-
 // One soft refinement: every path vector moves to the documents that the first posterior gives it.
 Matrix refine(const Pass& pass, const PathModel& model, double name_votes) {
   FixedSums sums(pass.paths, pass.centred.columns);
@@ -85,13 +69,26 @@ void write_first_posterior(const Pass& pass, const PathModel& model, const fs::p
 
 }  // namespace
 
+std::vector<float> find_hubness(MatrixView centred, MatrixView vectors, Communicator& comm) {
+  TopScores top(vectors.rows), merged(vectors.rows);
+  const Range own = own_documents(centred.rows, comm);
+  Matrix scores(document_block, vectors.rows);
+  for (std::int64_t first = own.first; first < own.last; first += document_block) {
+    const MutableMatrixView block{scores.values.data(), std::min(own.last, first + document_block) - first, vectors.rows};
+    score_paths(centred.slice(first, block.rows), vectors, block);
+    top.add(block);
+  }
+  merged.merge(comm.all_gather_vector(top.values()));
+  return merged.means();
+}
+
 void find_posterior(const StageContext& c, const ClassifyOptions& o, const InputLayout& layout, const Taxonomy& taxonomy, const fs::path& encoding) {
   const MappedMatrix centred(encoding / "centred.h5"), classes(encoding / "classes.h5", "centred");
   LexicalEvidence lexical(taxonomy);
   const Pass pass{c, o, layout.train_corpus, centred.view(), lexical, std::ssize(taxonomy.paths())};
   fit_lexical(pass);
   PathModel model{path_vectors(taxonomy, classes.view()), {}, o.scoring.temperature, o.scoring.csls, o.scoring.lexical};
-  model.hubness = find_hubness(pass, model.vectors);
+  model.hubness = find_hubness(centred.view(), model.vectors.view(), c.comm);
   if (o.scoring.name_votes > 0) model.vectors = refine(pass, model, o.scoring.name_votes);
   write_first_posterior(pass, model, c.folder / "first_posterior.h5");
 

@@ -24,7 +24,7 @@ void run_replicas(const StageContext& c, const ClassifyOptions& o, LoadedEncoder
     together(comm, [&] {
       if (!comm.is_root()) copy.emplace(load_encoder(o.model.encoder, torch_device(device)));
     });
-    body({comm, c.log, device, c.folder, c.folder_of, c.checkpoints, c.task, c.stop_requested, c.run_folder}, copy ? *copy : own);
+    body({comm, c.log, device, c.folder, c.folder_of, c.checkpoints, c.task, c.stop_requested, c.run_folder, c.name}, copy ? *copy : own);
   });
   at::set_num_threads(c.device.threads);
 }

@@ -46,10 +46,10 @@ std::optional<TrainingRun::Split> TrainingRun::split(const BatchSource& source, 
 }
 
 TrainingRun::TrainingRun(const StageContext& c, const ClassifyOptions& o, const ParameterArena& arena, const BatchSource& source)
-    : c_(c), o_(o), source_(source), stage_(c.checkpoints.parent_path().filename().string()), lines_(c.checkpoints / "metrics.jsonl"),
-      metrics_(lines_, c.run_folder / "events" / stage_, arena, c.device, c.comm), checkpointer_({c.checkpoints, c.task, o.train.keep}, o.train, c.comm, c.log),
+    : c_(c), o_(o), source_(source), lines_(c.checkpoints / "metrics.jsonl"),
+      metrics_(lines_, c.run_folder / "events" / c.name, arena, c.device, c.comm), checkpointer_({c.checkpoints, c.task, o.train.keep}, o.train, c.comm, c.log),
       slow_ranks_(c.comm, c.log),
-      trace_(o.profile.range(), c.run_folder / "trace" / stage_ / fmt::format("rank-{:05d}.json", c.comm.rank()), c.comm.rank(), c.comm.host()),
+      trace_(o.profile.range(), c.run_folder / "trace" / c.name / fmt::format("rank-{:05d}.json", c.comm.rank()), c.comm.rank(), c.comm.host()),
       parts_(split(source, o.train)) {
   if (c.comm.all_reduce_value<std::int32_t>(c.device.cuda, Reduce::min) > 0 && c.comm.size() > 1)
     between_gpus_ = make_nccl_communicator(c.comm, make_nccl_api(c.device.index), o.parallel);
@@ -82,10 +82,10 @@ void TrainingRun::resume(Trainer& trainer) {
   const Range chosen = o_.profile.range();
   on_root(c_.comm, [&] {
     metrics_.begin(done);
-    if (chosen.size() > 0) std::filesystem::remove_all(c_.run_folder / "trace" / stage_);
+    if (chosen.size() > 0) std::filesystem::remove_all(c_.run_folder / "trace" / c_.name);
   });
   if (chosen.size() > 0 && (chosen.last <= done + 1 || chosen.first > trainer.total_steps()) && c_.log && c_.comm.is_root())
-    c_.log->warn("--profile.steps {}: there will be no trace of the stage {}, this start makes the updates {} to {}", o_.profile.steps, stage_, done + 1, trainer.total_steps());
+    c_.log->warn("--profile.steps {}: there will be no trace of the stage {}, this start makes the updates {} to {}", o_.profile.steps, c_.name, done + 1, trainer.total_steps());
 }
 
 void TrainingRun::finish(Trainer& trainer, const TrainSummary& summary) {

@@ -1,7 +1,5 @@
 #include "gpuhpc/stages/taxoclass/self_training.hpp"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -13,6 +11,8 @@
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/labels/self_training.hpp"
+#include "gpuhpc/labels/vectors.hpp"
+#include "gpuhpc/nn/host_matrices.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/stages/classify/corpus_blocks.hpp"
 #include "gpuhpc/stages/classify/replicas.hpp"
@@ -29,9 +29,7 @@ constexpr const char* table_head = "batches\tagreement\tchanged_mass\tentropy\n"
 class SelfTraining {
  public:
   SelfTraining(const StageContext& c, const GraphTask& task, LoadedEncoder& model, ClassGraphHead& head, ParameterArena& arena)
-      : c_(c), task_(task), model_(model), head_(head), arena_(arena) {
-    model_.model.embedding.normalise = true;
-  }
+      : c_(c), task_(task), model_(model), head_(head), arena_(arena) {}
 
   LossSum loss(const PackedIds& batch, std::uint64_t seed) const {
     const at::Tensor targets = gather_rows(targets_.view(), batch.documents, model_.encoder.device());
@@ -72,6 +70,7 @@ class SelfTraining {
     together(c_.comm, [&] {
       const DocumentEncoder encoder(model_, *task_.tokenizer, o.infer, c_.device);
       Matrix rows = encoder.encode(token_source(*task_.documents), own);
+      normalise_rows(rows.view());
       centre_rows(rows.view(), task_.mean, o.scoring.centring);
       class_probabilities(std::as_const(rows).view(), head_.class_vectors().view(), head_.bias(), mine.view());
     });
@@ -119,7 +118,7 @@ class SelfTraining {
       const fs::path table = c_.checkpoints / "self_training.tsv";
       const std::string line = fmt::format("{}\t{:.5f}\t{:.5f}\t{:.5f}\n", step, now, change / documents, entropy / documents);
       write_text_file(table, (step == 0 ? std::string(table_head) : rows_before(table, step)) + line);
-      const Matrix best = flat(best_);
+      const Matrix best = to_matrix(best_);
       const std::vector<double> state{best_agreement_, static_cast<double>(waited_)};
       write_arrays(file("refresh", step), {{"probabilities", std::as_const(probabilities_).view()}, {"best", best.view()}, {"state", std::span<const double>(state)}});
       if (step >= 3 * task_.options.taxoclass.refresh) remove_file(file("refresh", step - 3 * task_.options.taxoclass.refresh));
@@ -138,20 +137,13 @@ class SelfTraining {
     return kept;
   }
 
-  static Matrix flat(const at::Tensor& parameters) {
-    const at::Tensor host = parameters.to(at::kCPU).contiguous();
-    Matrix row(1, host.numel());
-    std::copy_n(host.const_data_ptr<float>(), row.values.size(), row.values.begin());
-    return row;
-  }
-
   // After a restart between two refreshes: what the last one left.
   void reload(std::int64_t step) {
     together(c_.comm, [&] {
       const Hdf5File saved(file("refresh", step));
       probabilities_ = read_matrix(file("refresh", step), "probabilities");
       const Matrix best = read_matrix(file("refresh", step), "best");
-      best_ = at::from_blob(const_cast<float*>(best.values.data()), {best.columns}, at::TensorOptions().dtype(at::kFloat)).to(arena_.parameters().device(), at::kFloat, false, true);
+      best_ = to_tensor(best.values, arena_.parameters().device());
       const auto state = saved.dataset<double>("state");
       best_agreement_ = state[0], waited_ = static_cast<int>(state[1]);
     });

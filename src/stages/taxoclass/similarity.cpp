@@ -32,18 +32,8 @@ void write_path_similarity(const StageContext& c, const Taxonomy& taxonomy, cons
 // Each class by itself: a document as near to it as the ten nearest ones of the corpus on average gets one half.
 void write_name_similarity(const StageContext& c, double temperature) {
   const MappedMatrix centred(c.folder / "centred.h5"), classes(c.folder / "classes.h5", "centred");
-  const std::int64_t documents = centred.view().rows, count = classes.view().rows;
-  const Range own = own_documents(documents, c.comm);
-  TopScores top(count), merged(count);
-  Matrix scores(document_block, count);
-  for (std::int64_t first = own.first; first < own.last; first += document_block) {
-    const MutableMatrixView block{scores.values.data(), std::min(own.last, first + document_block) - first, count};
-    score_paths(centred.view().slice(first, block.rows), classes.view(), block);
-    top.add(block);
-  }
-  merged.merge(c.comm.all_gather_vector(top.values()));
-  const std::vector<float> hubness = merged.means();
-  write_row_blocks(c.folder / "similarity.h5", documents, count, c.comm, c.device.threads, [&](Range rows, MutableMatrixView values) {
+  const std::vector<float> hubness = find_hubness(centred.view(), classes.view(), c.comm);
+  write_row_blocks(c.folder / "similarity.h5", centred.view().rows, classes.view().rows, c.comm, c.device.threads, [&](Range rows, MutableMatrixView values) {
     score_paths(centred.view().slice(rows.first, rows.size()), classes.view(), values);
     to_logits(values, hubness, temperature, 1);
     for (std::int64_t i = 0; i < values.rows * values.columns; ++i) values.data[i] = 1 / (1 + std::exp(-values.data[i]));

@@ -53,7 +53,6 @@ class TrainingRun {
   const StageContext& c_;
   const ClassifyOptions& o_;
   const BatchSource& source_;
-  std::string stage_;            // "training"
   std::filesystem::path lines_;  // metrics.jsonl, beside the checkpoints: it outlives a run that is stopped or killed
   MetricsLog metrics_;
   Checkpointer checkpointer_;

@@ -1,10 +1,6 @@
 #include "gpuhpc/stages/taxoclass/graph/graph_model.hpp"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
@@ -12,6 +8,7 @@
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/core_classes.hpp"
 #include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/nn/host_matrices.hpp"
 #include "gpuhpc/stages/classify/model_folder.hpp"
 #include "gpuhpc/stages/classify/smoothed_scores.hpp"
 #include "gpuhpc/stages/classify/teacher_files.hpp"
@@ -21,18 +18,11 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 
-Matrix matrix_of(const at::Tensor& tensor) {
-  const at::Tensor host = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
-  Matrix matrix(host.dim() == 2 ? host.size(0) : 1, host.size(-1));
-  std::memcpy(matrix.values.data(), host.const_data_ptr<float>(), matrix.values.size() * sizeof(float));
-  return matrix;
-}
-
 // Mean word embedding of each class name's tokens (Shen et al. 2021, section 3.3).
 Matrix word_features(const Taxonomy& taxonomy, const LoadedEncoder& encoder, const Tokenizer& tokenizer) {
   std::vector<std::string> titles;
   for (ClassId c = 0; c < taxonomy.size(); ++c) titles.push_back(taxonomy.title(c));
-  const Matrix words = matrix_of(encoder.encoder.parameters().front().value);
+  const Matrix words = to_matrix(encoder.encoder.parameters().front().value);
   Matrix features(taxonomy.size(), words.columns);
   const auto tokens = tokenize(tokenizer, titles, 1);
   for (ClassId c = 0; c < taxonomy.size(); ++c) {
@@ -50,7 +40,8 @@ GraphTask::GraphTask(const StageContext& c, const TaxoclassPipelineOptions& o, c
   together(c.comm, [&] {
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
     encoder = std::make_unique<LoadedEncoder>(load_encoder(folder, torch_device(c.device)));
-    encoder->model.embedding.normalise = true;
+    unit = encoder->model.embedding;
+    unit.normalise = true;
     tokenizer = load_tokenizer(folder);
     documents = std::make_unique<TokenDataset>(similarity / "tokens");
     silver = read_labels(c.folder_of("cores") / "labels.jsonl");
@@ -92,7 +83,7 @@ ClassGraphHead GraphTask::head(at::Device device) const {
 
 at::Tensor GraphTask::logits(const Encoder& model, const ClassGraphHead& head, const PackedIds& batch, const TrainOptions& train, std::uint64_t seed) const {
   const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, model.device());
-  return head.logits(model.embed(packed, encoder->model.embedding, training_forward(model, train, seed)));
+  return head.logits(model.embed(packed, unit, training_forward(model, train, seed)));
 }
 
 std::vector<ParameterGroup> GraphTask::parameters(Encoder& model, ClassGraphHead& head, double encoder_rate, double head_rate, double graph_rate) const {
@@ -117,7 +108,7 @@ DocumentSource GraphTask::source(bool all) const {
 
 NamedMatrices head_parameters(const ClassGraphHead& head) {
   NamedMatrices parameters;
-  for (const auto& parameter : head.parameters()) parameters.emplace_back(parameter.name, matrix_of(parameter.value));
+  for (const auto& parameter : head.parameters()) parameters.emplace_back(parameter.name, to_matrix(parameter.value));
   return parameters;
 }
 
@@ -127,7 +118,7 @@ void restore_head(ClassGraphHead& head, const fs::path& graph) {
     at::Tensor target = parameter.value.detach();
     if (std::ssize(values.values) != target.numel()) throw input_error("{}: {} has another size; run the stage classifier again (--pipeline.force classifier)",
                                                                        graph.string(), parameter.name);
-    target.copy_(at::from_blob(const_cast<float*>(values.values.data()), target.sizes(), at::TensorOptions().dtype(at::kFloat)));
+    target.copy_(host_view(values.view()).view(target.sizes()));
   }
 }
 

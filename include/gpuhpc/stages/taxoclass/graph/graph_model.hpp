@@ -32,6 +32,7 @@ struct GraphTask {
   const TaxoclassPipelineOptions& options;
   Taxonomy taxonomy;
   std::unique_ptr<LoadedEncoder> encoder;
+  EmbeddingConfig unit;  // the encoder's, to unit length
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<TokenDataset> documents;
   LabelledSet silver;
