@@ -69,6 +69,7 @@ std::vector<std::int64_t> batches_of_rank(std::span<const Batch> batches, int ra
 void PackedIds::clear() {
   token_ids.clear();
   positions.clear();
+  segments.clear();
   documents.clear();
   offsets.assign(1, 0);
   max_len = 0;
@@ -82,14 +83,24 @@ void PackedIds::reserve(std::int64_t tokens, std::int64_t items) {
 }
 
 void PackedIds::add(std::int64_t item, std::span<const std::int32_t> tokens, std::int32_t cls, std::int32_t sep) {
-  if (offsets.empty()) offsets.push_back(0);
-  const auto length = static_cast<std::int32_t>(std::ssize(tokens) + specials);
   token_ids.push_back(cls);
   token_ids.insert(token_ids.end(), tokens.begin(), tokens.end());
   token_ids.push_back(sep);
-  const std::size_t first = positions.size();
-  positions.resize(first + static_cast<std::size_t>(length));
-  std::iota(positions.begin() + static_cast<std::ptrdiff_t>(first), positions.end(), 0);
+  close(item);
+}
+
+void PackedIds::add_pair(std::int64_t item, std::span<const std::int32_t> tokens, std::span<const std::int32_t> token_segments) {
+  token_ids.insert(token_ids.end(), tokens.begin(), tokens.end());
+  segments.insert(segments.end(), token_segments.begin(), token_segments.end());
+  close(item);
+}
+
+void PackedIds::close(std::int64_t item) {
+  if (offsets.empty()) offsets.push_back(0);
+  const auto first = static_cast<std::ptrdiff_t>(positions.size());
+  positions.resize(token_ids.size());
+  std::iota(positions.begin() + first, positions.end(), 0);
+  const auto length = static_cast<std::int32_t>(std::ssize(positions) - first);
   offsets.push_back(offsets.back() + length);
   max_len = std::max(max_len, length);
   documents.push_back(item);

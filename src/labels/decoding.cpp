@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/labels/scoring.hpp"
 
 namespace gpuhpc {
 
@@ -127,6 +128,13 @@ std::vector<ClassId> Decoder::chain(std::span<const float> marginals) const {
     }
   }
   return taken;
+}
+
+void leaf_probabilities(const Taxonomy& taxonomy, DecodeOptions options, MatrixView posterior, MutableMatrixView probabilities) {
+  options.mode = "expected-f1";
+  const Decoder decoder(taxonomy, options);
+  path_marginals(taxonomy, posterior, probabilities);
+  for (std::int64_t i = 0; i < probabilities.rows; ++i) std::ranges::copy(decoder.probabilities(probabilities.row(i)), probabilities.row(i).begin());
 }
 
 }  // namespace gpuhpc

@@ -50,22 +50,48 @@ void copy_if_there(const fs::path& from, const fs::path& to) {
   if (fs::exists(from)) gpuhpc::copy_file(from, to);
 }
 
+// Name of transformers' class without its task: "Bert" of BertModel.
+std::string family(const EncoderConfig& encoder) {
+  const std::string& type = encoder.model_type;
+  return type == "bert" ? "Bert" : type == "roberta" ? "Roberta" : type == "deberta" ? "Deberta" : type == "deberta-v2" ? "DebertaV2" : "XLMRoberta";
+}
+
+nlohmann::ordered_json read_config(const ModelFolder& source) { return nlohmann::ordered_json::parse(read_text_file(source.weights_folder / "config.json")); }
+
 // config.json byte for byte, unless it promises a head that is not written.
 void write_config(const fs::path& folder, const ModelFolder& source) {
-  const fs::path from = source.weights_folder / "config.json";
-  const std::string& type = source.encoder.model_type;
-  const std::string bare = type == "bert"         ? "BertModel"
-                           : type == "roberta"    ? "RobertaModel"
-                           : type == "deberta"    ? "DebertaModel"
-                           : type == "deberta-v2" ? "DebertaV2Model"
-                                                  : "XLMRobertaModel";
-  auto config = nlohmann::ordered_json::parse(read_text_file(from));
-  const nlohmann::ordered_json architectures = {bare};
+  auto config = read_config(source);
+  const nlohmann::ordered_json architectures = {family(source.encoder) + "Model"};
   if (config.contains("architectures") && config["architectures"] != architectures) {
     config["architectures"] = architectures;
     write_json(folder / "config.json", config);
   } else {
-    gpuhpc::copy_file(from, folder / "config.json");
+    gpuhpc::copy_file(source.weights_folder / "config.json", folder / "config.json");
+  }
+}
+
+// Tensors on their way into a file.
+class WeightList {
+ public:
+  explicit WeightList(const EncoderConfig& config) : config_(config) {}
+  void add(const std::string& name, const NamedParameter& parameter) {
+    on_host_.push_back(in_file_order(config_, parameter.name, parameter.value.detach().cpu()).contiguous());
+    const at::Tensor& values = on_host_.back();
+    const auto bytes = std::as_bytes(std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
+    tensors_.push_back({name, TensorType::float32, values.sizes().vec(), bytes});
+  }
+  void write(const fs::path& folder) { write_model_weights(folder, std::move(tensors_)); }
+
+ private:
+  const EncoderConfig& config_;
+  std::vector<at::Tensor> on_host_;  // keeps the bytes alive until they are written
+  std::vector<TensorView> tensors_;
+};
+
+void copy_tokenizer(const fs::path& folder, const ModelFolder& source) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt",
+                           "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "spm.model"}) {
+    copy_if_there(source.weights_folder / name, folder / name);
   }
 }
 
@@ -88,20 +114,11 @@ LoadedEncoder load_encoder(const fs::path& folder, at::Device device) {
 
 void save_encoder_folder(const fs::path& folder, const Encoder& encoder, const EmbeddingConfig& embedding, const ModelFolder& source) {
   create_folder(folder);
-  std::vector<at::Tensor> on_host;  // keeps the bytes alive until they are written
-  std::vector<TensorView> tensors;
-  for (const NamedParameter& parameter : encoder.parameters()) {
-    on_host.push_back(in_file_order(encoder.config(), parameter.name, parameter.value.detach().cpu()).contiguous());
-    const at::Tensor& values = on_host.back();
-    const auto bytes = std::as_bytes(std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
-    tensors.push_back({parameter.name, TensorType::float32, values.sizes().vec(), bytes});
-  }
-  write_model_weights(folder, std::move(tensors));
+  WeightList weights(encoder.config());
+  for (const NamedParameter& parameter : encoder.parameters()) weights.add(parameter.name, parameter);
+  weights.write(folder);
   write_config(folder, source);
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt",
-                           "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "spm.model"}) {
-    copy_if_there(source.weights_folder / name, folder / name);
-  }
+  copy_tokenizer(folder, source);
   copy_if_there(source.folder / "config_sentence_transformers.json", folder / "config_sentence_transformers.json");
   const bool unchanged = source.sentence_transformers && source.weights_folder == source.folder &&
                          same_settings(embedding, source.embedding) && fs::exists(source.folder / "1_Pooling" / "config.json") &&
@@ -113,6 +130,24 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder, const E
   create_folder(folder / "1_Pooling");
   for (const char* name : {"modules.json", "1_Pooling/config.json", "sentence_bert_config.json"})
     gpuhpc::copy_file(source.folder / name, folder / name);
+}
+
+void save_classifier_folder(const fs::path& folder, const Encoder& encoder, std::span<const NamedParameter> head, const std::vector<std::string>& labels,
+                            const ModelFolder& source) {
+  create_folder(folder);
+  const std::string kind = family(encoder.config());
+  const std::string prefix = kind == "Bert" ? "bert." : kind.starts_with("Deberta") ? "deberta." : "roberta.";
+  WeightList weights(encoder.config());
+  for (const NamedParameter& parameter : encoder.parameters())
+    if (!parameter.name.starts_with("pooler.")) weights.add(prefix + parameter.name, parameter);  // the head brings its own
+  for (const NamedParameter& parameter : head) weights.add((kind == "Bert" && parameter.name.starts_with("pooler.") ? prefix : "") + parameter.name, parameter);
+  weights.write(folder);
+  auto config = read_config(source);
+  config["architectures"] = {kind + "ForSequenceClassification"};
+  config["id2label"] = config["label2id"] = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < labels.size(); ++i) config["id2label"][std::to_string(i)] = labels[i], config["label2id"][labels[i]] = i;
+  write_json(folder / "config.json", config);
+  copy_tokenizer(folder, source);
 }
 
 }  // namespace gpuhpc

@@ -3,6 +3,7 @@
 #include <gpuhpc/base/error.hpp>
 #include <gpuhpc/nn/ops.hpp>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
@@ -76,21 +77,27 @@ std::vector<std::string> read_labels(const Keys& keys) {
   return labels;
 }
 
+bool is_roberta(const std::string& model_type) { return model_type == "roberta" || model_type == "xlm-roberta"; }
+
 // Names of the dense and the output layer.
 std::pair<std::string, std::string> layer_names(const EncoderConfig& encoder) {
-  const bool roberta = encoder.model_type == "roberta" || encoder.model_type == "xlm-roberta";
-  if (roberta) return {"classifier.dense", "classifier.out_proj"};
+  if (is_roberta(encoder.model_type)) return {"classifier.dense", "classifier.out_proj"};
   return {"pooler.dense", "classifier"};
 }
 
 }  // namespace
+
+ClassifierConfig new_classifier_config(const EncoderConfig& encoder, std::vector<std::string> labels) {
+  const bool deberta = encoder.model_type.starts_with("deberta");
+  return {std::move(labels), deberta ? HeadActivation::gelu : HeadActivation::tanh, is_roberta(encoder.model_type)};
+}
 
 ClassifierConfig read_classifier_config(const fs::path& config_file) {
   const Keys keys(config_file);
   ClassifierConfig config;
   config.labels = read_labels(keys);
   const std::string type = keys.text("model_type", "");
-  config.drops_input = type == "roberta" || type == "xlm-roberta";
+  config.drops_input = is_roberta(type);
   if (!type.starts_with("deberta")) return config;
   const std::string activation = keys.text("pooler_hidden_act", "gelu");
   if (activation != "gelu" && activation != "tanh")
@@ -110,6 +117,15 @@ ClassificationHead::ClassificationHead(const ClassifierConfig& config, const Enc
   add(dense + ".bias", {hidden});
   add(output + ".weight", {labels, hidden});
   add(output + ".bias", {labels});
+}
+
+ClassificationHead::ClassificationHead(const ClassifierConfig& config, const EncoderConfig& encoder, std::uint64_t seed, at::Device device)
+    : ClassificationHead(config, encoder, device) {
+  at::Generator generator = make_generator(at::kCPU, seed);
+  for (NamedParameter& parameter : parameters_) {
+    if (parameter.value.dim() == 2) parameter.value.copy_(at::empty(parameter.value.sizes(), at::kFloat).normal_(0, .02, generator));
+    parameter.value.set_requires_grad(true);
+  }
 }
 
 at::Tensor ClassificationHead::logits(const at::Tensor& first_tokens, const ForwardOptions& options) const {

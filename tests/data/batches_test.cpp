@@ -125,5 +125,17 @@ TEST_F(Packing, WindowsOfADatasetArePackedInOrder) {
   EXPECT_THAT(packed.offsets, ElementsAre(0, 4));
 }
 
+TEST(PackedIds, PairsKeepTheirSegments) {
+  PackedIds packed;
+  packed.add_pair(4, std::vector<std::int32_t>{1, 7, 2, 8, 2}, std::vector<std::int32_t>{0, 0, 0, 1, 1});
+  packed.add_pair(9, std::vector<std::int32_t>{1, 2, 3, 2}, std::vector<std::int32_t>{0, 0, 1, 1});
+  EXPECT_THAT(packed.token_ids, ElementsAre(1, 7, 2, 8, 2, 1, 2, 3, 2));
+  EXPECT_THAT(packed.segments, ElementsAre(0, 0, 0, 1, 1, 0, 0, 1, 1));
+  EXPECT_THAT(packed.positions, ElementsAre(0, 1, 2, 3, 4, 0, 1, 2, 3));
+  EXPECT_THAT(packed.offsets, ElementsAre(0, 5, 9));
+  EXPECT_THAT(packed.documents, ElementsAre(4, 9));
+  EXPECT_EQ(packed.max_len, 5);
+}
+
 }  // namespace
 }  // namespace gpuhpc

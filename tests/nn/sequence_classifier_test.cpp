@@ -2,11 +2,13 @@
 #include <gpuhpc/base/error.hpp>
 #include <gpuhpc/io/atomic_file.hpp>
 #include <gpuhpc/io/json.hpp>
+#include <gpuhpc/io/safetensors.hpp>
 #include <gpuhpc/nn/folder.hpp>
 #include <gpuhpc/nn/sequence_classifier.hpp>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/std.h>
 #include <ATen/ops/sum.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,6 +74,34 @@ TEST_P(CrossEncoder, PackedForwardEqualsTransformers) {
   const double scale = wanted.abs().max().item<double>();
   for (const kernels::Isa isa : levels({kernels::Isa::generic, kernels::Isa::avx512_bf16, kernels::Isa::amx}))
     EXPECT_LE(largest_difference(packed_logits(CpuPrecision::bf16, isa), wanted), 0.04 * scale) << to_string(isa);
+}
+
+TEST_P(CrossEncoder, SavedItIsTheSameModelUnderTransformersNames) {
+  const fs::path folder = fs::temp_directory_path() / ("gpuhpc_cross_" + std::to_string(::getpid()));
+  save_classifier_folder(folder, classifier.encoder(), classifier.head().parameters(), classifier.labels(), classifier.model());
+  const SequenceClassifier again = SequenceClassifier::load(folder);
+  EXPECT_TRUE(at::equal(again.logits(batch), classifier.logits(batch)));
+  EXPECT_EQ(again.labels(), classifier.labels());
+  EXPECT_EQ(read_json(folder / "config.json").at("architectures"), read_json(fixture_path(name) / "config.json").at("architectures"));
+  std::vector<std::string> known = ModelWeights(fixture_path(name)).names();
+  // transformers writes RoBERTa's unused pooler and DeBERTa 2's zero token types only in some versions.
+  for (const std::string& tensor : ModelWeights(folder).names()) EXPECT_THAT(known, ::testing::Contains(tensor));
+  fs::remove_all(folder);
+}
+
+TEST_P(CrossEncoder, NewHeadIsDrawnBySeed) {
+  const EncoderConfig& encoder = classifier.encoder().config();
+  const auto drawn = [&](std::uint64_t seed) { return ClassificationHead(new_classifier_config(encoder, {"a", "b"}), encoder, seed, at::kCPU); };
+  const ClassificationHead head = drawn(1);
+  ASSERT_EQ(head.parameters().size(), classifier.head().parameters().size());
+  for (std::size_t i = 0; i < head.parameters().size(); ++i) {
+    const at::Tensor& values = head.parameters()[i].value;
+    EXPECT_EQ(head.parameters()[i].name, classifier.head().parameters()[i].name);
+    EXPECT_TRUE(values.requires_grad());
+    EXPECT_TRUE(at::equal(values, drawn(1).parameters()[i].value));
+    EXPECT_EQ(at::equal(values, drawn(2).parameters()[i].value), values.dim() == 1);  // biases are 0
+  }
+  EXPECT_NEAR(head.parameters()[0].value.std().item<double>(), .02, .004);
 }
 
 TEST_P(CrossEncoder, GradientsEqualPyTorch) {

@@ -1,10 +1,10 @@
-// TaxoClass's five stages by the real binary, with the sentence encoder and with a small cross-encoder of random weights.
+// TaxoClass's stages by the real binary, with the sentence encoder and with a small cross-encoder of random weights.
 #include "pipeline.hpp"
 
 namespace gpuhpc_test {
 namespace {
 
-const std::vector<std::string> kTaxoclassStages = {"01-similarity", "02-cores", "03-classifier", "04-self-training", "05-inference"};
+const std::vector<std::string> kTaxoclassStages = {"01-encoding", "02-posterior", "03-similarity", "04-cores", "05-classifier", "06-self-training", "07-inference"};
 
 class Taxoclass : public Pipeline {
  protected:
@@ -17,17 +17,36 @@ class Taxoclass : public Pipeline {
   static std::string words(const fs::path& run) {
     return arguments(run) + " --pipeline.method taxoclass --train.epochs 1 --train.micro-batch 16 --taxoclass.graph-hidden 32 --taxoclass.self-training-batches 4 --taxoclass.refresh 2";
   }
+  // Runs the program until somewhere below `folder` there is such a file, and kills it.
+  static void kill_when_there(const fs::path& folder, const std::string& name, const std::string& words) {
+    const pid_t child = fork();
+    if (child == 0) {
+      execl("/bin/sh", "sh", "-c", ("exec " + std::string(GPUHPC_BINARY) + " " + words + " >/dev/null 2>&1").c_str(), nullptr);
+      _exit(127);
+    }
+    const auto there = [&] {
+      std::error_code none;
+      bool found = false;
+      for (fs::recursive_directory_iterator file(folder, none), end; !none && file != end; file.increment(none)) found = found || file->path().filename() == name;
+      return found;
+    };
+    int status = 0;
+    while (!there() && waitpid(child, &status, WNOHANG) == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(there());
+  }
   static std::string entailment() { return " --taxoclass.similarity nli --taxoclass.nli-model " + (kSource / "tests/infer/fixtures/nli").string(); }
 };
 
 TEST_F(Taxoclass, LearnsCoreClassesAndLabelsNewText) {
   const fs::path run = root_ / "reference";
-  EXPECT_EQ(Json::parse(read(run / "stages/02-cores/core_classes.json")).size(), 300u);
+  EXPECT_EQ(Json::parse(read(run / "stages/04-cores/core_classes.json")).size(), 300u);
   const Json figures = metrics(run);
   EXPECT_GT(figures.at("precision_at_1").get<double>(), .4);
   EXPECT_GT(figures.at("example_f1").get<double>(), .3);
   EXPECT_EQ(predictions(run / "predictions.jsonl").size(), 100u);
-  EXPECT_GT(fs::file_size(run / "stages/04-self-training/self_training.tsv"), 80u);
+  EXPECT_GT(fs::file_size(run / "stages/06-self-training/self_training.tsv"), 80u);
   // `predict` is what the last stage did.
   const fs::path file = root_ / "predicted.jsonl";
   ASSERT_EQ(gpuhpc("predict --device.threads 1 --model.dir " + (run / "model").string() + " --input.file " + (root_ / "input/test/corpus.txt").string() + " --output.file " + file.string()).code, 0);
@@ -40,7 +59,7 @@ TEST_F(Taxoclass, RanksAgree) {
     const fs::path run = root_ / ("ranks" + std::to_string(ranks));
     const Result result = gpuhpc(words(run), ranks);
     ASSERT_EQ(result.code, 0) << result.output;
-    for (const char* file : {"stages/01-similarity/similarity.h5", "stages/02-cores/labels.jsonl"}) EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << run << " " << file;
+    for (const char* file : {"stages/03-similarity/similarity.h5", "stages/04-cores/labels.jsonl"}) EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << run << " " << file;
     if (ranks == 2) {
       for (const char* file : {"model/model.safetensors", "predictions.jsonl"}) EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << file;
     }
@@ -53,28 +72,27 @@ TEST_F(Taxoclass, EntailmentGoesOnAfterAKillOnAnyNumberOfRanks) {
   const fs::path run = root_ / "killed-entailment", alone = root_ / "entailment";
   const std::string only = entailment() + " --pipeline.to similarity";
   ASSERT_EQ(gpuhpc(words(alone) + only).code, 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    execl("/bin/sh", "sh", "-c", ("exec " + std::string(GPUHPC_BINARY) + " " + words(run) + only + " >/dev/null 2>&1").c_str(), nullptr);
-    _exit(127);
-  }
-  const auto blocks = [&] {
-    std::error_code none;
-    std::int64_t count = 0;
-    for (fs::recursive_directory_iterator file(run / "checkpoints", none), end; !none && file != end; file.increment(none)) count += file->path().extension() == ".h5";
-    return count;
-  };
-  int status = 0;
-  while (blocks() == 0 && waitpid(child, &status, WNOHANG) == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  kill(child, SIGKILL);
-  waitpid(child, &status, 0);
-  ASSERT_GT(blocks(), 0);
+  kill_when_there(run / "checkpoints", "similarity-000000000.h5", words(run) + only);
   ASSERT_EQ(gpuhpc(words(run) + only, 2).code, 0);
-  EXPECT_TRUE(read(run / "stages/01-similarity/similarity.h5") == read(alone / "stages/01-similarity/similarity.h5"));
+  EXPECT_TRUE(read(run / "stages/03-similarity/similarity.h5") == read(alone / "stages/03-similarity/similarity.h5"));
 }
 
 TEST_F(Taxoclass, KilledInAnyStageItContinuesToTheSameFiles) {
   for (const std::string& stage : kTaxoclassStages) expect_same_after_kill(words(root_ / ("killed-" + stage)), root_ / ("killed-" + stage), stage);
+}
+
+// The cross-encoder that is trained here: killed while it learns and gone on with by two ranks, it has the bytes of one.
+TEST_F(Taxoclass, PairModelIsTrainedAndScoresOnAnyNumberOfRanks) {
+  const fs::path alone = root_ / "pair", killed = root_ / "pair-killed";
+  const std::string pair = " --taxoclass.similarity pair --taxoclass.pair-examples 200 --taxoclass.premise-tokens 16 --scoring.class-texts name --train.checkpoint-every 6 --pipeline.to cores";
+  const Result result = gpuhpc(words(alone) + pair);
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("pairs scored of 70800"));
+  EXPECT_EQ(Json::parse(read(alone / "stages/03-pair-model/model/config.json")).at("label2id").at("entailment"), 1);
+  kill_when_there(killed / "checkpoints/pair-model", "manifest.json", words(killed) + pair);
+  ASSERT_EQ(gpuhpc(words(killed) + pair, 2).code, 0);
+  for (const char* file : {"stages/03-pair-model/model/model.safetensors", "stages/04-similarity/similarity.h5", "stages/05-cores/labels.jsonl"})
+    EXPECT_TRUE(read(killed / file) == read(alone / file)) << file;
 }
 
 TEST_F(Taxoclass, OnlyPairsOfTheSearchAreScored) {

@@ -31,10 +31,11 @@ std::vector<Batch> make_batches(std::span<const std::int32_t> lengths, const Bat
 // Batches of one rank: dealt by load, largest first to the least loaded rank (ties: lowest rank); pure function of the batches.
 std::vector<std::int64_t> batches_of_rank(std::span<const Batch> batches, int rank, int size);
 
-// [cls] tokens [sep] of several items, one behind the other.
+// [cls] tokens [sep] of several items, or pairs of texts with their specials, one behind the other.
 struct PackedIds {
   std::vector<std::int32_t> token_ids;  // (T)
   std::vector<std::int32_t> positions;  // (T) from 0 in each item
+  std::vector<std::int32_t> segments;   // (T) of pairs; empty: all 0
   std::vector<std::int32_t> offsets;    // (B+1)
   std::int32_t max_len = 0;
   std::vector<std::int64_t> documents;  // (B) item indices
@@ -42,6 +43,10 @@ struct PackedIds {
   void clear();
   void reserve(std::int64_t tokens, std::int64_t items);
   void add(std::int64_t item, std::span<const std::int32_t> tokens, std::int32_t cls, std::int32_t sep);
+  void add_pair(std::int64_t item, std::span<const std::int32_t> tokens, std::span<const std::int32_t> token_segments);  // with specials
+
+ private:
+  void close(std::int64_t item);  // the tokens behind the last offset are one item
 };
 
 // Windows of a dataset as items: item -> (document, window).

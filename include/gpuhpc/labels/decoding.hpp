@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/labels/decode_options.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
 
@@ -28,5 +29,9 @@ class Decoder {
   const Taxonomy& taxonomy_;
   DecodeOptions options_;
 };
+
+// The probability that one of L (expected_leaves) leaves drawn from each document's posterior lies at or below each class.
+// posterior (B,K), probabilities (B,C).
+void leaf_probabilities(const Taxonomy& taxonomy, DecodeOptions options, MatrixView posterior, MutableMatrixView probabilities);
 
 }  // namespace gpuhpc

@@ -4,6 +4,9 @@
 #include <gpuhpc/nn/encoder_config.hpp>
 
 #include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace gpuhpc {
 
@@ -21,5 +24,10 @@ LoadedEncoder load_encoder(const std::filesystem::path& folder, at::Device devic
 // tokenizer's files of `source` byte for byte, and modules.json with pooling, normalising and length limit of `embedding`.
 void save_encoder_folder(const std::filesystem::path& folder, const Encoder& encoder, const EmbeddingConfig& embedding,
                          const ModelFolder& source);
+
+// The head of a sequence classifier on an encoder, as transformers' Auto...ForSequenceClassification loads it: `head` under the names that
+// the encoder's family gives it (dense layer first), one label a logit.
+void save_classifier_folder(const std::filesystem::path& folder, const Encoder& encoder, std::span<const NamedParameter> head,
+                            const std::vector<std::string>& labels, const ModelFolder& source);
 
 }  // namespace gpuhpc

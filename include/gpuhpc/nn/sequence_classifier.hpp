@@ -23,6 +23,8 @@ struct ClassifierConfig {
   HeadActivation activation = HeadActivation::tanh;
   bool drops_input = false;         // RoBERTa: dropout before the dense layer too
 };
+// The head of a model of that family (config.json's "model_type") that is to be made anew.
+ClassifierConfig new_classifier_config(const EncoderConfig& encoder, std::vector<std::string> labels);
 // The labels and head of a config.json. Throws input_error naming the file and key.
 ClassifierConfig read_classifier_config(const std::filesystem::path& config_file);
 
@@ -30,6 +32,8 @@ class ClassificationHead : public HeadParameters {
  public:
   // Zero weights under the names that the encoder's family gives them, dense layer first.
   ClassificationHead(const ClassifierConfig& config, const EncoderConfig& encoder, at::Device device);
+  // To be trained: weights drawn from N(0, .02) as transformers draws them, biases 0.
+  ClassificationHead(const ClassifierConfig& config, const EncoderConfig& encoder, std::uint64_t seed, at::Device device);
   at::Tensor logits(const at::Tensor& first_tokens, const ForwardOptions& options = {}) const;  // (B,H) -> (B,C), fp32
 
  private:

@@ -66,7 +66,7 @@ void run_cores(const StageContext& c, const TaxoclassPipelineOptions& o, const I
   Taxonomy taxonomy;
   together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
   const MappedMatrix similarity(c.folder_of("similarity") / "similarity.h5");
-  const TokenDataset documents(c.folder_of("similarity") / "tokens");
+  const TokenDataset documents(c.folder_of("encoding") / "tokens");
   const Range own = own_documents(documents.size(), c.comm);
   const Mined mined = mine(taxonomy, similarity.view().slice(own.first, own.size()), o.taxoclass.against_parents);
   const std::vector<float> medians = medians_over_ranks(mined, taxonomy.size(), c.comm);

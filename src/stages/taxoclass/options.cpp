@@ -3,11 +3,15 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, TaxoclassOptions& o) {
-  section.option("similarity", o.similarity, "what holds documents against classes: the sentence encoder, or a cross-encoder's entailment").one_of({"embedding", "nli"});
+  section.option("similarity", o.similarity, "what holds documents against classes: the sentence encoder, a cross-encoder's entailment, or a cross-encoder trained here without labels")
+      .one_of({"embedding", "nli", "pair"});
   section.option("nli-model", o.nli_model, "nli: Hugging Face folder of a cross-encoder with the label entailment").existing_path();
-  section.option("hypothesis", o.hypothesis, "nli: the sentence that a document should entail, {} being the class's name");
-  section.option("premise-tokens", o.premise_tokens, "nli: tokens of a document that are read").range(1, 1e6).unit("tokens");
-  section.option("full-matrix", o.full_matrix, "nli: score every pair of document and class, not only those of the top-down search");
+  section.option("hypothesis", o.hypothesis, "nli, pair: the sentence that a document should entail, {} being the class's name");
+  section.option("premise-tokens", o.premise_tokens, "nli, pair: tokens of a document that are read").range(1, 1e6).unit("tokens");
+  section.option("pair-examples", o.pair_examples, "pair: about so many pairs of texts are learnt, from corpus and taxonomy").range(10, 1e9);
+  section.option("pair-epochs", o.pair_epochs, "pair: passes over them").range(1, 1e6);
+  section.option("pair-lr", o.pair_rate, "pair: peak learning rate of the encoder").range(0, 1);
+  section.option("full-matrix", o.full_matrix, "nli, pair: score every pair of document and class, not only those of the top-down search");
   section.option("calibration", o.calibration, "embedding: probabilities summed upwards from root-to-leaf paths, or each class's own cosine").one_of({"paths", "names"});
   section.option("positive-confidence", o.positive_confidence, "a core class must be more similar than its rivals, not only reach its median");
   section.option("against-parents", o.against_parents, "parents are rivals of a core class, as siblings are");

@@ -1,7 +1,10 @@
 #include "gpuhpc/stages/taxoclass/pipeline.hpp"
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/stages/classify/inference.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/stages/classify/posterior.hpp"
+#include "gpuhpc/stages/classify/shared_stages.hpp"
+#include "gpuhpc/stages/taxoclass/backends/pair_model.hpp"
 #include "gpuhpc/stages/taxoclass/classifier.hpp"
 #include "gpuhpc/stages/taxoclass/cores.hpp"
 #include "gpuhpc/stages/taxoclass/self_training.hpp"
@@ -13,35 +16,44 @@ std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options, con
   const auto bind = [&](void (*run)(const StageContext&, const TaxoclassPipelineOptions&, const InputLayout&)) {
     return [=, o = options, l = layout](const StageContext& context) { run(context, o, l); };
   };
-  std::vector<std::filesystem::path> taxonomy{layout.labels, layout.hierarchy}, read = taxonomy;
-  for (const auto& path : {layout.keywords, layout.descriptions, layout.generated_docs, layout.generated_labels})
-    if (!path.empty()) read.push_back(path);
-  read.insert(read.end(), {layout.train_corpus, options.model.encoder});
-  if (options.taxoclass.similarity == "nli") {
-    if (options.taxoclass.nli_model.empty()) throw usage_error("--taxoclass.similarity nli needs the folder of a cross-encoder: --taxoclass.nli-model DIR");
-    if (options.taxoclass.hypothesis.find("{}") == std::string::npos) throw usage_error("--taxoclass.hypothesis `{}` has no {{}}, the place of the class's name", options.taxoclass.hypothesis);
-    read.push_back(options.taxoclass.nli_model);
-  }
-  const std::vector<std::string> computed_freely = {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every", "train.checkpoint-minutes", "train.keep"};
-  const auto infer = [=, o = options, l = layout](const StageContext& context) { run_inference(context, o, l, context.folder_of("self-training") / "model"); };
-  return {
-      {"similarity", {"infer.", "prepare.", "scoring.", "tfidf.", "neighbours.", "model.encoder", "taxoclass.similarity", "taxoclass.calibration",
-                      "taxoclass.nli-model", "taxoclass.hypothesis", "taxoclass.premise-tokens", "taxoclass.full-matrix", "decode.expected-leaves",
-                      "input.format", "input.id-field", "input.text-field"}, read, {},
-       {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt", "llm_prompts.jsonl", "paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5",
-        "tfidf.h5", "tfidf_rows.h5", "similarity.h5"}, bind(run_similarity)},
-      {"cores", {"taxoclass.positive-confidence", "taxoclass.against-parents"}, taxonomy, {"similarity"},
+  const std::vector<std::filesystem::path> taxonomy{layout.labels, layout.hierarchy};
+  const std::string& backend = options.taxoclass.similarity;
+  if (backend == "nli" && options.taxoclass.nli_model.empty()) throw usage_error("--taxoclass.similarity nli needs the folder of a cross-encoder: --taxoclass.nli-model DIR");
+  if (backend != "embedding" && options.taxoclass.hypothesis.find("{}") == std::string::npos)
+    throw usage_error("--taxoclass.hypothesis `{}` has no {{}}, the place of the class's name", options.taxoclass.hypothesis);
+  const auto posterior = [=, o = options, l = layout](const StageContext& context) {
+    Taxonomy classes;
+    together(context.comm, [&] { classes = Taxonomy::load(l.labels, l.hierarchy); });
+    find_posterior(context, o, l, classes, context.folder_of("encoding"));
+  };
+  std::vector<std::filesystem::path> text = taxonomy, scored;
+  text.push_back(layout.train_corpus);
+  scored = text;
+  if (backend == "nli") scored.push_back(options.taxoclass.nli_model);
+  std::vector<std::string> before = {"encoding", "posterior"};
+  if (backend == "pair") before.push_back("pair-model");
+  std::vector<Stage> stages = {
+      encoding_stage(options, layout),
+      {"posterior", with_corpus_options({"scoring.", "tfidf.", "neighbours."}), text, {"encoding"},
+       {"paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5", "tfidf.h5", "tfidf_rows.h5"}, posterior},
+      {"similarity", with_corpus_options({"infer.", "scoring.temperature", "taxoclass.similarity", "taxoclass.calibration", "taxoclass.nli-model", "taxoclass.hypothesis",
+                                          "taxoclass.premise-tokens", "taxoclass.full-matrix", "decode.expected-leaves"}),
+       scored, before, {"similarity.h5"}, bind(run_similarity)},
+      {"cores", {"taxoclass.positive-confidence", "taxoclass.against-parents"}, taxonomy, {"encoding", "similarity"},
        {"core_classes.json", "labels.jsonl", "cores_per_class.tsv"}, bind(run_cores)},
       {"classifier", {"train.", "parallel.reduce-type", "taxoclass.features", "taxoclass.graph-hidden", "taxoclass.graph-layers", "taxoclass.graph-residual",
-                      "taxoclass.graph-lr", "taxoclass.scale", "taxoclass.held-out"}, taxonomy, {"similarity", "cores"},
-       {"model", "metrics.jsonl", "ranks.jsonl", "graph.h5"}, bind(run_classifier), computed_freely},
+                      "taxoclass.graph-lr", "taxoclass.scale", "taxoclass.held-out"}, taxonomy, {"encoding", "posterior", "cores"},
+       {"model", "metrics.jsonl", "ranks.jsonl", "graph.h5"}, bind(run_classifier), free_training_options()},
       {"self-training", {"taxoclass.self-training-batches", "taxoclass.refresh", "taxoclass.self-training-encoder-lr", "taxoclass.self-training-head-lr",
                          "taxoclass.labels-from"}, taxonomy,
-       {"similarity", "cores", "classifier"}, {"model", "metrics.jsonl", "ranks.jsonl", "self_training.tsv"}, bind(run_self_training), computed_freely},
-      {"inference", {"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.", "output.submission-header",
-                     "input.format", "input.id-field", "input.text-field"}, {layout.test_corpus}, {"self-training"}, {"predictions.jsonl", "submission.csv"},
-       infer},
+       {"encoding", "posterior", "cores", "classifier"}, {"model", "metrics.jsonl", "ranks.jsonl", "self_training.tsv"}, bind(run_self_training), free_training_options()},
+      inference_stage(options, layout, "self-training"),
   };
+  if (backend == "pair")
+    stages.insert(stages.begin() + 2, {"pair-model", with_corpus_options({"train.", "parallel.reduce-type", "taxoclass.pair-examples", "taxoclass.pair-epochs", "taxoclass.pair-lr",
+                                                                          "taxoclass.hypothesis", "taxoclass.premise-tokens", "decode.expected-leaves"}),
+                                       text, {"encoding", "posterior"}, {"model", "metrics.jsonl", "ranks.jsonl"}, bind(run_pair_model), free_training_options()});
+  return stages;
 }
 
 }  // namespace gpuhpc

@@ -1,6 +1,5 @@
 #include "gpuhpc/stages/taxoclass/similarity.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "gpuhpc/comm/together.hpp"
@@ -8,8 +7,6 @@
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/labels/vectors.hpp"
-#include "gpuhpc/stages/classify/corpus_blocks.hpp"
-#include "gpuhpc/stages/classify/encoding.hpp"
 #include "gpuhpc/stages/classify/posterior.hpp"
 #include "gpuhpc/stages/classify/smoothing.hpp"
 #include "gpuhpc/stages/taxoclass/backends/entailment.hpp"
@@ -17,21 +14,17 @@
 namespace gpuhpc {
 namespace {
 
-// Bottom up: the probability that one of L leaves drawn from the document's posterior lies below the class.
 void write_path_similarity(const StageContext& c, const Taxonomy& taxonomy, const DecodeOptions& decode) {
-  const MappedMatrix posterior(c.folder / "posterior.h5");
-  DecodeOptions options = decode;
-  options.mode = "expected-f1";
-  const Decoder decoder(taxonomy, options);
+  const MappedMatrix posterior(c.folder_of("posterior") / "posterior.h5");
   write_row_blocks(c.folder / "similarity.h5", posterior.view().rows, taxonomy.size(), c.comm, c.device.threads, [&](Range rows, MutableMatrixView values) {
-    path_marginals(taxonomy, posterior.view().slice(rows.first, rows.size()), values);
-    for (std::int64_t i = 0; i < values.rows; ++i) std::ranges::copy(decoder.probabilities(values.row(i)), values.row(i).begin());
+    leaf_probabilities(taxonomy, decode, posterior.view().slice(rows.first, rows.size()), values);
   });
 }
 
 // Each class by itself: a document as near to it as the ten nearest ones of the corpus on average gets one half.
 void write_name_similarity(const StageContext& c, double temperature) {
-  const MappedMatrix centred(c.folder / "centred.h5"), classes(c.folder / "classes.h5", "centred");
+  const auto encoding = c.folder_of("encoding");
+  const MappedMatrix centred(encoding / "centred.h5"), classes(encoding / "classes.h5", "centred");
   const std::vector<float> hubness = find_hubness(centred.view(), classes.view(), c.comm);
   write_row_blocks(c.folder / "similarity.h5", centred.view().rows, classes.view().rows, c.comm, c.device.threads, [&](Range rows, MutableMatrixView values) {
     score_paths(centred.view().slice(rows.first, rows.size()), classes.view(), values);
@@ -45,9 +38,8 @@ void write_name_similarity(const StageContext& c, double temperature) {
 void run_similarity(const StageContext& c, const TaxoclassPipelineOptions& o, const InputLayout& layout) {
   Taxonomy taxonomy;
   together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
-  run_encoding(c, o, layout);
-  find_posterior(c, o, layout, taxonomy, c.folder);
-  if (o.taxoclass.similarity == "nli") write_entailment(c, o, layout, taxonomy);
+  if (o.taxoclass.similarity == "nli") write_entailment(c, o, layout, taxonomy, o.taxoclass.nli_model);
+  else if (o.taxoclass.similarity == "pair") write_entailment(c, o, layout, taxonomy, c.folder_of("pair-model") / "model");
   else if (o.taxoclass.calibration == "paths") write_path_similarity(c, taxonomy, o.decode);
   else write_name_similarity(c, o.scoring.temperature);
 }

@@ -9,11 +9,13 @@ namespace gpuhpc {
 
 struct TaxoclassOptions {
   // 1 similarity
-  std::string similarity = "embedding";  // embedding: the sentence encoder; nli: a cross-encoder with an entailment head
-  std::string nli_model;               // its folder
+  std::string similarity = "embedding";  // the sentence encoder; nli: a cross-encoder with an entailment head; pair: one that is trained here
+  std::string nli_model;               // nli: its folder
   std::string hypothesis = "this example is {}.";
   std::int64_t premise_tokens = 500;
-  bool full_matrix = false;            // nli: every pair, not only those that the top-down search asks for
+  std::int64_t pair_examples = 32768, pair_epochs = 1;  // pair: what it learns from
+  double pair_rate = 1e-4;             // of its encoder
+  bool full_matrix = false;            // nli, pair: every pair, not only those that the top-down search asks for
   std::string calibration = "paths";  // embedding: summed upwards from leaf posteriors, or each class's own cosine
   // 2 cores
   bool positive_confidence = true;    // conf > 0 beside conf >= the class's median

@@ -1,5 +1,5 @@
 #pragma once
-// The five stages of TaxoClass in order: similarity, cores, classifier, self-training, inference.
+// The stages of TaxoClass in order: encoding, posterior, similarity (with the backend `pair` behind pair-model), cores, classifier, self-training, inference.
 #include <string>
 #include <utility>
 #include <vector>

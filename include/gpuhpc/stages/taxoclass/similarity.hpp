@@ -3,8 +3,7 @@
 
 namespace gpuhpc {
 
-// Stage 1: sim(d, c) of every document and class. Outputs: those of run_encoding and find_posterior, and
-//   similarity.h5  "values" (N,C) in 0..1. Collective.
+// sim(d, c) of every document and class. Outputs: similarity.h5  "values" (N,C) in 0..1; -1 where nobody asked. Collective.
 void run_similarity(const StageContext& context, const TaxoclassPipelineOptions& options, const InputLayout& layout);
 
 }  // namespace gpuhpc

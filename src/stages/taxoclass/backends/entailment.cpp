@@ -14,28 +14,13 @@
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/candidates.hpp"
 #include "gpuhpc/stages/classify/corpus_blocks.hpp"
+#include "gpuhpc/stages/taxoclass/backends/statements.hpp"
 
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t scored_block = 64;  // documents; what a stopped run loses at most
-
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
-// "this example is {}." with the class's name in the place of {}.
-std::vector<std::string> hypotheses_of(const Taxonomy& taxonomy, const std::string& form) {
-  std::vector<std::string> texts;
-  for (ClassId c = 0; c < taxonomy.size(); ++c) {
-    std::string text = form;
-    text.replace(text.find("{}"), 2, taxonomy.title(c));
-    texts.push_back(std::move(text));
-  }
-  return texts;
-}
 
 struct Scoring {
   const PairScorer& scorer;
@@ -49,7 +34,7 @@ struct Scoring {
   void score(std::span<const std::string> texts, int threads, MutableMatrixView similarity) {
     std::fill_n(similarity.data, similarity.rows * similarity.columns, -1.F);
     std::vector<std::string> lowered;
-    for (const std::string& text : texts) lowered.push_back(lower(text));
+    for (const std::string& text : texts) lowered.push_back(as_premise(text));
     std::vector<TokenIds> premises = tokenize(scorer.tokenizer(), lowered, threads);
     for (TokenIds& premise : premises) premise.resize(std::min<std::size_t>(premise.size(), static_cast<std::size_t>(premise_tokens)));
     std::vector<CandidateSearch> searches(premises.size(), CandidateSearch(taxonomy, taxoclass_candidates()));
@@ -76,12 +61,13 @@ struct Scoring {
 
 }  // namespace
 
-void write_entailment(const StageContext& c, const TaxoclassPipelineOptions& o, const InputLayout& layout, const Taxonomy& taxonomy) {
+void write_entailment(const StageContext& c, const TaxoclassPipelineOptions& o, const InputLayout& layout, const Taxonomy& taxonomy,
+                      const fs::path& model) {
   std::unique_ptr<PairScorer> scorer;
-  together(c.comm, [&] { scorer = std::make_unique<PairScorer>(o.taxoclass.nli_model, o.infer, c.device); });
-  if (c.comm.is_root()) c.log->info("cross-encoder {}: {}", o.taxoclass.nli_model, scorer->describe());
-  const std::int64_t documents = TokenDataset(c.folder / "tokens").size();
-  const std::vector<std::string> texts = hypotheses_of(taxonomy, o.taxoclass.hypothesis);
+  together(c.comm, [&] { scorer = std::make_unique<PairScorer>(model, o.infer, c.device); });
+  if (c.comm.is_root()) c.log->info("cross-encoder {}: {}", model.string(), scorer->describe());
+  const std::int64_t documents = TokenDataset(c.folder_of("encoding") / "tokens").size();
+  const std::vector<std::string> texts = class_statements(taxonomy, o.taxoclass.hypothesis);
   Scoring scoring{*scorer, taxonomy, tokenize(scorer->tokenizer(), texts, c.device.threads), o.taxoclass.premise_tokens, o.taxoclass.full_matrix};
   on_root(c.comm, [&] { create_folder(c.checkpoints); });
   const auto start = std::chrono::steady_clock::now();

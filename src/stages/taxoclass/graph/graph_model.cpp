@@ -36,37 +36,37 @@ Matrix word_features(const Taxonomy& taxonomy, const LoadedEncoder& encoder, con
 }  // namespace
 
 GraphTask::GraphTask(const StageContext& c, const TaxoclassPipelineOptions& o, const InputLayout& layout, const fs::path& folder) : options(o) {
-  const fs::path similarity = c.folder_of("similarity");
+  const fs::path encoding = c.folder_of("encoding");
   together(c.comm, [&] {
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
     encoder = std::make_unique<LoadedEncoder>(load_encoder(folder, torch_device(c.device)));
     unit = encoder->model.embedding;
     unit.normalise = true;
     tokenizer = load_tokenizer(folder);
-    documents = std::make_unique<TokenDataset>(similarity / "tokens");
+    documents = std::make_unique<TokenDataset>(encoding / "tokens");
     silver = read_labels(c.folder_of("cores") / "labels.jsonl");
     if (o.taxoclass.held_out > 0)
       for (const std::int64_t i : hold_out(std::ssize(silver.documents), o.taxoclass.held_out, static_cast<std::uint64_t>(o.train.seed)).validation)
         held_out.push_back(silver.documents[static_cast<std::size_t>(i)]);
-    const Hdf5File classes(similarity / "classes.h5");
+    const Hdf5File classes(encoding / "classes.h5");
     const auto mean_document = classes.dataset<float>("document_mean");
     mean.assign(mean_document.begin(), mean_document.end());
-    choose_features(similarity);
-    choose_bias(similarity);
+    choose_features(encoding);
+    choose_bias(encoding);
   });
 }
 
-void GraphTask::choose_features(const fs::path& similarity) {
+void GraphTask::choose_features(const fs::path& encoding) {
   if (options.taxoclass.features == "words") features_ = word_features(taxonomy, *encoder, *tokenizer);
-  else features_ = read_matrix(similarity / "classes.h5", "centred");
+  else features_ = read_matrix(encoding / "classes.h5", "centred");
 }
 
-void GraphTask::choose_bias(const fs::path& similarity) {
+void GraphTask::choose_bias(const fs::path& encoding) {
   std::vector<float> shares(static_cast<std::size_t>(taxonomy.size()));
   const auto total = static_cast<float>(documents->size());
   for (const std::int32_t c : silver.labels.positives.classes) shares[static_cast<std::size_t>(c)] += 1 / total;
   for (float& share : shares) share = std::clamp(share, .5f / total, .99f);
-  const MappedMatrix centred(similarity / "centred.h5");
+  const MappedMatrix centred(encoding / "centred.h5");
   const std::int64_t rows = std::min<std::int64_t>(4096, centred.view().rows);  // spread evenly: files may be sorted by class
   Matrix sample(rows, centred.view().columns), logits(rows, taxonomy.size());
   for (std::int64_t i = 0; i < rows; ++i) std::ranges::copy(centred.view().row(i * centred.view().rows / rows), sample.row(i).begin());
@@ -124,7 +124,8 @@ void restore_head(ClassGraphHead& head, const fs::path& graph) {
 
 void write_graph_model(const StageContext& c, const GraphTask& task, const InputLayout& layout, const TrainedHead& head, const std::string& labels_from) {
   const TaxoclassPipelineOptions& o = task.options;
-  const fs::path model = c.folder / "model", similarity = c.folder_of("similarity");
+  const fs::path model = c.folder / "model";
+  const CorpusFolders corpus{c.folder_of("encoding"), c.folder_of("posterior")};
   on_root(c.comm, [&] {
     copy_taxonomy(layout, model);
     save_encoder_folder(model, task.encoder->encoder, task.encoder->model.embedding, task.encoder->model);
@@ -139,11 +140,11 @@ void write_graph_model(const StageContext& c, const GraphTask& task, const Input
     write_settings(model, settings);
     if (labels_from == "classifier") return;
     const LoadedEncoder teacher = load_encoder(o.model.encoder);
-    copy_teacher(similarity, similarity, teacher, model);
+    copy_teacher(corpus.encoding, corpus.posterior, teacher, model);
     if (layout.test_serves_as_train) write_text_hashes(o.input.corpus, layout, model / "gpuhpc" / "text_hashes.h5");
   });
   if (labels_from != "ensemble") return;
-  write_smoothed_scores(c, o, {similarity, similarity}, model, task.taxonomy.size(), [&](MatrixView centred, MutableMatrixView probabilities) {
+  write_smoothed_scores(c, o, corpus, model, task.taxonomy.size(), [&](MatrixView centred, MutableMatrixView probabilities) {
     class_probabilities(centred, head.class_vectors.view(), head.bias, probabilities);
   }, model / "gpuhpc" / "class_probabilities.h5");
 }

@@ -40,8 +40,8 @@ struct GraphTask {
   std::vector<float> mean;             // of the unit document vectors (H)
 
  private:
-  void choose_features(const std::filesystem::path& similarity);
-  void choose_bias(const std::filesystem::path& similarity);
+  void choose_features(const std::filesystem::path& encoding);
+  void choose_bias(const std::filesystem::path& encoding);
   Matrix features_;  // (C,F)
   std::vector<float> bias_;
 };
