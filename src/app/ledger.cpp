@@ -194,7 +194,9 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
     if (comm.is_root()) log->info("stage {}/{} {}", i + 1, stages.size(), stage.name);
     times.push_back({stage.name, run_stage(stage, context, ledger), false});
     earlier_ran = true;
-    if (comm.is_root()) log->info("stage {}/{} {} took {}; peak memory {} MiB", i + 1, stages.size(), stage.name, format_duration(times.back().seconds), peak_memory() >> 20);
+    if (comm.is_root())
+      log->info("stage {}/{} {} took {}; peak memory {} MiB{}", i + 1, stages.size(), stage.name, format_duration(times.back().seconds), peak_memory() >> 20,
+                stage.elsewhere.empty() ? "" : fmt::format(" (the guide of the Python set-up states {})", stage.elsewhere));
   }
   return times;
 }

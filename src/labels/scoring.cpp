@@ -73,11 +73,14 @@ Matrix path_vectors(const Taxonomy& taxonomy, MatrixView class_vectors) {
   return rows;
 }
 
-void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias, MutableMatrixView probabilities) {
+void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias, MutableMatrixView probabilities, Link link) {
   multiply_transposed(documents, vectors, probabilities);
   for (std::int64_t i = 0; i < probabilities.rows; ++i) {
     const auto row = probabilities.row(i);
-    for (std::size_t c = 0; c < row.size(); ++c) row[c] = 1 / (1 + std::exp(-row[c] - (bias.empty() ? 0.F : bias[c])));
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const float logit = row[c] + (bias.empty() ? 0.F : bias[c]);
+      row[c] = 1 / (1 + std::exp(link == Link::sigmoid_exp ? -std::exp(logit) : -logit));
+    }
   }
 }
 

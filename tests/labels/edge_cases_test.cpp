@@ -157,6 +157,25 @@ TEST(Scoring, OnePathHasAllTheMass) {
   EXPECT_THAT(marginals.values, ElementsAre(1.f, 1.f));
 }
 
+// sigmoid(0) = .5, sigmoid(exp(0)) = .731059; far out both stay numbers.
+TEST(Scoring, LinksAreSigmoidAndSigmoidOfExp) {
+  const std::vector<float> documents{1.f}, vectors{0.f, 1.f, 1.f}, bias{0.f, 99.f, -101.f};
+  Matrix probabilities(1, 3);
+  class_probabilities({documents.data(), 1, 1}, {vectors.data(), 3, 1}, bias, probabilities.view());
+  EXPECT_THAT(probabilities.values, testing::Pointwise(testing::FloatNear(1e-6f), {.5f, 1.f, 0.f}));
+  class_probabilities({documents.data(), 1, 1}, {vectors.data(), 3, 1}, bias, probabilities.view(), Link::sigmoid_exp);
+  EXPECT_THAT(probabilities.values, testing::Pointwise(testing::FloatNear(1e-6f), {.731059f, 1.f, .5f}));
+}
+
+// Of three draws from a posterior of which a quarter lies below the class, one hits it with 1 - .75^3.
+TEST(Scoring, LeafProbabilitiesAreThoseOfSeveralDraws) {
+  const Taxonomy two({"a", "b"}, {});
+  Matrix posterior(1, 2), probabilities(1, 2);
+  posterior.values = {.25f, .75f};
+  leaf_probabilities(two, {.expected_leaves = 3}, posterior.view(), probabilities.view());
+  EXPECT_THAT(probabilities.values, testing::Pointwise(testing::FloatNear(1e-6f), {.578125f, .984375f}));
+}
+
 TEST(Scoring, ProductsOfAnyShapeEqualPlainSums) {
   for (const std::int64_t width : {1, 3, 4, 17, 64}) {
     Matrix a(7, width), b(5, width), products(7, 5);

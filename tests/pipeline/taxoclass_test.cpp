@@ -121,6 +121,7 @@ TEST_F(Taxoclass, WrongOptionsAndFoldersAreOneSentence) {
   };
   refused(" --taxoclass.similarity nli", 2, "--taxoclass.nli-model");
   refused(entailment() + " --taxoclass.hypothesis nothing", 2, "no {}, the place of the class's name");
+  refused(" --taxoclass.link sigmoid-exp", 2, "--taxoclass.labels-from classifier");
   refused(" --pipeline.preset multi-gpu", 2, "recommended, fixed and paper");
   refused(" --taxoclass.similarity nli --taxoclass.nli-model " + std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2", 65, "classifier");
 }

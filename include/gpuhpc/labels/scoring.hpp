@@ -20,8 +20,10 @@ Matrix path_vectors(const Taxonomy& taxonomy, MatrixView class_vectors);
 // s(d,k) = x'_d . path_k. documents (B, D), paths (K, D), scores (B, K).
 void score_paths(MatrixView documents, MatrixView paths, MutableMatrixView scores);
 
-// p_dc = sigmoid(x'_d . v_c + b_c): a trained head over classes on new rows. documents (B, D), vectors (C, D), bias (C) or empty.
-void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias, MutableMatrixView probabilities);
+// From a logit to a probability: sigmoid(z), or sigmoid(exp(z)) as TaxoClass published it (eq. 7: never below one half).
+enum class Link { sigmoid, sigmoid_exp };
+// p_dc = link(x'_d . v_c + b_c): a trained head over classes on new rows. documents (B, D), vectors (C, D), bias (C) or empty.
+void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias, MutableMatrixView probabilities, Link link = Link::sigmoid);
 // b (C) such that the mean over the rows of sigmoid(z + b) is each class's share, by bisection. logits z (B, C).
 std::vector<float> bias_for_shares(MatrixView logits, std::span<const float> shares);
 

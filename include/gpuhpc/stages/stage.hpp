@@ -44,6 +44,7 @@ struct Stage {
   std::vector<std::string> outputs;                // files it leaves in its folder
   std::function<void(const StageContext&)> run;    // collective
   std::vector<std::string> free_options = {};      // of `options` those that change how it is computed, not what
+  std::string elsewhere = {};                      // the time that the guide of the Python set-up states for this stage, on its data
 };
 
 }  // namespace gpuhpc

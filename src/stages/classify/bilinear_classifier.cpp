@@ -13,6 +13,7 @@ namespace {
 struct Head {
   Matrix classes;                 // (C,H); TELEClass: c^T W, the interaction is folded into the class vectors
   std::vector<float> bias, mean;  // (C), (H): TaxoClass's
+  Link link = Link::sigmoid;
 };
 
 class BilinearPredictor final : public Classifier {
@@ -26,7 +27,7 @@ class BilinearPredictor final : public Classifier {
     if (!head_.mean.empty()) centre_rows(documents.view(), head_.mean, centring_);
     ClassScores scores;
     scores.marginals = Matrix(documents.rows, head_.classes.rows);
-    class_probabilities(std::as_const(documents).view(), head_.classes.view(), head_.bias, scores.marginals.view());
+    class_probabilities(std::as_const(documents).view(), head_.classes.view(), head_.bias, scores.marginals.view(), head_.link);
     return scores;
   }
 
@@ -55,7 +56,7 @@ std::unique_ptr<Classifier> load_bilinear_classifier(const std::filesystem::path
     const Hdf5File file(model / "gpuhpc" / "head.h5");
     if (settings.classes) {
       const auto bias = file.dataset<float>("bias"), mean = file.dataset<float>("document_mean");
-      head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"), {bias.begin(), bias.end()}, {mean.begin(), mean.end()}};
+      head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"), {bias.begin(), bias.end()}, {mean.begin(), mean.end()}, settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid};
     } else {
       head.classes = fold(file.matrix("class_embeddings"), file.matrix("interaction"));
     }

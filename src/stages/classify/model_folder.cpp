@@ -9,7 +9,7 @@ void write_settings(const std::filesystem::path& model, const ClassifierSettings
   write_json(model / "gpuhpc" / "settings.json",
              Json{{"kind", s.kind}, {"student", s.student}, {"transductive", s.transductive}, {"temperature", s.temperature}, {"csls", s.csls},
                   {"lexical", s.lexical}, {"centring", s.centring}, {"smoothing_keep", s.smoothing_keep}, {"smoothing", s.smoothing}, {"neighbours", s.neighbours},
-                  {"ngrams", s.ngrams}, {"stop_words", s.stop_words}, {"classes", s.classes}, {"expected_leaves", s.expected_leaves}});
+                  {"ngrams", s.ngrams}, {"stop_words", s.stop_words}, {"classes", s.classes}, {"expected_leaves", s.expected_leaves}, {"sigmoid_exp", s.sigmoid_exp}});
 }
 
 ClassifierSettings read_settings(const std::filesystem::path& model) {
@@ -18,7 +18,7 @@ ClassifierSettings read_settings(const std::filesystem::path& model) {
   const Json json = read_json(path);
   try {
     return {json.at("kind"), json.at("student"), json.at("transductive"), json.at("temperature"), json.at("csls"), json.at("lexical"), json.at("centring"),
-            json.at("smoothing_keep"), json.at("smoothing"), json.at("neighbours"), json.at("ngrams"), json.at("stop_words"), json.value("classes", false), json.value("expected_leaves", 1.5)};
+            json.at("smoothing_keep"), json.at("smoothing"), json.at("neighbours"), json.at("ngrams"), json.at("stop_words"), json.value("classes", false), json.value("expected_leaves", 1.5), json.value("sigmoid_exp", false)};
   } catch (const Json::exception& e) {
     throw input_error("{}: {}; the file is not one of ours", path.string(), e.what());
   }

@@ -72,7 +72,7 @@ class SelfTraining {
       Matrix rows = encoder.encode(token_source(*task_.documents), own);
       normalise_rows(rows.view());
       centre_rows(rows.view(), task_.mean, o.scoring.centring);
-      class_probabilities(std::as_const(rows).view(), head_.class_vectors().view(), head_.bias(), mine.view());
+      class_probabilities(std::as_const(rows).view(), head_.class_vectors().view(), head_.bias(), mine.view(), task_.options.taxoclass.link_kind());
     });
     Matrix all(task_.documents->size(), task_.taxonomy.size());
     all.values = c_.comm.all_gather_vector(std::span<const float>(mine.values));

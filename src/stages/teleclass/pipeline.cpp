@@ -34,7 +34,7 @@ std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, con
        soft ? std::vector<std::string>{"targets.h5", "documents_per_class.tsv"} : std::vector<std::string>{"labels.jsonl", "documents_per_class.tsv"}, bind(run_hierarchy)},
       {"training", {"train.", "parallel.reduce-type", "teleclass.head", "teleclass.train-encoder", "teleclass.positive-weight", "scoring.smoothing-rounds"}, taxonomy,
        {"encoding", "refinement", "augmentation", "hierarchy"}, {"model", "metrics.jsonl", "ranks.jsonl"}, bind(soft ? train_path_model : train_bilinear_model),
-       free_training_options()},
+       free_training_options(), "50 to 60 min, on 4 GPUs 15 to 20"},
       inference_stage(options, layout, "training"),
   };
 }

@@ -20,6 +20,7 @@ struct ClassifierSettings {
   bool stop_words = true;
   bool classes = false;             // paths: a head over classes beside the teacher
   double expected_leaves = 1.5;     // classes: what makes the teacher's probabilities those of membership
+  bool sigmoid_exp = false;         // bilinear: the link from logits to probabilities
 };
 
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gpuhpc/config/options.hpp"
+#include "gpuhpc/labels/scoring.hpp"
 
 namespace gpuhpc {
 
@@ -26,6 +27,8 @@ struct TaxoclassOptions {
   bool graph_residual = true;          // and centred: against over-smoothing
   double graph_rate = 3e-5;
   double scale = 20;                   // of logits
+  std::string link = "sigmoid";        // from logits to probabilities; sigmoid-exp as published
+  Link link_kind() const { return link == "sigmoid" ? Link::sigmoid : Link::sigmoid_exp; }
   double held_out = .05;               // share of the documents whose silver labels only judge self-training
   // 4 self-training
   std::int64_t batches = 200;          // at most; 0: none

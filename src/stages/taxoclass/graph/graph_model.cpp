@@ -1,5 +1,8 @@
 #include "gpuhpc/stages/taxoclass/graph/graph_model.hpp"
 
+#include <ATen/ops/clamp_max.h>
+#include <ATen/ops/exp.h>
+
 #include <algorithm>
 
 #include "gpuhpc/base/error.hpp"
@@ -17,6 +20,8 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
+
+constexpr double largest_exponent = 30;  // sigmoid(exp(30)) is 1, and its gradient still a number
 
 // Mean word embedding of each class name's tokens (Shen et al. 2021, section 3.3).
 Matrix word_features(const Taxonomy& taxonomy, const LoadedEncoder& encoder, const Tokenizer& tokenizer) {
@@ -72,7 +77,8 @@ void GraphTask::choose_bias(const fs::path& encoding) {
   for (std::int64_t i = 0; i < rows; ++i) std::ranges::copy(centred.view().row(i * centred.view().rows / rows), sample.row(i).begin());
   if (options.taxoclass.graph_residual || options.taxoclass.graph_layers == 0) score_paths(std::as_const(sample).view(), std::as_const(features_).view(), logits.view());
   for (float& logit : logits.values) logit *= static_cast<float>(options.taxoclass.scale);
-  bias_ = bias_for_shares(std::as_const(logits).view(), shares);
+  if (options.taxoclass.link_kind() == Link::sigmoid) bias_ = bias_for_shares(std::as_const(logits).view(), shares);
+  else bias_.assign(shares.size(), 0);  // no share below one half could be met
 }
 
 ClassGraphHead GraphTask::head(at::Device device) const {
@@ -83,7 +89,8 @@ ClassGraphHead GraphTask::head(at::Device device) const {
 
 at::Tensor GraphTask::logits(const Encoder& model, const ClassGraphHead& head, const PackedIds& batch, const TrainOptions& train, std::uint64_t seed) const {
   const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, model.device());
-  return head.logits(model.embed(packed, unit, training_forward(model, train, seed)));
+  const at::Tensor logits = head.logits(model.embed(packed, unit, training_forward(model, train, seed)));
+  return options.taxoclass.link_kind() == Link::sigmoid ? logits : logits.clamp_max(largest_exponent).exp();
 }
 
 std::vector<ParameterGroup> GraphTask::parameters(Encoder& model, ClassGraphHead& head, double encoder_rate, double head_rate, double graph_rate) const {
@@ -136,7 +143,7 @@ void write_graph_model(const StageContext& c, const GraphTask& task, const Input
                                                 {"document_mean", std::span<const float>(task.mean)}});
     ClassifierSettings settings{labels_from == "classifier" ? "bilinear" : "paths", false, layout.test_serves_as_train, o.scoring.temperature, o.scoring.csls, o.scoring.lexical,
                                 o.scoring.centring, .5, o.scoring.smoothing_rounds > 0, o.neighbours.k, o.tfidf.longest_ngram, o.tfidf.english_stop_words,
-                                labels_from != "similarity", o.decode.expected_leaves};
+                                labels_from != "similarity", o.decode.expected_leaves, o.taxoclass.link == "sigmoid-exp"};
     write_settings(model, settings);
     if (labels_from == "classifier") return;
     const LoadedEncoder teacher = load_encoder(o.model.encoder);
