@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # taxoclass.sh [RUN_FOLDER]   What each stage of TaxoClass adds on debtags-topical, test part; gold is read for the figures alone.
-# The stages that two rows share run once. About 10 minutes on two cores.
+# The stages that two rows share run once. About 25 minutes on two cores, most of them for the row `pair`.
 set -eu
 cd "$(dirname "$0")/.."
 program=build/release/gpuhpc
@@ -35,4 +35,5 @@ row "classifier, no graph" plain $none --taxoclass.labels-from classifier --taxo
 row "classifier with graph network" graph $none --taxoclass.labels-from classifier
 row "+ self-training" graph --taxoclass.labels-from classifier
 row "all together (\`fixed\`)" graph
+row "all together, similarity by the backend \`pair\`" pair --taxoclass.similarity pair --taxoclass.premise-tokens 128
 row "\`paper\`" paper --pipeline.preset paper --train.layers 3 --train.epochs 2 --train.max-length 96
