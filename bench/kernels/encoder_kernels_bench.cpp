@@ -12,6 +12,7 @@
 
 #include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/kernels/encoder_kernels.hpp"
+#include "gpuhpc/kernels/training_kernels.hpp"
 
 namespace gpuhpc::kernels {
 namespace {
@@ -56,6 +57,57 @@ struct Work {
   }
 };
 
+// The gradient of attention in one document.
+template <typename T>
+struct GradientWork {
+  std::int64_t tokens, width, size;
+  AlignedBuffer<T> qkv{(tokens + 32) * 3 * width}, gradient{(tokens + 32) * width}, result{(tokens + 32) * 3 * width};
+  AlignedBuffer<std::byte> scratch{attention_gradient_scratch_bytes(tokens, size)};
+
+  GradientWork(std::int64_t tokens_, std::int64_t width_, std::int64_t size_) : tokens(tokens_), width(width_), size(size_) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    for (std::int64_t i = 0; i < tokens * 3 * width; ++i) qkv.data()[i] = rounded<T>(normal(random));
+    for (std::int64_t i = 0; i < tokens * width; ++i) gradient.data()[i] = rounded<T>(normal(random));
+  }
+  void run(const TrainingKernels<T>& kernels) {
+    kernels.attention_gradient({qkv.data(), 3 * width, width, 2 * width, tokens, width / size, size, 0.17F, gradient.data(), width, result.data(),
+                                3 * width, scratch.data()});
+  }
+};
+
+[[noreturn]] void refuse(Isa isa, double difference) {
+  std::fprintf(stderr, "%s differs from the plain kernels by %g: nothing is timed\n", std::string(to_string(isa)).c_str(), difference);
+  std::exit(1);
+}
+
+template <typename T>
+void add_gradient(Isa isa, const char* precision, std::int64_t tokens, std::int64_t width, std::int64_t size) {
+  const EncoderKernels<T> kernels = encoder_kernels<T>(isa);
+  const TrainingKernels<T> fast = training_kernels<T>(isa);
+  GradientWork<T> a(tokens, width, size), b(tokens, width, size);
+  {
+    const KernelScope<T> scope(kernels);
+    a.run(fast);
+  }
+  b.run(training_kernels<T>(Isa::generic));
+  double difference = 0;
+  for (std::int64_t i = 0; i < tokens * 3 * width; ++i)
+    difference = std::max(difference, static_cast<double>(std::abs(to_float(a.result.data()[i]) - to_float(b.result.data()[i]))));
+  if (!(difference <= (std::is_same_v<T, float> ? 2e-4 : 6e-2))) refuse(isa, difference);
+  benchmark::RegisterBenchmark(fmt::format("attention_gradient/{}x{}/{}/{}", tokens, size, precision, to_string(isa)).c_str(), [=](benchmark::State& state) {
+    const KernelScope<T> scope(kernels);
+    GradientWork<T> work(tokens, width, size);
+    for (auto step : state) {
+      (void)step;
+      work.run(fast);
+    }
+    const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+    state.counters["FLOP/s"] = benchmark::Counter(10.0 * static_cast<double>(tokens * tokens * width), rate);
+    state.counters["s/token"] = benchmark::Counter(static_cast<double>(tokens), rate | benchmark::Counter::kInvert);
+  });
+}
+
 template <typename T>
 void compare(Isa isa) {
   const EncoderKernels<T> fast = encoder_kernels<T>(isa), plain = encoder_kernels<T>(Isa::generic);
@@ -70,9 +122,7 @@ void compare(Isa isa) {
     difference = std::max(difference, static_cast<double>(std::abs(a.residual.data()[i] - b.residual.data()[i])));
   for (std::int64_t i = 0; i < kDocument * kHidden; ++i)
     difference = std::max(difference, static_cast<double>(std::abs(to_float(a.context.data()[i]) - to_float(b.context.data()[i]))));
-  if (difference <= (std::is_same_v<T, float> ? 2e-4 : 6e-2)) return;
-  std::fprintf(stderr, "%s differs from the plain kernels by %g: nothing is timed\n", std::string(to_string(isa)).c_str(), difference);
-  std::exit(1);
+  if (!(difference <= (std::is_same_v<T, float> ? 2e-4 : 6e-2))) refuse(isa, difference);
 }
 
 template <typename T>
@@ -99,6 +149,9 @@ void add_level(Isa isa, const char* precision) {
   add<T>(isa, precision, "accumulate", &Work<T>::accumulate, product, kTokens);
   add<T>(isa, precision, "attention", &Work<T>::attention, scores, kDocument);
   add<T>(isa, precision, "layer_norm", &Work<T>::layer_norm, 0, kTokens);
+  add_gradient<T>(isa, precision, 90, kHidden, 32);
+  add_gradient<T>(isa, precision, 90, kHidden, 64);
+  add_gradient<T>(isa, precision, 512, kHidden, 64);
 }
 
 }  // namespace

@@ -14,6 +14,17 @@ struct V8 {
     const __m256i exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(power.v), _mm256_set1_epi32(127)), 23);
     return {_mm256_mul_ps(a.v, _mm256_castsi256_ps(exponent))};
   }
+  // The first `count` values of a, then those of b.
+  static V8 first(V8 a, V8 b, std::int64_t count) {
+    const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), counts = _mm256_set1_epi32(static_cast<int>(count));
+    return {_mm256_blendv_ps(b.v, a.v, _mm256_castsi256_ps(_mm256_cmpgt_epi32(counts, places)))};
+  }
+  // low, high = a0 b0 a1 b1 ...
+  static void zip(V8 a, V8 b, V8& low, V8& high) {
+    const __m256 x = _mm256_unpacklo_ps(a.v, b.v), y = _mm256_unpackhi_ps(a.v, b.v);
+    low = {_mm256_permute2f128_ps(x, y, 0x20)};
+    high = {_mm256_permute2f128_ps(x, y, 0x31)};
+  }
   static float sum(V8 a) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));

@@ -11,6 +11,16 @@ struct V16 {
   static V16 abs(V16 a) { return {_mm512_abs_ps(a.v)}; }
   static V16 floor(V16 a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
   static V16 scale_by_power(V16 a, V16 power) { return {_mm512_scalef_ps(a.v, power.v)}; }
+  // The first `count` values of a, then those of b.
+  static V16 first(V16 a, V16 b, std::int64_t count) {
+    return {_mm512_mask_blend_ps(static_cast<__mmask16>(count >= kWidth ? 0xffffU : (1U << count) - 1U), b.v, a.v)};
+  }
+  // low, high = a0 b0 a1 b1 ...
+  static void zip(V16 a, V16 b, V16& low, V16& high) {
+    const __m512i lower = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    low = {_mm512_permutex2var_ps(a.v, lower, b.v)};
+    high = {_mm512_permutex2var_ps(a.v, _mm512_add_epi32(lower, _mm512_set1_epi32(8)), b.v)};
+  }
   static float sum(V16 a) { return _mm512_reduce_add_ps(a.v); }
   static float highest(V16 a) { return _mm512_reduce_max_ps(a.v); }
 };

@@ -83,109 +83,172 @@ void accumulate_f32(const AccumulateCall<float>& call) {
   }
 }
 
-// Keys transposed to (head_size, padded keys) and values to (tokens, padded head_size) of one head.
+// Io<T, V> moves registers and single values between memory of T and fp32.
+template <typename T, typename V>
+struct Io;
 template <typename V>
-void gather_head(const AttentionCall<float>& call, std::int64_t head, std::int64_t keys, std::int64_t width, float* key_columns, float* values) {
-  const float* key = call.qkv + call.key_column + head * call.head_size;
-  const float* value = call.qkv + call.value_column + head * call.head_size;
-  for (std::int64_t t = 0; t < call.tokens; ++t, key += call.qkv_stride, value += call.qkv_stride)
-    for (std::int64_t i = 0; i < call.head_size; ++i) {
-      key_columns[i * keys + t] = key[i];
-      values[t * width + i] = value[i];
-    }
-  for (std::int64_t i = 0; i < call.head_size; ++i)
-    for (std::int64_t t = call.tokens; t < keys; ++t) key_columns[i * keys + t] = 0.0F;
-  for (std::int64_t i = call.head_size; i < width; ++i)
-    for (std::int64_t t = 0; t < call.tokens; ++t) values[t * width + i] = 0.0F;
+struct Io<float, V> {
+  static V load(const float* p) { return V::load(p); }
+  static void store(float* p, V v) { V::store(p, v); }
+  static float one(const float* p) { return *p; }
+  static void store_one(float* p, float v) { *p = v; }
+};
+
+// The last columns go through an array.
+template <typename T, typename V>
+inline V load_some(const T* p, std::int64_t count) {
+  if (count >= V::kWidth) return Io<T, V>::load(p);
+  float lanes[V::kWidth] = {};
+  for (std::int64_t i = 0; i < count; ++i) lanes[i] = Io<T, V>::one(p + i);
+  return V::load(lanes);
+}
+template <typename T, typename V>
+inline void store_some(T* p, V v, std::int64_t count) {
+  if (count >= V::kWidth) return Io<T, V>::store(p, v);
+  float lanes[V::kWidth];
+  V::store(lanes, v);
+  for (std::int64_t i = 0; i < count; ++i) Io<T, V>::store_one(p + i, lanes[i]);
 }
 
-// Scores of R queries to weights in place, not yet divided by their sums.
-template <typename V, int R>
-void softmax_rows(float* scores, std::int64_t keys, std::int64_t tokens, float scale, float* sums) {
-  for (int r = 0; r < R; ++r) {
-    float* row = scores + r * keys;
-    for (std::int64_t t = tokens; t < keys; ++t) row[t] = -1e30F;
-    V highest = V::load(row);
-    for (std::int64_t t = V::kWidth; t < keys; t += V::kWidth) highest = V::max(highest, V::load(row + t));
-    const V top = V::set(V::highest(highest)), factor = V::set(scale);
+// kWidth rows of kWidth values transposed: halves interleaved as often as the width can be halved.
+template <typename V>
+inline void transpose(V (&rows)[V::kWidth]) {
+  constexpr int half = V::kWidth / 2, rounds = V::kWidth == 16 ? 4 : 3;
+#pragma GCC unroll 4
+  for (int round = 0; round < rounds; ++round) {
+    V next[V::kWidth];
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) V::zip(rows[i], rows[half + i], next[2 * i], next[2 * i + 1]);
+#pragma GCC unroll 16
+    for (int i = 0; i < V::kWidth; ++i) rows[i] = next[i];
+  }
+}
+
+// Sizes of one head's fp32 copies, whose padding holds zeros.
+template <typename V>
+struct HeadShape {
+  std::int64_t tokens, size;
+  std::int64_t keys = round_up(tokens, V::kWidth), width = round_up(size, V::kWidth);
+  std::int64_t stride = (round_up(tokens, 16) / 16 | 1) * 16;  // of rows of keys: an odd number of cache lines, to use all of the cache's sets
+};
+
+// One head, (tokens, size) in T, to rows (keys, width) and to columns (width, stride); either may be null.
+template <typename T, typename V>
+inline void take_head(const T* from, std::int64_t from_stride, const HeadShape<V>& shape, float* rows, float* columns) {
+  for (std::int64_t t = 0; t < shape.keys; t += V::kWidth)
+    for (std::int64_t i = 0; i < shape.width; i += V::kWidth) {
+      V block[V::kWidth];
+#pragma GCC unroll 16
+      for (int r = 0; r < V::kWidth; ++r) {
+        block[r] = t + r < shape.tokens ? load_some<T, V>(from + (t + r) * from_stride + i, shape.size - i) : V::set(0.0F);
+        if (rows != nullptr) V::store(rows + (t + r) * shape.width + i, block[r]);
+      }
+      if (columns == nullptr) continue;
+      transpose(block);
+#pragma GCC unroll 16
+      for (int r = 0; r < V::kWidth; ++r) V::store(columns + (i + r) * shape.stride + t, block[r]);
+    }
+}
+
+// Rows that products of heads accumulate at once, two registers each.
+template <typename V>
+constexpr int kHeadRows = V::kWidth / 2;
+
+template <typename V, int J, typename Read, typename Write>
+inline void product_columns(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_row, std::int64_t depth,
+                            std::int64_t column, const Read& read, const Write& write) {
+  constexpr int R = kHeadRows<V>;
+  V acc[R][J];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int j = 0; j < J; ++j) acc[r][j] = read(r, column + j * V::kWidth);
+  b += column;
+  for (std::int64_t k = 0; k < depth; ++k, a += a_step, b += b_row) {
+    V row[J];
+#pragma GCC unroll 2
+    for (int j = 0; j < J; ++j) row[j] = V::load(b + j * V::kWidth);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const V x = V::set(a[r * a_row]);
+#pragma GCC unroll 2
+      for (int j = 0; j < J; ++j) acc[r][j] = V::fma(x, row[j], acc[r][j]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int j = 0; j < J; ++j) write(r, column + j * V::kWidth, acc[r][j]);
+}
+
+// kHeadRows rows of a product: element (r, c) = read(r, c) + sum over k < depth of a[r a_row + k a_step] b[k b_row + c] goes to
+// write(r, c, registers), c over `columns`, a multiple of kWidth.
+template <typename V, typename Read, typename Write>
+inline void product(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_row, std::int64_t depth,
+                    std::int64_t columns, const Read& read, const Write& write) {
+  std::int64_t column = 0;
+  for (; column + 2 * V::kWidth <= columns; column += 2 * V::kWidth)
+    product_columns<V, 2>(a, a_row, a_step, b, b_row, depth, column, read, write);
+  if (column < columns) product_columns<V, 1>(a, a_row, a_step, b, b_row, depth, column, read, write);
+}
+
+// kHeadRows rows of scores to weights e^(scale (score - highest of its row)), zeros behind the tokens; sums: of each row, register by register.
+// each(r, t, weights) sees them pass. Weights end at e^-50: lower ones count in no sum, and what is computed from them would be denormal, which
+// slows processors down a hundredfold.
+template <typename V, typename Each>
+inline void exponentials(float* scores, const HeadShape<V>& shape, float scale, V (&sums)[kHeadRows<V>], const Each& each) {
+  const std::int64_t last = shape.keys - V::kWidth, left = shape.tokens - last;
+  const V factor = V::set(scale), lowest = V::set(-50.0F);
+  V tops[kHeadRows<V>];
+  for (int r = 0; r < kHeadRows<V>; ++r) {
+    float* row = scores + r * shape.stride;
+    V highest = V::first(V::load(row + last), V::set(-1e30F), left);
+    V::store(row + last, highest);
+    for (std::int64_t t = 0; t < last; t += V::kWidth) highest = V::max(highest, V::load(row + t));
+    tops[r] = V::set(V::highest(highest));
+  }
+  for (int r = 0; r < kHeadRows<V>; ++r) {
+    float* row = scores + r * shape.stride;
     V sum = V::set(0.0F);
-    for (std::int64_t t = 0; t < keys; t += V::kWidth) {
-      const V weight = exp_exact((V::load(row + t) - top) * factor);
-      V::store(row + t, weight);
-      sum = sum + weight;
-    }
-    sums[r] = V::sum(sum);
-  }
-}
-
-template <typename V, int R>
-void attend(const AttentionCall<float>& call, std::int64_t head, std::int64_t q, std::int64_t keys, std::int64_t width,
-            const float* key_columns, const float* values, float* scores) {
-  const float* query = call.qkv + q * call.qkv_stride + head * call.head_size;
-  for (std::int64_t t = 0; t < keys; t += 2 * V::kWidth) {
-    V acc[R][2];
-    const float* start = call.start == nullptr ? nullptr : call.start + q * call.start_stride + t;
-    for (int r = 0; r < R; ++r)
-      for (int i = 0; i < 2; ++i) acc[r][i] = start == nullptr ? V::set(0.0F) : V::load(start + r * call.start_stride + i * V::kWidth);
-    for (std::int64_t i = 0; i < call.head_size; ++i) {
-      const V k0 = V::load(key_columns + i * keys + t), k1 = V::load(key_columns + i * keys + t + V::kWidth);
-      for (int r = 0; r < R; ++r) {
-        const V x = V::set(query[r * call.qkv_stride + i]);
-        acc[r][0] = V::fma(x, k0, acc[r][0]);
-        acc[r][1] = V::fma(x, k1, acc[r][1]);
-      }
-    }
-    for (int r = 0; r < R; ++r) {
-      V::store(scores + r * keys + t, acc[r][0]);
-      V::store(scores + r * keys + t + V::kWidth, acc[r][1]);
-    }
-  }
-  float sums[R];
-  softmax_rows<V, R>(scores, keys, call.tokens, call.scale, sums);
-  for (std::int64_t column = 0; column < width; column += 2 * V::kWidth) {
-    V acc[R][2];
-    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::set(0.0F);
-    for (std::int64_t t = 0; t < call.tokens; ++t) {
-      const V v0 = V::load(values + t * width + column), v1 = V::load(values + t * width + column + V::kWidth);
-      for (int r = 0; r < R; ++r) {
-        const V x = V::set(scores[r * keys + t]);
-        acc[r][0] = V::fma(x, v0, acc[r][0]);
-        acc[r][1] = V::fma(x, v1, acc[r][1]);
-      }
-    }
-    for (int r = 0; r < R; ++r) {
-      float row[2 * V::kWidth];
-      V::store(row, acc[r][0] * V::set(1.0F / sums[r]));
-      V::store(row + V::kWidth, acc[r][1] * V::set(1.0F / sums[r]));
-      float* output = call.output + (q + r) * call.output_stride + head * call.head_size + column;
-      const std::int64_t count = call.head_size - column < 2 * V::kWidth ? call.head_size - column : 2 * V::kWidth;
-      __builtin_memcpy(output, row, static_cast<std::size_t>(count) * sizeof(float));
-    }
-  }
-}
-
-template <typename V, int R>
-void attend_rest(const AttentionCall<float>& call, std::int64_t head, std::int64_t q, std::int64_t keys, std::int64_t width,
-                 const float* key_columns, const float* values, float* scores) {
-  if constexpr (R > 0) {
-    if (call.tokens - q == R) attend<V, R>(call, head, q, keys, width, key_columns, values, scores);
-    else attend_rest<V, R - 1>(call, head, q, keys, width, key_columns, values, scores);
+    const auto weigh = [&](std::int64_t t) { return exp_exact(V::max((V::load(row + t) - tops[r]) * factor, lowest)); };
+    const auto keep = [&](std::int64_t t, V weights) {
+      V::store(row + t, weights);
+      sum = sum + weights;
+      each(r, t, weights);
+    };
+    for (std::int64_t t = 0; t < last; t += V::kWidth) keep(t, weigh(t));
+    keep(last, V::first(weigh(last), V::set(0.0F), left));
+    sums[r] = sum;
   }
 }
 
 template <typename V>
 void attention_f32(const AttentionCall<float>& call) {
-  constexpr int kQueries = V::kRows < 6 ? V::kRows : 6;
-  const std::int64_t keys = round_up(call.tokens, 32), width = round_up(call.head_size, 32);
+  constexpr int R = kHeadRows<V>;
+  const HeadShape<V> shape{call.tokens, call.head_size};
   float* key_columns = reinterpret_cast<float*>(call.scratch);
-  float* values = key_columns + width * keys;
-  float* scores = values + width * keys;
+  float* values = key_columns + shape.width * shape.stride;
+  float* scores = values + shape.keys * shape.width;
   for (std::int64_t head = 0; head < call.heads; ++head) {
-    gather_head<V>(call, head, keys, width, key_columns, values);
-    std::int64_t q = 0;
-    for (; q + kQueries <= call.tokens; q += kQueries)
-      attend<V, kQueries>(call, head, q, keys, width, key_columns, values, scores);
-    attend_rest<V, kQueries - 1>(call, head, q, keys, width, key_columns, values, scores);
+    const float* qkv = call.qkv + head * call.head_size;
+    take_head<float, V>(qkv + call.key_column, call.qkv_stride, shape, nullptr, key_columns);
+    take_head<float, V>(qkv + call.value_column, call.qkv_stride, shape, values, nullptr);
+    for (std::int64_t q = 0; q < call.tokens; q += R) {
+      const float* start = call.start == nullptr ? nullptr : call.start + q * call.start_stride;
+      product<V>(
+          qkv + q * call.qkv_stride, call.qkv_stride, 1, key_columns, shape.stride, call.head_size, shape.keys,
+          [&](int r, std::int64_t t) { return start == nullptr ? V::set(0.0F) : V::load(start + r * call.start_stride + t); },
+          [&](int r, std::int64_t t, V v) { V::store(scores + r * shape.stride + t, v); });
+      V sums[R], factors[R];
+      exponentials(scores, shape, call.scale, sums, [](int, std::int64_t, V) {});
+      for (int r = 0; r < R; ++r) factors[r] = V::set(1.0F / V::sum(sums[r]));
+      float* output = call.output + q * call.output_stride + head * call.head_size;
+      product<V>(
+          scores, shape.stride, 1, values, shape.width, call.tokens, shape.width, [](int, std::int64_t) { return V::set(0.0F); },
+          [&](int r, std::int64_t i, V v) {
+            if (q + r < call.tokens) store_some<float, V>(output + r * call.output_stride + i, v * factors[r], call.head_size - i);
+          });
+    }
   }
 }
 

@@ -1,31 +1,5 @@
 // Training kernels for any vector width: included inside the anonymous namespace of an instruction-set file, after its target pragma
-// and simd_math.inl. V wraps one register; Io<T, V> moves registers and single values between memory of T and fp32.
-
-template <typename T, typename V>
-struct Io;
-template <typename V>
-struct Io<float, V> {
-  static V load(const float* p) { return V::load(p); }
-  static void store(float* p, V v) { V::store(p, v); }
-  static float one(const float* p) { return *p; }
-  static void store_one(float* p, float v) { *p = v; }
-};
-
-// The last columns go through an array.
-template <typename T, typename V>
-inline V load_some(const T* p, std::int64_t count) {
-  if (count >= V::kWidth) return Io<T, V>::load(p);
-  float lanes[V::kWidth] = {};
-  for (std::int64_t i = 0; i < count; ++i) lanes[i] = Io<T, V>::one(p + i);
-  return V::load(lanes);
-}
-template <typename T, typename V>
-inline void store_some(T* p, V v, std::int64_t count) {
-  if (count >= V::kWidth) return Io<T, V>::store(p, v);
-  float lanes[V::kWidth];
-  V::store(lanes, v);
-  for (std::int64_t i = 0; i < count; ++i) Io<T, V>::store_one(p + i, lanes[i]);
-}
+// and simd_math.inl and simd_f32.inl. V wraps one register.
 
 template <typename V>
 inline void add_to(float* sums, V v, std::int64_t count) {
@@ -157,169 +131,105 @@ void column_sums_simd(const ColumnSumsCall<T>& call) {
       add_to(call.sums + i, load_some<T, V>(call.values + r * call.columns + i, call.columns - i), call.columns - i);
 }
 
-// One head in fp32, rows padded to `keys`, columns to `width`, with zeros.
+// Queries whose weights are kept at once: what they add to the gradients of keys and values is summed in registers.
+constexpr std::int64_t kQueryBlock = 128;
+
+// One head in fp32; each of HeadShape's rows or columns, shares and slopes (a block of queries, stride).
 struct GradientScratch {
-  float *q, *k, *v, *g, *k_columns, *v_columns, *dk, *dv, *scores, *slopes;
+  float *q, *k, *g, *dk, *dv, *k_columns, *v_columns, *shares, *slopes;
 };
 
-inline GradientScratch divide(std::byte* memory, std::int64_t keys, std::int64_t width, std::int64_t rows) {
+template <typename V>
+inline GradientScratch divide(std::byte* memory, const HeadShape<V>& shape) {
   GradientScratch s{};
   float* next = reinterpret_cast<float*>(memory);
-  for (float** part : {&s.q, &s.k, &s.v, &s.g, &s.k_columns, &s.v_columns, &s.dk, &s.dv}) {
-    *part = next;
-    next += keys * width;
-  }
-  s.scores = next;
-  s.slopes = next + rows * keys;
+  const auto take = [&](std::int64_t count) {
+    float* part = next;
+    next += count;
+    return part;
+  };
+  for (float** part : {&s.q, &s.k, &s.g, &s.dk, &s.dv}) *part = take(shape.keys * shape.width);
+  for (float** part : {&s.k_columns, &s.v_columns}) *part = take(shape.width * shape.stride);
+  for (float** part : {&s.shares, &s.slopes}) *part = take((shape.keys < kQueryBlock ? shape.keys : kQueryBlock) * shape.stride);
   return s;
 }
 
-// Rows of one head to (keys, width), and to (width, keys) when asked.
-template <typename T, typename V>
-inline void take_head(const T* from, std::int64_t stride, std::int64_t tokens, std::int64_t head_size, std::int64_t keys,
-                      std::int64_t width, float* rows, float* columns) {
-  const auto bytes = static_cast<std::size_t>(keys * width) * sizeof(float);
-  __builtin_memset(rows, 0, bytes);
-  for (std::int64_t t = 0; t < tokens; ++t)
-    for (std::int64_t i = 0; i < head_size; i += V::kWidth)
-      store_some<float, V>(rows + t * width + i, load_some<T, V>(from + t * stride + i, head_size - i), head_size - i);
-  if (columns == nullptr) return;
-  __builtin_memset(columns, 0, bytes);
-  for (std::int64_t i = 0; i < head_size; ++i)
-    for (std::int64_t t = 0; t < tokens; ++t) columns[i * keys + t] = rows[t * width + i];
-}
-
-template <typename T, typename V>
-void gather_gradient_head(const AttentionGradientCall<T>& call, std::int64_t head, std::int64_t keys, std::int64_t width,
-                          const GradientScratch& s) {
-  const std::int64_t size = call.head_size, tokens = call.tokens;
-  const T* qkv = call.qkv + head * size;
-  take_head<T, V>(qkv, call.qkv_stride, tokens, size, keys, width, s.q, nullptr);
-  take_head<T, V>(qkv + call.key_column, call.qkv_stride, tokens, size, keys, width, s.k, s.k_columns);
-  take_head<T, V>(qkv + call.value_column, call.qkv_stride, tokens, size, keys, width, s.v, s.v_columns);
-  take_head<T, V>(call.gradient + head * size, call.gradient_stride, tokens, size, keys, width, s.g, nullptr);
-  __builtin_memset(s.dk, 0, static_cast<std::size_t>(keys * width) * sizeof(float));
-  __builtin_memset(s.dv, 0, static_cast<std::size_t>(keys * width) * sizeof(float));
-}
-
-// out (R, keys) = rows (R, width) x columns (width, keys).
-template <typename V, int R>
-inline void all_keys(const float* rows, const float* columns, std::int64_t keys, std::int64_t width, std::int64_t head_size, float* out) {
-  for (std::int64_t t = 0; t < keys; t += 2 * V::kWidth) {
-    V acc[R][2];
-    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::set(0.0F);
-    for (std::int64_t i = 0; i < head_size; ++i) {
-      const V c0 = V::load(columns + i * keys + t), c1 = V::load(columns + i * keys + t + V::kWidth);
-      for (int r = 0; r < R; ++r) {
-        const V x = V::set(rows[r * width + i]);
-        acc[r][0] = V::fma(x, c0, acc[r][0]);
-        acc[r][1] = V::fma(x, c1, acc[r][1]);
-      }
-    }
-    for (int r = 0; r < R; ++r) {
-      V::store(out + r * keys + t, acc[r][0]);
-      V::store(out + r * keys + t + V::kWidth, acc[r][1]);
-    }
-  }
-}
-
-// to (tokens, width) += shares (R, keys)^T x rows (R, width).
-template <typename V, int R>
-inline void spread(const float* shares, const float* rows, std::int64_t tokens, std::int64_t keys, std::int64_t width, float* to) {
-  for (std::int64_t column = 0; column < width; column += 2 * V::kWidth) {
-    V part[R][2];
-    for (int r = 0; r < R; ++r)
-      for (int j = 0; j < 2; ++j) part[r][j] = V::load(rows + r * width + column + j * V::kWidth);
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      float* row = to + t * width + column;
-      V a = V::load(row), b = V::load(row + V::kWidth);
-      for (int r = 0; r < R; ++r) {
-        const V x = V::set(shares[r * keys + t]);
-        a = V::fma(x, part[r][0], a);
-        b = V::fma(x, part[r][1], b);
-      }
-      V::store(row, a);
-      V::store(row + V::kWidth, b);
-    }
-  }
-}
-
-// scores -> P, slopes -> dS (scale included).
-template <typename V, int R>
-inline void differentiate_softmax(float* scores, float* slopes, std::int64_t tokens, std::int64_t keys, float scale) {
-  float sums[R];
-  softmax_rows<V, R>(scores, keys, tokens, scale, sums);
+// kHeadRows rows: scores -> P, slopes dP -> dS (scale included).
+template <typename V>
+inline void differentiate_softmax(float* scores, float* slopes, const HeadShape<V>& shape, float scale) {
+  constexpr int R = kHeadRows<V>;
+  V sums[R], dots[R], factors[R], means[R];
+  for (V& dot : dots) dot = V::set(0.0F);
+  exponentials(scores, shape, scale, sums,
+               [&](int r, std::int64_t t, V weights) { dots[r] = V::fma(weights, V::load(slopes + r * shape.stride + t), dots[r]); });
   for (int r = 0; r < R; ++r) {
-    const V inverse = V::set(1.0F / sums[r]);
-    V sum = V::set(0.0F);
-    for (std::int64_t t = 0; t < keys; t += V::kWidth) {
-      const V p = V::load(scores + r * keys + t) * inverse;
-      V::store(scores + r * keys + t, p);
-      sum = V::fma(p, V::load(slopes + r * keys + t), sum);
+    const float inverse = 1.0F / V::sum(sums[r]);
+    factors[r] = V::set(inverse);
+    means[r] = V::set(V::sum(dots[r]) * inverse);
+  }
+  const V scales = V::set(scale);
+  for (int r = 0; r < R; ++r)
+    for (std::int64_t at = r * shape.stride; at < r * shape.stride + shape.keys; at += V::kWidth) {
+      const V share = V::load(scores + at) * factors[r];
+      V::store(scores + at, share);
+      V::store(slopes + at, share * (V::load(slopes + at) - means[r]) * scales);
     }
-    const V mean = V::set(V::sum(sum)), factor = V::set(scale);
-    for (std::int64_t t = 0; t < keys; t += V::kWidth)
-      V::store(slopes + r * keys + t, V::load(scores + r * keys + t) * (V::load(slopes + r * keys + t) - mean) * factor);
+}
+
+// kHeadRows queries from q on, row `row` of the block: P, dS and dQ = dS K.
+template <typename T, typename V>
+inline void differentiate_queries(const AttentionGradientCall<T>& call, const HeadShape<V>& shape, const GradientScratch& s, std::int64_t q,
+                                  std::int64_t row, T* result) {
+  float *shares = s.shares + row * shape.stride, *slopes = s.slopes + row * shape.stride;
+  const auto zero = [](int, std::int64_t) { return V::set(0.0F); };
+  product<V>(s.q + q * shape.width, shape.width, 1, s.k_columns, shape.stride, shape.size, shape.keys, zero,
+             [&](int r, std::int64_t t, V v) { V::store(shares + r * shape.stride + t, v); });
+  product<V>(s.g + q * shape.width, shape.width, 1, s.v_columns, shape.stride, shape.size, shape.keys, zero,
+             [&](int r, std::int64_t t, V v) { V::store(slopes + r * shape.stride + t, v); });
+  differentiate_softmax(shares, slopes, shape, call.scale);
+  product<V>(slopes, shape.stride, 1, s.k, shape.width, shape.tokens, shape.width, zero, [&](int r, std::int64_t i, V v) {
+    if (q + r < shape.tokens) store_some<T, V>(result + (q + r) * call.result_stride + i, v, shape.size - i);
+  });
+}
+
+// to (keys, width) += weights (queries, stride)^T x rows (queries, width); `fresh`: = instead of +=.
+template <typename V>
+inline void over_queries(const float* weights, const float* rows, std::int64_t queries, const HeadShape<V>& shape, bool fresh, float* to) {
+  for (std::int64_t t = 0; t < shape.keys; t += kHeadRows<V>) {
+    float* sums = to + t * shape.width;
+    product<V>(
+        weights + t, 1, shape.stride, rows, shape.width, queries, shape.width,
+        [&](int r, std::int64_t i) { return fresh ? V::set(0.0F) : V::load(sums + r * shape.width + i); },
+        [&](int r, std::int64_t i, V v) { V::store(sums + r * shape.width + i, v); });
   }
 }
 
 template <typename T, typename V>
-inline void store_head(const float* rows, std::int64_t count, std::int64_t width, std::int64_t head_size, T* to, std::int64_t stride) {
-  for (std::int64_t t = 0; t < count; ++t)
-    for (std::int64_t i = 0; i < head_size; i += V::kWidth)
-      store_some<T, V>(to + t * stride + i, V::load(rows + t * width + i), head_size - i);
-}
-
-template <typename T, typename V, int R>
-void differentiate_queries(const AttentionGradientCall<T>& call, std::int64_t head, std::int64_t q, std::int64_t keys, std::int64_t width,
-                           const GradientScratch& s) {
-  all_keys<V, R>(s.q + q * width, s.k_columns, keys, width, call.head_size, s.scores);
-  all_keys<V, R>(s.g + q * width, s.v_columns, keys, width, call.head_size, s.slopes);
-  differentiate_softmax<V, R>(s.scores, s.slopes, call.tokens, keys, call.scale);
-  spread<V, R>(s.scores, s.g + q * width, call.tokens, keys, width, s.dv);
-  spread<V, R>(s.slopes, s.q + q * width, call.tokens, keys, width, s.dk);
-  for (std::int64_t column = 0; column < width; column += 2 * V::kWidth) {  // dQ = dS K
-    V acc[R][2];
-    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::set(0.0F);
-    for (std::int64_t t = 0; t < call.tokens; ++t) {
-      const V k0 = V::load(s.k + t * width + column), k1 = V::load(s.k + t * width + column + V::kWidth);
-      for (int r = 0; r < R; ++r) {
-        const V x = V::set(s.slopes[r * keys + t]);
-        acc[r][0] = V::fma(x, k0, acc[r][0]);
-        acc[r][1] = V::fma(x, k1, acc[r][1]);
-      }
-    }
-    for (int r = 0; r < R; ++r)
-      for (int j = 0; j < 2; ++j) {
-        const std::int64_t i = column + j * V::kWidth;
-        if (i < call.head_size)
-          store_some<T, V>(call.result + (q + r) * call.result_stride + head * call.head_size + i, acc[r][j], call.head_size - i);
-      }
-  }
-}
-
-template <typename T, typename V, int R>
-void differentiate_rest(const AttentionGradientCall<T>& call, std::int64_t head, std::int64_t q, std::int64_t keys, std::int64_t width,
-                        const GradientScratch& s) {
-  if constexpr (R > 0) {
-    if (call.tokens - q == R) differentiate_queries<T, V, R>(call, head, q, keys, width, s);
-    else differentiate_rest<T, V, R - 1>(call, head, q, keys, width, s);
-  }
+inline void store_head(const float* rows, const HeadShape<V>& shape, T* to, std::int64_t stride) {
+  for (std::int64_t t = 0; t < shape.tokens; ++t)
+    for (std::int64_t i = 0; i < shape.size; i += V::kWidth)
+      store_some<T, V>(to + t * stride + i, V::load(rows + t * shape.width + i), shape.size - i);
 }
 
 template <typename T, typename V>
 void attention_gradient_simd(const AttentionGradientCall<T>& call) {
-  constexpr int kQueries = V::kRows < 6 ? V::kRows : 6;
-  const std::int64_t keys = round_up(call.tokens, 32), width = round_up(call.head_size, 32);
-  const GradientScratch s = divide(call.scratch, keys, width, kQueries);
+  const HeadShape<V> shape{call.tokens, call.head_size};
+  const GradientScratch s = divide(call.scratch, shape);
   for (std::int64_t head = 0; head < call.heads; ++head) {
-    gather_gradient_head<T, V>(call, head, keys, width, s);
-    std::int64_t q = 0;
-    for (; q + kQueries <= call.tokens; q += kQueries) differentiate_queries<T, V, kQueries>(call, head, q, keys, width, s);
-    differentiate_rest<T, V, kQueries - 1>(call, head, q, keys, width, s);
+    const T* qkv = call.qkv + head * call.head_size;
     T* result = call.result + head * call.head_size;
-    store_head<T, V>(s.dk, call.tokens, width, call.head_size, result + call.key_column, call.result_stride);
-    store_head<T, V>(s.dv, call.tokens, width, call.head_size, result + call.value_column, call.result_stride);
+    take_head<T, V>(qkv, call.qkv_stride, shape, s.q, nullptr);
+    take_head<T, V>(qkv + call.key_column, call.qkv_stride, shape, s.k, s.k_columns);
+    take_head<T, V>(qkv + call.value_column, call.qkv_stride, shape, nullptr, s.v_columns);
+    take_head<T, V>(call.gradient + head * call.head_size, call.gradient_stride, shape, s.g, nullptr);
+    for (std::int64_t first = 0; first < call.tokens; first += kQueryBlock) {
+      const std::int64_t left = call.tokens - first, queries = left < kQueryBlock ? left : kQueryBlock;
+      for (std::int64_t row = 0; row < queries; row += kHeadRows<V>) differentiate_queries<T, V>(call, shape, s, first + row, row, result);
+      over_queries(s.shares, s.g + first * shape.width, queries, shape, first == 0, s.dv);
+      over_queries(s.slopes, s.q + first * shape.width, queries, shape, first == 0, s.dk);
+    }
+    store_head<T, V>(s.dk, shape, result + call.key_column, call.result_stride);
+    store_head<T, V>(s.dv, shape, result + call.value_column, call.result_stride);
   }
 }
 
