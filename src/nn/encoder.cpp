@@ -30,6 +30,13 @@ namespace {
 // (B) int64: the rows of the documents' first tokens.
 at::Tensor firsts(const PackedTokens& batch) { return batch.cumulative.narrow(0, 0, batch.documents()).to(at::kLong); }
 
+// Rows of a table. Where the table's gradient has its place already, as under a ParameterArena, the backward pass adds the rows that occur to
+// it, always in the batch's order, instead of making a gradient of all rows first.
+at::Tensor rows_of(const at::Tensor& table, const at::Tensor& ids) {
+  const bool has_place = table.is_cpu() && table.is_leaf() && table.grad().defined() && table.grad().layout() == at::kStrided;
+  return at::embedding(table, ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, /*sparse=*/has_place);
+}
+
 }  // namespace
 
 Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler) : config_(std::move(config)), device_(device) {
@@ -169,14 +176,14 @@ void Encoder::check(const PackedTokens& batch) const {
 
 at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& options) const {
   std::size_t next = 0;
-  at::Tensor hidden = at::embedding(value(next++), batch.token_ids);
+  at::Tensor hidden = rows_of(value(next++), batch.token_ids);
   const at::Tensor positions = config_.position_table ? value(next++) : at::Tensor();
   if (config_.token_types > 0) {
     const at::Tensor& types = value(next++);
-    hidden = hidden + (batch.segment_ids.defined() ? at::embedding(types, batch.segment_ids) : types.narrow(0, 0, 1));
+    hidden = hidden + (batch.segment_ids.defined() ? rows_of(types, batch.segment_ids) : types.narrow(0, 0, 1));
   }
   const bool shifted = config_.position_offset != 0;
-  if (positions.defined()) hidden = hidden + at::embedding(positions, shifted ? batch.position_ids + config_.position_offset : batch.position_ids);
+  if (positions.defined()) hidden = hidden + rows_of(positions, shifted ? batch.position_ids + config_.position_offset : batch.position_ids);
   hidden = at::layer_norm(hidden, {config_.hidden_size}, value(next), value(next + 1), config_.layer_norm_epsilon);
   return seeded_dropout(hidden, options.hidden_dropout, options.generator);
 }
