@@ -15,7 +15,8 @@ void add_norm_simd(const AddNormCall<T>& call) {
     float* normalised = call.normalised + start;
     V sum = V::set(0.0F);
     for (std::int64_t i = 0; i < columns; i += V::kWidth) {
-      const V s = load_some<float, V>(call.residual + start + i, columns - i) + load_some<T, V>(call.change + start + i, columns - i);
+      V s = load_some<float, V>(call.residual + start + i, columns - i) + load_some<T, V>(call.change + start + i, columns - i);
+      if (call.bias != nullptr) s = s + load_some<float, V>(call.bias + i, columns - i);
       store_some<float, V>(normalised + i, s, columns - i);
       sum = sum + s;
     }
@@ -106,11 +107,20 @@ inline V slope(V x, Activation activation) {
   return V::set(1.0F);
 }
 
+// input + bias of an activation: column i, at place `at`.
+template <typename T, typename V, typename Call>
+inline V load_biased(const Call& call, std::int64_t at, std::int64_t i) {
+  const V x = load_some<T, V>(call.input + at, call.columns - i);
+  return call.bias == nullptr ? x : x + load_some<float, V>(call.bias + i, call.columns - i);
+}
+
 template <typename T, typename V>
 void activation_simd(const ActivationCall<T>& call) {
-  const std::int64_t count = call.rows * call.columns;
-  for (std::int64_t i = 0; i < count; i += V::kWidth)
-    store_some<T, V>(call.output + i, activate(load_some<T, V>(call.input + i, count - i), call.activation), count - i);
+  for (std::int64_t r = 0; r < call.rows; ++r)
+    for (std::int64_t i = 0; i < call.columns; i += V::kWidth) {
+      const std::int64_t at = r * call.columns + i, left = call.columns - i;
+      store_some<T, V>(call.output + at, activate(load_biased<T, V>(call, at, i), call.activation), left);
+    }
 }
 
 template <typename T, typename V>
@@ -118,7 +128,7 @@ void activation_gradient_simd(const ActivationGradientCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r)
     for (std::int64_t i = 0; i < call.columns; i += V::kWidth) {
       const std::int64_t at = r * call.columns + i, left = call.columns - i;
-      const V result = load_some<T, V>(call.gradient + at, left) * slope(load_some<T, V>(call.input + at, left), call.activation);
+      const V result = load_some<T, V>(call.gradient + at, left) * slope(load_biased<T, V>(call, at, i), call.activation);
       add_to(call.of_sums + i, result, left);
       store_some<T, V>(call.result + at, result, left);
     }

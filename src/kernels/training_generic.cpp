@@ -87,21 +87,21 @@ void attention_gradient(const AttentionGradientCall<T>& call) {
   }
 }
 
+float or_zero(const float* bias, std::int64_t column) { return bias != nullptr ? bias[column] : 0.0F; }
+
 template <typename T>
 void add_norm(const AddNormCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r) {
     const std::int64_t start = r * call.columns;
+    const auto total = [&](std::int64_t i) { return call.residual[start + i] + to_float(call.change[start + i]) + or_zero(call.bias, i); };
     double sum = 0, squares = 0;
-    for (std::int64_t i = start; i < start + call.columns; ++i) sum += call.residual[i] + to_float(call.change[i]);
+    for (std::int64_t i = 0; i < call.columns; ++i) sum += total(i);
     const double mean = sum / static_cast<double>(call.columns);
-    for (std::int64_t i = start; i < start + call.columns; ++i) {
-      const double d = call.residual[i] + to_float(call.change[i]) - mean;
-      squares += d * d;
-    }
+    for (std::int64_t i = 0; i < call.columns; ++i) squares += (total(i) - mean) * (total(i) - mean);
     const double factor = 1.0 / std::sqrt(squares / static_cast<double>(call.columns) + call.epsilon);
     call.factors[r] = static_cast<float>(factor);
     for (std::int64_t i = 0; i < call.columns; ++i) {
-      const auto n = static_cast<float>((call.residual[start + i] + to_float(call.change[start + i]) - mean) * factor);
+      const auto n = static_cast<float>((total(i) - mean) * factor);
       call.normalised[start + i] = n;
       call.output[start + i] = n * call.gamma[i] + call.beta[i];
       call.rounded[start + i] = from_float<T>(call.output[start + i]);
@@ -137,13 +137,13 @@ void add_norm_gradient(const AddNormGradientCall<T>& call) {
 template <typename T>
 void activation(const ActivationCall<T>& call) {
   for (std::int64_t i = 0; i < call.rows * call.columns; ++i)
-    call.output[i] = from_float<T>(activate(to_float(call.input[i]), call.activation));
+    call.output[i] = from_float<T>(activate(to_float(call.input[i]) + or_zero(call.bias, i % call.columns), call.activation));
 }
 
 template <typename T>
 void activation_gradient(const ActivationGradientCall<T>& call) {
   for (std::int64_t i = 0; i < call.rows * call.columns; ++i) {
-    const float result = to_float(call.gradient[i]) * slope(to_float(call.input[i]), call.activation);
+    const float result = to_float(call.gradient[i]) * slope(to_float(call.input[i]) + or_zero(call.bias, i % call.columns), call.activation);
     call.of_sums[i % call.columns] += result;
     call.result[i] = from_float<T>(result);
   }

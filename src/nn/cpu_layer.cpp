@@ -83,20 +83,20 @@ class TypedContext : public LayerContext {
     tokens_ = tokens;
     if (state.firsts.defined()) s.attended = gathered(s.attended, state.firsts);
     const at::Tensor residual = state.firsts.defined() ? gathered(hidden, state.firsts) : hidden, change = rows<T>(h);
-    products_.linear(s.attended, {{p[attention_weight]}, {p[attention_bias]}}, tokens, change);
+    const float* bias = linear(s.attended, p[attention_weight], p[attention_bias], change);
     const at::Tensor middle = rows<float>(h);
-    add_norm(residual, change, p[attention_norm_weight], p[attention_norm_bias], middle, s.middle, s.normalised1, s.factors1);
+    add_norm(residual, change, bias, p[attention_norm_weight], p[attention_norm_bias], middle, s.middle, s.normalised1, s.factors1);
     s.pre = rows<T>(f);
-    products_.linear(s.middle, {{p[intermediate_weight]}, {p[intermediate_bias]}}, tokens, s.pre);
+    bias = linear(s.middle, p[intermediate_weight], p[intermediate_bias], s.pre);
     s.wide = rows<T>(f);
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
       table_.activation(
-          {pointer<T>(s.pre) + first * f, last - first, f, kernel_activation(config_.activation), pointer<T>(s.wide) + first * f});
+          {pointer<T>(s.pre) + first * f, last - first, f, kernel_activation(config_.activation), pointer<T>(s.wide) + first * f, bias});
     });
-    products_.linear(s.wide, {{p[output_weight]}, {p[output_bias]}}, tokens, change);
+    bias = linear(s.wide, p[output_weight], p[output_bias], change);
     const at::Tensor out = at::empty({tokens, h}, hidden.options().requires_grad(false));
     at::Tensor out_rounded;
-    add_norm(middle, change, p[output_norm_weight], p[output_norm_bias], out, out_rounded, s.normalised2, s.factors2);
+    add_norm(middle, change, bias, p[output_norm_weight], p[output_norm_bias], out, out_rounded, s.normalised2, s.factors2);
     return {out, out_rounded};
   }
 
@@ -119,7 +119,8 @@ class TypedContext : public LayerContext {
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
       T* values = pointer<T>(wide) + first * f;
       table_.activation_gradient(
-          {pointer<T>(s.pre) + first * f, values, last - first, f, kernel_activation(config_.activation), values, wide_sums.mine()});
+          {pointer<T>(s.pre) + first * f, values, last - first, f, kernel_activation(config_.activation), values, wide_sums.mine(),
+           late_bias(p[intermediate_bias])});
     });
     of(intermediate_bias) = wide_sums.total();
     of(intermediate_weight) = products_.weight_gradient(wide, s.middle, tokens);
@@ -181,7 +182,17 @@ class TypedContext : public LayerContext {
     return {{p[query_weight], p[key_weight], p[value_weight]}, {p[query_bias], p[key_bias], p[value_bias]}};
   }
 
-  void add_norm(const at::Tensor& residual, const at::Tensor& change, const at::Tensor& gamma, const at::Tensor& beta,
+  // fp32: products leave the bias to the kernel behind them, which has the values in its hands; LibTorch would write it into the whole result
+  // before it multiplies.
+  static const float* late_bias(const at::Tensor& bias) { return std::is_same_v<T, float> ? pointer<float>(bias) : nullptr; }
+  // out = x W^T, and the bias that is still to be added.
+  const float* linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& out) {
+    const float* late = late_bias(bias);
+    products_.linear(x, {{weight}, late != nullptr ? std::vector<at::Tensor>{} : std::vector{bias}}, tokens_, out);
+    return late;
+  }
+
+  void add_norm(const at::Tensor& residual, const at::Tensor& change, const float* bias, const at::Tensor& gamma, const at::Tensor& beta,
                 const at::Tensor& out, at::Tensor& out_rounded, at::Tensor& normalised, at::Tensor& factors) const {
     const std::int64_t h = config_.hidden_size;
     out_rounded = rows<T>(h);
@@ -191,7 +202,7 @@ class TypedContext : public LayerContext {
       const std::int64_t at = first * h;
       table_.add_norm({pointer<float>(residual) + at, pointer<T>(change) + at, last - first, h, pointer<float>(gamma), pointer<float>(beta),
                        static_cast<float>(config_.layer_norm_epsilon), pointer<float>(out) + at, pointer<T>(out_rounded) + at,
-                       pointer<float>(normalised) + at, pointer<float>(factors) + first});
+                       pointer<float>(normalised) + at, pointer<float>(factors) + first, bias});
     });
   }
 

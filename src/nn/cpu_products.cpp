@@ -64,7 +64,8 @@ void CpuProducts<float>::linear(const at::Tensor& x, const Linears& linears, std
   const bool one = linears.weights.size() == 1;
   const at::Tensor weight = one ? linears.weights[0] : at::cat(linears.weights);
   at::Tensor result = out.narrow(0, 0, tokens);
-  at::addmm_out(result, one ? linears.biases[0] : at::cat(linears.biases), x.narrow(0, 0, tokens), weight.t());
+  if (linears.biases.empty()) at::mm_out(result, x.narrow(0, 0, tokens), weight.t());
+  else at::addmm_out(result, one ? linears.biases[0] : at::cat(linears.biases), x.narrow(0, 0, tokens), weight.t());
 }
 
 void CpuProducts<float>::input_gradient(const at::Tensor& g, const Linears& linears, std::int64_t tokens, const at::Tensor& into) {

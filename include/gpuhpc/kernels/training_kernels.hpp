@@ -28,7 +28,7 @@ struct AttentionGradientCall {
 };
 std::int64_t attention_gradient_scratch_bytes(std::int64_t tokens, std::int64_t head_size);
 
-// n = normalised(residual + change), output = n gamma + beta (Ba et al. 2016), its rounded copy, and what the gradient needs.
+// n = normalised(residual + change + bias), output = n gamma + beta (Ba et al. 2016), its rounded copy, and what the gradient needs.
 template <typename T>
 struct AddNormCall {
   const float* residual = nullptr;  // (rows, columns)
@@ -41,6 +41,7 @@ struct AddNormCall {
   T* rounded = nullptr;         // (rows, columns)
   float* normalised = nullptr;  // (rows, columns)
   float* factors = nullptr;     // (rows) 1 / standard deviation
+  const float* bias = nullptr;  // (columns); null: none
 };
 
 template <typename T>
@@ -58,15 +59,17 @@ struct AddNormGradientCall {
   float* of_sums = nullptr;   // += (columns) result summed over rows: gradient of the bias that `change` holds
 };
 
+// output = activation(input + bias).
 template <typename T>
 struct ActivationCall {
   const T* input = nullptr;  // (rows, columns)
   std::int64_t rows = 0, columns = 0;
   Activation activation = Activation::none;
   T* output = nullptr;
+  const float* bias = nullptr;  // (columns); null: none
 };
 
-// result = gradient * activation'(input).
+// result = gradient * activation'(input + bias).
 template <typename T>
 struct ActivationGradientCall {
   const T* input = nullptr;
@@ -75,6 +78,7 @@ struct ActivationGradientCall {
   Activation activation = Activation::none;
   T* result = nullptr;       // may be `gradient`
   float* of_sums = nullptr;  // += (columns)
+  const float* bias = nullptr;  // (columns); null: none
 };
 
 template <typename T>
