@@ -86,7 +86,7 @@ TYPED_TEST(TrainingKernelsTest, AddNormAndItsGradient) {
     constexpr std::int64_t rows = 9;
     Rows<float> residual = noise<float>(rows, columns, 1), gamma = noise<float>(1, columns, 2), beta = noise<float>(1, columns, 3);
     Rows<T> change = noise<T>(rows, columns, 4), more = noise<T>(rows, columns, 5);
-    Rows<float> gradient = noise<float>(rows, columns, 6);
+    Rows<float> gradient = noise<float>(rows, columns, 6), bias = noise<float>(1, columns, 7);
     struct Results {
       Rows<float> output, normalised, factors, result, sums;
       Rows<T> rounded, rounded_gradient;
@@ -95,7 +95,7 @@ TYPED_TEST(TrainingKernelsTest, AddNormAndItsGradient) {
       Results r{{rows, columns}, {rows, columns}, {1, rows}, {rows, columns}, {3, columns}, {rows, columns}, {rows, columns}};
       const TrainingKernels<T> kernels = training_kernels<T>(isa);
       kernels.add_norm({residual.data(), change.data(), rows, columns, gamma.data(), beta.data(), 1e-12F, r.output.data(), r.rounded.data(),
-                        r.normalised.data(), r.factors.data()});
+                        r.normalised.data(), r.factors.data(), with_more ? bias.data() : nullptr});
       std::copy(gradient.data(), gradient.data() + rows * columns, r.result.data());  // in place
       kernels.add_norm_gradient({r.result.data(), with_more ? more.data() : nullptr, r.normalised.data(), r.factors.data(), gamma.data(),
                                  rows, columns, r.result.data(), r.rounded_gradient.data(), r.sums.data(), r.sums.data() + columns,
@@ -121,12 +121,13 @@ TYPED_TEST(TrainingKernelsTest, ActivationsTheirSlopesAndColumnSums) {
   using T = TypeParam;
   constexpr std::int64_t rows = 13, columns = 52;
   Rows<T> input = noise<T>(rows, columns, 1, 3), gradient = noise<T>(rows, columns, 2);
+  Rows<float> bias = noise<float>(1, columns, 3);
   for (const Isa isa : supported_isas()) {
     for (const Activation activation : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
       const auto run = [&](Isa level, Rows<T>& output, Rows<T>& result, Rows<float>& sums) {
         const TrainingKernels<T> kernels = training_kernels<T>(level);
-        kernels.activation({input.data(), rows, columns, activation, output.data()});
-        kernels.activation_gradient({input.data(), gradient.data(), rows, columns, activation, result.data(), sums.data()});
+        kernels.activation({input.data(), rows, columns, activation, output.data(), bias.data()});
+        kernels.activation_gradient({input.data(), gradient.data(), rows, columns, activation, result.data(), sums.data(), bias.data()});
         kernels.column_sums({input.data(), rows, columns, sums.data() + columns});
       };
       Rows<T> output(rows, columns), result(rows, columns), output_twin(rows, columns), result_twin(rows, columns);
