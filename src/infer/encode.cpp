@@ -42,8 +42,8 @@ struct DocumentEncoder::State {
   EmbeddingConfig embedding;
   const Encoder* torch_encoder = nullptr;   // CUDA
   std::unique_ptr<CpuEncoder> cpu_encoder;  // CPU
-  bool bf16 = false;
-  std::string numbers;  // "bf16 on amx"
+  ForwardOptions forward;                   // CUDA
+  std::string numbers;                      // "bf16 on amx"
   int threads = 1;
   std::int32_t cls = 0, sep = 0;
   std::int64_t hidden = 0, max_length = 0, budget = 0;
@@ -68,17 +68,18 @@ DocumentEncoder::DocumentEncoder(const LoadedEncoder& model, const Tokenizer& to
   state.mode = long_documents(options.long_documents);
   state.budget = options.token_budget > 0 ? options.token_budget : device.cuda ? 32768 : 2048;
   state.threads = device.cuda ? 1 : std::max(device.threads, 1);
+  const CpuPrecision precision = options.precision_kind(device.cuda);
   if (device.cuda) {
     state.torch_encoder = &model.encoder;
-    state.bf16 = options.precision != "fp32";
-    state.numbers = fmt::format("{} on cuda", state.bf16 ? "bf16" : "fp32");
+    state.forward.compute = precision == CpuPrecision::bf16 ? at::kBFloat16 : at::kFloat;
+    state.forward.tf32 = precision == CpuPrecision::tf32;
+    state.numbers = fmt::format("{} on cuda", to_string(precision));
     return;
   }
-  const kernels::Isa isa = options.kernels == "auto" ? kernels::best_isa() : kernels::parse_isa(options.kernels);
-  state.bf16 = options.precision != "fp32" && best_cpu_precision(isa) == CpuPrecision::bf16;
-  const bool instead = options.precision == "bf16" && !state.bf16;
-  state.cpu_encoder = std::make_unique<CpuEncoder>(model.encoder, state.bf16 ? CpuPrecision::bf16 : CpuPrecision::fp32, isa);
-  state.numbers = fmt::format("{} on {}{}", state.bf16 ? "bf16" : "fp32", to_string(isa), instead ? " (which does not multiply bf16)" : "");
+  const kernels::Isa isa = options.isa();
+  const bool instead = options.precision == "bf16" && precision != CpuPrecision::bf16;
+  state.cpu_encoder = std::make_unique<CpuEncoder>(model.encoder, precision, isa);
+  state.numbers = fmt::format("{} on {}{}", to_string(precision), to_string(isa), instead ? " (which does not multiply bf16)" : "");
 }
 DocumentEncoder::~DocumentEncoder() = default;
 DocumentEncoder::DocumentEncoder(DocumentEncoder&&) noexcept = default;
@@ -109,8 +110,6 @@ void DocumentEncoder::State::embed(CpuWorkspace* workspace, const PackedIds& pac
   plain.normalise = false;  // after the windows of a document are averaged
   if (cpu_encoder) return cpu_encoder->embed(*workspace, {packed.token_ids, packed.offsets}, plain, output);
   const at::NoGradGuard guard;
-  ForwardOptions forward;
-  forward.compute = bf16 ? at::kBFloat16 : at::kFloat;
   const at::Tensor rows = torch_encoder->embed(pack_tokens(packed.token_ids, packed.offsets, torch_encoder->device()), plain, forward)
                               .to(at::kCPU, at::kFloat)
                               .contiguous();

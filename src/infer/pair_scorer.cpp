@@ -37,8 +37,6 @@ struct PairScorer::State {
   void logits(CpuWorkspace* workspace, const PackedPairs& packed, MutableMatrixView output) const {
     if (cpu) return cpu->logits(*workspace, {packed.ids, packed.offsets, packed.segments}, output);
     const c10::NoGradGuard no_grad;
-    ForwardOptions forward;
-    forward.compute = bf16 ? at::kBFloat16 : at::kFloat;
     const at::Tensor rows = classifier.logits(pack_tokens(packed.ids, packed.offsets, classifier.encoder().device(), packed.segments), forward).to(at::kCPU, at::kFloat).contiguous();
     std::copy_n(rows.const_data_ptr<float>(), rows.numel(), output.data);
   }
@@ -50,7 +48,7 @@ struct PairScorer::State {
   std::optional<CpuClassifier> cpu;
   std::int64_t longest = 0, budget = 0;
   int threads = 1;
-  bool bf16 = false;
+  ForwardOptions forward;  // CUDA
   std::string numbers;
 };
 
@@ -63,10 +61,11 @@ PairScorer::PairScorer(const std::filesystem::path& folder, const InferOptions& 
   s.longest = s.classifier.model().embedding.max_tokens;
   s.budget = options.token_budget > 0 ? options.token_budget : device.cuda ? 32768 : 2048;
   s.threads = device.cuda ? 1 : std::max(device.threads, 1);
-  const kernels::Isa isa = options.kernels == "auto" ? kernels::best_isa() : kernels::parse_isa(options.kernels);
-  s.bf16 = options.precision != "fp32" && (device.cuda || best_cpu_precision(isa) == CpuPrecision::bf16);
-  if (!device.cuda) s.cpu.emplace(s.classifier, s.bf16 ? CpuPrecision::bf16 : CpuPrecision::fp32, isa);
-  s.numbers = fmt::format("{} on {}, {} thread{}", s.bf16 ? "bf16" : "fp32", device.cuda ? "cuda" : to_string(isa), s.threads, s.threads == 1 ? "" : "s");
+  const CpuPrecision precision = options.precision_kind(device.cuda);
+  s.forward.compute = precision == CpuPrecision::bf16 ? at::kBFloat16 : at::kFloat;
+  s.forward.tf32 = precision == CpuPrecision::tf32;
+  if (!device.cuda) s.cpu.emplace(s.classifier, precision, options.isa());
+  s.numbers = fmt::format("{} on {}, {} thread{}", to_string(precision), device.cuda ? "cuda" : to_string(options.isa()), s.threads, s.threads == 1 ? "" : "s");
 }
 
 PairScorer::~PairScorer() = default;

@@ -1,4 +1,21 @@
-// Products of 32 rows and one panel on AMX tiles: included inside the anonymous namespace of amx.cpp, after its target macro.
+// Blocks of 32 x 32 sums on AMX tiles: included inside the anonymous namespace of a file that multiplies with them, after its target macro.
+// Tiles 0-3 hold the sums, 4 and 5 rows of A, 6 and 7 of B.
+
+struct alignas(64) TileConfiguration {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t column_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+void begin() {
+  const TileConfiguration configuration;
+  asm volatile("" ::"r"(&configuration) : "memory");  // all of it must be in memory: the intrinsic names its first 8 bytes only
+  _tile_loadconfig(&configuration);
+}
+void end() { _tile_release(); }
+
+// Tile loads are invisible to the compiler: what was stored by vectors must have been stored before them.
+inline void stored_before_tiles() { asm volatile("" ::: "memory"); }
 
 // Weights wanted next, fetched into the second-level cache a few lines at a time.
 struct Fetcher {
@@ -31,27 +48,6 @@ inline void start_block(const Start& start) {
   _tile_loadd(1, start.block + 16, bytes);
   _tile_loadd(2, start.block + 16 * start.stride, bytes);
   _tile_loadd(3, start.block + 16 * start.stride + 16, bytes);
-}
-
-// Tiles 0-3 = start + 32 rows of a x one panel. A stays in the first-level cache over the panels; B streams past it.
-// between.step(i) is called after the multiplications of the i-th 32 of k. (Functors, not lambdas: those do not get the target.)
-template <typename Between>
-inline void multiply(const BFloat16* a, std::int64_t stride, std::int64_t k_step, const BFloat16* b, std::int64_t k_count, Fetcher& fetcher,
-                     const Between& between, const Start& start) {
-  const std::int64_t stride_bytes = stride * 2;
-  start_block(start);
-  for (std::int64_t k = 0; k < k_count; k += 32, a += k_step, b += 1024) {
-    _tile_stream_loadd(6, b, 64);
-    _tile_loadd(4, a, stride_bytes);
-    _tile_stream_loadd(7, b + 512, 64);
-    _tile_loadd(5, a + 16 * stride, stride_bytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-    fetcher.step();
-    between.step(k / 32);
-  }
 }
 
 inline void store_block(float* c, std::int64_t stride) {

@@ -14,5 +14,14 @@ template <>
 EncoderKernels<float> encoder_kernels<float>(Isa isa) { return best_table<EncoderKernels<float>>(isa); }
 template <>
 EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa) { return best_table<EncoderKernels<BFloat16>>(isa); }
+template <>
+EncoderKernels<float, SplitBFloat16> encoder_kernels<float, SplitBFloat16>(Isa isa) {
+  EncoderKernels<float, SplitBFloat16> kernels;
+  set_generic(kernels);
+  kernels.attention = encoder_kernels<float>(isa).attention;  // all but the products with weights is fp32
+  kernels.relative_scores = encoder_kernels<BFloat16>(isa).relative_scores;  // in fp32 too
+  if (isa >= Isa::amx) set_amx(kernels);
+  return kernels;
+}
 
 }  // namespace gpuhpc::kernels

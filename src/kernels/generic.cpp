@@ -11,8 +11,7 @@ namespace {
 
 // sums[0:32) += row x panel p of the call; the sum over k runs upwards, whatever was asked for beside it.
 template <typename T, typename Call>
-void multiply_panel(const Call& call, const T* row, std::int64_t k_step, std::int64_t p, float* sums) {
-  const PackedMatrix<T>& weight = *call.weight;
+void multiply_panel(const Call& call, const PackedMatrix<T>& weight, const T* row, std::int64_t k_step, std::int64_t p, float* sums) {
   for (std::int64_t k = 0; k < depth_of(call); ++k) {
     const float x = to_float(row[k / 32 * k_step + k % 32]);
     const T* values = weight.values.data() + packed_index(weight, call.first_k + k, (call.first_panel + p) * kPanel);
@@ -24,26 +23,54 @@ void multiply_panel(const Call& call, const T* row, std::int64_t k_step, std::in
   }
 }
 
-template <typename T>
-void linear(const LinearCall<T>& call) {
+Bf16Halves halves_at(const float* row, std::int64_t k) { return split(row[k]); }
+Bf16Halves halves_at(const SplitBFloat16* row, std::int64_t k) {
+  const BFloat16* at = halves(row) + k / 32 * 64 + k % 32;
+  return {at[0], at[kLowOfRow]};
+}
+
+template <typename T, typename Call>
+void multiply_split_panel(const Call& call, const T* row, std::int64_t k_step, std::int64_t p, float* sums) {
+  const PackedMatrix<SplitBFloat16>& weight = *call.weight;
+  for (std::int64_t k = 0; k < depth_of(call); ++k) {
+    const Bf16Halves x = halves_at(row, k / 32 * k_step + k % 32);
+    const float high = to_float(x.high), low = to_float(x.low);
+    const BFloat16* values = halves(weight.values.data()) + packed_index(weight, call.first_k + k, (call.first_panel + p) * kPanel);
+    for (std::int64_t n = 0; n < kPanel; ++n) {
+      const BFloat16* at = values + n / 16 * 512 + n % 16 * 2;
+      sums[n] += (low * to_float(at[0]) + high * to_float(at[kLowOfBlock])) + high * to_float(at[0]);
+    }
+  }
+}
+template <typename Call>
+void multiply_panel(const Call& call, const PackedMatrix<SplitBFloat16>&, const float* row, std::int64_t k_step, std::int64_t p, float* sums) {
+  multiply_split_panel(call, row, k_step, p, sums);
+}
+template <typename Call>
+void multiply_panel(const Call& call, const PackedMatrix<SplitBFloat16>&, const SplitBFloat16* row, std::int64_t k_step, std::int64_t p, float* sums) {
+  multiply_split_panel(call, row, k_step, p, sums);
+}
+
+template <typename T, typename W>
+void linear(const LinearCall<T, W>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r)
     for (std::int64_t p = 0; p < call.panels; ++p) {
       const float* bias = call.bias + (call.first_panel + p) * kPanel;
       float sums[kPanel] = {};
-      multiply_panel(call, call.input + r * call.input_stride, 32, p, sums);
+      multiply_panel(call, *call.weight, call.input + r * call.input_stride, 32, p, sums);
       T* output = call.output + r * call.output_stride + p * kPanel;
       for (std::int64_t n = 0; n < kPanel; ++n) output[n] = from_float<T>(activate(sums[n] + bias[n], call.activation));
     }
 }
 
-template <typename T>
-void accumulate(const AccumulateCall<T>& call) {
+template <typename T, typename W>
+void accumulate(const AccumulateCall<T, W>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r)
     for (std::int64_t p = 0; p < panels_of(call); ++p) {
       float* sums = call.output + r * call.output_stride + p * kPanel;
       if (call.overwrite) std::fill_n(sums, kPanel, 0.0F);
       const T* row = call.row_step == 0 ? call.input + r * call.input_stride : call.input + r / 32 * call.row_step + r % 32 * call.input_stride;
-      multiply_panel(call, row, call.k_step, p, sums);
+      multiply_panel(call, *call.weight, row, call.k_step, p, sums);
     }
 }
 
@@ -96,19 +123,26 @@ void layer_norm(const LayerNormCall<T>& call) {
     const double factor = 1.0 / std::sqrt(squares / static_cast<double>(call.columns) + call.epsilon);
     for (std::int64_t i = 0; i < call.columns; ++i) {
       const float result = static_cast<float>((values[i] - mean) * factor) * call.gamma[i] + call.beta[i];
-      call.output[r * call.output_stride + i] = from_float<T>(result);
+      if constexpr (std::is_same_v<T, SplitBFloat16>) {
+        const Bf16Halves both = split(result);
+        BFloat16* at = halves(call.output + r * call.output_stride) + i / 32 * 64 + i % 32;
+        at[0] = both.high;
+        at[kLowOfRow] = both.low;
+      } else {
+        call.output[r * call.output_stride + i] = from_float<T>(result);
+      }
       values[i] = result + (call.next_bias != nullptr ? call.next_bias[i] : 0.0F);
     }
   }
 }
 
-template <typename T>
-void set_all(EncoderKernels<T>& kernels) {
-  kernels.linear = linear<T>;
-  kernels.accumulate = accumulate<T>;
+template <typename T, typename W>
+void set_all(EncoderKernels<T, W>& kernels) {
+  kernels.linear = linear<T, W>;
+  kernels.accumulate = accumulate<T, W>;
   kernels.attention = attention<T>;
   kernels.relative_scores = relative_scores;
-  kernels.layer_norm = layer_norm<T>;
+  kernels.layer_norm = layer_norm<W>;
   kernels.begin = [] {};
   kernels.end = [] {};
 }
@@ -117,5 +151,6 @@ void set_all(EncoderKernels<T>& kernels) {
 
 void set_generic(EncoderKernels<float>& kernels) { set_all(kernels); }
 void set_generic(EncoderKernels<BFloat16>& kernels) { set_all(kernels); }
+void set_generic(EncoderKernels<float, SplitBFloat16>& kernels) { set_all(kernels); }
 
 }  // namespace gpuhpc::kernels

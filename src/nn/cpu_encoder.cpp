@@ -1,6 +1,7 @@
 #include "gpuhpc/nn/cpu_encoder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "cpu_forward.hpp"
@@ -8,6 +9,8 @@
 
 namespace gpuhpc {
 namespace {
+
+constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "tf32", "bf16"};
 
 std::int64_t length(const PackedDocuments& documents, std::int64_t document) {
   const auto b = static_cast<std::size_t>(document);
@@ -64,7 +67,20 @@ void normalise(std::span<float> vector) {
 
 }  // namespace
 
-CpuPrecision best_cpu_precision(kernels::Isa isa) { return isa >= kernels::Isa::avx512_bf16 ? CpuPrecision::bf16 : CpuPrecision::fp32; }
+std::string_view to_string(CpuPrecision precision) { return kPrecisions[static_cast<std::size_t>(precision)]; }
+
+CpuPrecision parse_cpu_precision(std::string_view name) {
+  const auto* const found = std::ranges::find(kPrecisions, name);
+  if (found == kPrecisions.end()) throw usage_error("`{}` is no precision; use fp32, tf32 or bf16", name);
+  return static_cast<CpuPrecision>(found - kPrecisions.begin());
+}
+
+CpuPrecision best_cpu_precision(kernels::Isa isa) { return usable_cpu_precision(CpuPrecision::bf16, isa); }
+
+CpuPrecision usable_cpu_precision(CpuPrecision wanted, kernels::Isa isa) {
+  const kernels::Isa lowest = wanted == CpuPrecision::tf32 ? kernels::Isa::amx : wanted == CpuPrecision::bf16 ? kernels::Isa::avx512_bf16 : kernels::Isa::generic;
+  return isa >= lowest ? wanted : CpuPrecision::fp32;
+}
 
 CpuEncoder::CpuEncoder(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
     : forward_(make_cpu_forward(encoder, precision, isa)) {}

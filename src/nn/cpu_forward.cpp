@@ -21,6 +21,7 @@ using kernels::BFloat16;
 using kernels::kPanel;
 using kernels::PackedMatrix;
 using kernels::round_up;
+using kernels::SplitBFloat16;
 
 MatrixView weights(const at::Tensor& tensor) {
   if (!tensor.is_cpu() || !tensor.is_contiguous()) throw internal_error("the CPU encoder needs contiguous CPU weights");
@@ -49,20 +50,20 @@ struct Slices {
   std::int64_t size(std::int64_t slice) const { return std::min(each, panels - slice * each); }
 };
 
-template <typename T>
+template <typename W>
 struct Layer {
-  PackedMatrix<T> qkv, attention_output, up;  // qkv: query, key, value side by side, each padded
-  std::vector<PackedMatrix<T>> down;          // one for each slice of `up`: the inputs that slice gives
+  PackedMatrix<W> qkv, attention_output, up;  // qkv: query, key, value side by side, each padded
+  std::vector<PackedMatrix<W>> down;          // one for each slice of `up`: the inputs that slice gives
   std::vector<float> qkv_bias, attention_output_bias, up_bias, down_bias;
   std::vector<float> attention_gamma, attention_beta, output_gamma, output_beta;
-  RelativeLayer<T> relative;                  // DeBERTa
+  RelativeLayer<W> relative;                  // DeBERTa
 };
 
-template <typename T>
-Layer<T> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wide) {
+template <typename W>
+Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wide) {
   const std::vector<at::Tensor> p = encoder.layer(index);
   const std::int64_t hidden = encoder.config().hidden_size, width = round_up(hidden, kPanel);
-  Layer<T> layer;
+  Layer<W> layer;
   Matrix joined(3 * width, hidden);
   std::int64_t row = 0;
   for (const LayerParameter part : {query_weight, key_weight, value_weight}) {
@@ -71,24 +72,24 @@ Layer<T> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wi
     layer.qkv_bias.insert(layer.qkv_bias.end(), bias.begin(), bias.end());
     row += width;
   }
-  layer.qkv = kernels::pack<T>(joined.view());
-  layer.attention_output = kernels::pack<T>(weights(p[attention_weight]));
+  layer.qkv = kernels::pack<W>(joined.view());
+  layer.attention_output = kernels::pack<W>(weights(p[attention_weight]));
   layer.attention_output_bias = padded(p[attention_bias]);
   layer.attention_gamma = padded(p[attention_norm_weight]);
   layer.attention_beta = padded(p[attention_norm_bias]);
-  layer.up = kernels::pack<T>(weights(p[intermediate_weight]));
+  layer.up = kernels::pack<W>(weights(p[intermediate_weight]));
   layer.up_bias = padded(p[intermediate_bias]);
   const MatrixView down = weights(p[output_weight]);  // (H, F)
   for (std::int64_t slice = 0; slice < wide.count(); ++slice) {
     const std::int64_t first = wide.first(slice) * kPanel, last = std::min(down.columns, first + wide.size(slice) * kPanel);
     Matrix part(down.rows, last - first);
     for (std::int64_t r = 0; r < down.rows; ++r) std::copy_n(down.row(r).data() + first, last - first, part.row(r).data());
-    layer.down.push_back(kernels::pack<T>(part.view()));
+    layer.down.push_back(kernels::pack<W>(part.view()));
   }
   layer.down_bias = padded(p[output_bias]);
   layer.output_gamma = padded(p[output_norm_weight]);
   layer.output_beta = padded(p[output_norm_bias]);
-  if (encoder.config().relative) layer.relative = pack_relative_layer<T>(encoder, index);
+  if (encoder.config().relative) layer.relative = pack_relative_layer<W>(encoder, index);
   return layer;
 }
 
@@ -120,10 +121,10 @@ class Stopwatch {
 };
 
 // Rows are tokens of a micro-batch, rounded up to 32.
-template <typename T>
+template <typename T, typename W>
 struct Buffers final : CpuWorkspace {
   AlignedBuffer<float> residual;  // (rows, H): residual stream, the place where products accumulate
-  AlignedBuffer<T> input;         // (rows, H): the same, normalised and rounded
+  AlignedBuffer<W> input;         // (rows, H): the same, normalised and rounded
   AlignedBuffer<T> qkv;           // (rows, 3H)
   AlignedBuffer<T> context;       // (rows, H): attention's result
   AlignedBuffer<T> wide;          // (rows of a block, slice of F)
@@ -134,11 +135,11 @@ struct Buffers final : CpuWorkspace {
 constexpr std::int64_t kWeightSlice = 320 * 1024;  // bytes of one slice of weights
 constexpr std::int64_t kRowBlock = 96;             // rows that go up and down through a slice of the feed-forward layer
 
-template <typename T>
+template <typename T, typename W = T>
 class TypedForward final : public CpuForward {
  public:
   TypedForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
-      : CpuForward(encoder, precision, isa), kernels_(kernels::encoder_kernels<T>(isa)), width_(round_up(config().hidden_size, kPanel)),
+      : CpuForward(encoder, precision, isa), kernels_(kernels::encoder_kernels<T, W>(isa)), width_(round_up(config().hidden_size, kPanel)),
         activation_(kernel_activation(config().activation)),
         narrow_(3 * width_ / kPanel, slice_panels()), wide_(round_up(config().intermediate_size, kPanel) / kPanel, slice_panels()) {
     const auto table = [&](const char* name) { return copied(weights(encoder.parameter(name))); };
@@ -148,19 +149,19 @@ class TypedForward final : public CpuForward {
     gamma_ = padded(encoder.parameter("embeddings.LayerNorm.weight"));
     beta_ = padded(encoder.parameter("embeddings.LayerNorm.bias"));
     if (config().relative) relative_.emplace(*config().relative, config().max_tokens());
-    for (std::int64_t i = 0; i < config().layers; ++i) layers_.push_back(read_layer<T>(encoder, i, wide_));
+    for (std::int64_t i = 0; i < config().layers; ++i) layers_.push_back(read_layer<W>(encoder, i, wide_));
   }
 
-  std::unique_ptr<CpuWorkspace> make_workspace() const override { return std::make_unique<Buffers<T>>(); }
+  std::unique_ptr<CpuWorkspace> make_workspace() const override { return std::make_unique<Buffers<T, W>>(); }
   std::int64_t rows_at_once() const override { return 384; }
 
   Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last,
            std::int64_t layers, bool first_tokens) const override {
-    auto& buffers = dynamic_cast<Buffers<T>&>(workspace);
+    auto& buffers = dynamic_cast<Buffers<T, W>&>(workspace);
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
     std::int64_t rows = documents.offsets[static_cast<std::size_t>(last)] - begin;
     resize(buffers, round_up(rows, 32));
-    const kernels::KernelScope<T> scope(kernels_);
+    const kernels::KernelScope<T, W> scope(kernels_);
     Stopwatch watch(workspace);
     for (std::int64_t b = first; b < last; ++b)
       add_embeddings(documents, b, buffers.residual.data() + (documents.offsets[static_cast<std::size_t>(b)] - begin) * width_);
@@ -168,7 +169,7 @@ class TypedForward final : public CpuForward {
     normalise(buffers, rows, gamma_, beta_, layers > 0 ? layers_[0].attention_output_bias.data() : nullptr);
     watch.mark(&CpuWorkspace::Times::other);
     for (std::int64_t i = 0; i < layers; ++i) {
-      const Layer<T>* next = i + 1 < layers ? &layers_[static_cast<std::size_t>(i) + 1] : nullptr;
+      const Layer<W>* next = i + 1 < layers ? &layers_[static_cast<std::size_t>(i) + 1] : nullptr;
       attend(buffers, documents, first, last, rows, layers_[static_cast<std::size_t>(i)], watch);
       if (first_tokens && next == nullptr) rows = keep_first_tokens(buffers, documents, first, last);
       finish_layer(buffers, rows, layers_[static_cast<std::size_t>(i)], next, watch);
@@ -178,10 +179,10 @@ class TypedForward final : public CpuForward {
 
  private:
   std::int64_t slice_panels() const {
-    return std::max<std::int64_t>(1, kWeightSlice / (width_ * kPanel * static_cast<std::int64_t>(sizeof(T))));
+    return std::max<std::int64_t>(1, kWeightSlice / (width_ * kPanel * static_cast<std::int64_t>(sizeof(W))));
   }
 
-  void resize(Buffers<T>& buffers, std::int64_t rows) const {
+  void resize(Buffers<T, W>& buffers, std::int64_t rows) const {
     buffers.residual.resize(rows * width_);
     buffers.input.resize(rows * width_);
     buffers.qkv.resize((rows + 32) * 3 * width_);  // attention reads up to 31 rows behind a document
@@ -210,15 +211,15 @@ class TypedForward final : public CpuForward {
     for (std::int64_t i = 0; i < config().hidden_size; ++i) row[i] += vector[i];
   }
 
-  void normalise(Buffers<T>& buffers, std::int64_t rows, const std::vector<float>& gamma, const std::vector<float>& beta,
+  void normalise(Buffers<T, W>& buffers, std::int64_t rows, const std::vector<float>& gamma, const std::vector<float>& beta,
                  const float* next_bias) const {
     kernels_.layer_norm({buffers.residual.data(), width_, round_up(rows, 32), config().hidden_size, gamma.data(), beta.data(),
                          static_cast<float>(config().layer_norm_epsilon), next_bias, buffers.input.data(), width_});
   }
 
   // The first half of a layer: input -> context.
-  void attend(Buffers<T>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t rows,
-              const Layer<T>& layer, Stopwatch& watch) const {
+  void attend(Buffers<T, W>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t rows,
+              const Layer<W>& layer, Stopwatch& watch) const {
     for (std::int64_t slice = 0; slice < narrow_.count(); ++slice) {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
@@ -242,7 +243,7 @@ class TypedForward final : public CpuForward {
   }
 
   // One row a document, at the front of `context` and `residual`; returns their number.
-  std::int64_t keep_first_tokens(Buffers<T>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last) const {
+  std::int64_t keep_first_tokens(Buffers<T, W>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last) const {
     for (std::int64_t b = first; b < last; ++b) {
       const std::int64_t from = documents.offsets[static_cast<std::size_t>(b)] - documents.offsets[static_cast<std::size_t>(first)], to = b - first;
       if (from == to) continue;
@@ -253,7 +254,7 @@ class TypedForward final : public CpuForward {
   }
 
   // The second half: context and residual -> residual, and input of the next layer if there is one.
-  void finish_layer(Buffers<T>& buffers, std::int64_t rows, const Layer<T>& layer, const Layer<T>* next, Stopwatch& watch) const {
+  void finish_layer(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer, const Layer<W>* next, Stopwatch& watch) const {
     kernels_.accumulate({buffers.context.data(), width_, rows, &layer.attention_output, buffers.residual.data(), width_,
                          panels_of(layer.up, wide_, 0)});
     watch.mark(&CpuWorkspace::Times::linear);
@@ -265,12 +266,12 @@ class TypedForward final : public CpuForward {
     watch.mark(&CpuWorkspace::Times::other);
   }
 
-  static kernels::Prefetch whole(const PackedMatrix<T>& matrix) {
-    return {reinterpret_cast<const std::byte*>(matrix.values.data()), matrix.values.size() * static_cast<std::int64_t>(sizeof(T))};
+  static kernels::Prefetch whole(const PackedMatrix<W>& matrix) {
+    return {reinterpret_cast<const std::byte*>(matrix.values.data()), matrix.values.size() * static_cast<std::int64_t>(sizeof(W))};
   }
-  static kernels::Prefetch panels_of(const PackedMatrix<T>& matrix, const Slices& slices, std::int64_t slice) {
+  static kernels::Prefetch panels_of(const PackedMatrix<W>& matrix, const Slices& slices, std::int64_t slice) {
     return {reinterpret_cast<const std::byte*>(matrix.panel(slices.first(slice))),
-            slices.size(slice) * kPanel * matrix.rows * static_cast<std::int64_t>(sizeof(T))};
+            slices.size(slice) * kPanel * matrix.rows * static_cast<std::int64_t>(sizeof(W))};
   }
   // What falls to rows [row, row + count) of `rows` when the fetching is spread over them.
   static kernels::Prefetch share(kernels::Prefetch all, std::int64_t row, std::int64_t count, std::int64_t rows) {
@@ -279,11 +280,11 @@ class TypedForward final : public CpuForward {
   }
 
   // Slice by slice of the wide dimension, whose activations are never stored whole. `following`: the next layer's first weights.
-  void feed_forward(Buffers<T>& buffers, std::int64_t rows, const Layer<T>& layer, const PackedMatrix<T>* following) const {
+  void feed_forward(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer, const PackedMatrix<W>* following) const {
     for (std::int64_t slice = 0; slice < wide_.count(); ++slice) {
       const std::int64_t stride = wide_.each * kPanel;
       const bool more = slice + 1 < wide_.count();
-      const PackedMatrix<T>& down = layer.down[static_cast<std::size_t>(slice)];
+      const PackedMatrix<W>& down = layer.down[static_cast<std::size_t>(slice)];
       kernels::Prefetch next_up, next_down;
       if (more) next_up = panels_of(layer.up, wide_, slice + 1);
       else if (following != nullptr) next_up = panels_of(*following, narrow_, 0);
@@ -298,12 +299,12 @@ class TypedForward final : public CpuForward {
     }
   }
 
-  kernels::EncoderKernels<T> kernels_;
+  kernels::EncoderKernels<T, W> kernels_;
   std::int64_t width_;  // H rounded up to 32
   kernels::Activation activation_;
   Slices narrow_, wide_;  // of the query-key-value product and of the feed-forward layer
   std::vector<float> word_, position_, segment_, gamma_, beta_;
-  std::vector<Layer<T>> layers_;
+  std::vector<Layer<W>> layers_;
   std::optional<RelativeScores> relative_;  // DeBERTa
 };
 
@@ -327,8 +328,12 @@ void CpuForward::pooler(const float* first_token, float* output) const {
 }
 
 std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa) {
-  if (precision == CpuPrecision::bf16) return std::make_unique<TypedForward<BFloat16>>(encoder, precision, isa);
-  return std::make_unique<TypedForward<float>>(encoder, precision, isa);
+  switch (precision) {
+    case CpuPrecision::fp32: return std::make_unique<TypedForward<float>>(encoder, precision, isa);
+    case CpuPrecision::tf32: return std::make_unique<TypedForward<float, SplitBFloat16>>(encoder, precision, isa);
+    case CpuPrecision::bf16: return std::make_unique<TypedForward<BFloat16>>(encoder, precision, isa);
+  }
+  throw internal_error("precision {} is unknown", static_cast<int>(precision));
 }
 
 }  // namespace gpuhpc

@@ -1,5 +1,5 @@
 #pragma once
-// The layers of CpuEncoder in either precision; private to room nn.
+// The layers of CpuEncoder in every precision; private to room nn.
 #include <memory>
 #include <vector>
 

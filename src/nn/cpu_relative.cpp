@@ -13,47 +13,49 @@ namespace {
 
 using kernels::BFloat16;
 using kernels::kPanel;
+using kernels::SplitBFloat16;
 
 constexpr std::int64_t kBlock = 32;               // queries and keys of a block: 63 distances, so at most three panels of positions
 constexpr std::int64_t kPositions = 3 * kPanel;
 
 // The columns of one head, packed.
-template <typename T>
-std::vector<kernels::PackedMatrix<T>> pack_heads(const at::Tensor& positions, std::int64_t heads) {
-  std::vector<kernels::PackedMatrix<T>> result;
+template <typename W>
+std::vector<kernels::PackedMatrix<W>> pack_heads(const at::Tensor& positions, std::int64_t heads) {
+  std::vector<kernels::PackedMatrix<W>> result;
   for (const at::Tensor& head : positions.chunk(heads, 1)) {
     const at::Tensor own = head.contiguous();
-    result.push_back(kernels::pack<T>({own.const_data_ptr<float>(), own.size(0), own.size(1)}));
+    result.push_back(kernels::pack<W>({own.const_data_ptr<float>(), own.size(0), own.size(1)}));
   }
   return result;
 }
 
 }  // namespace
 
-template <typename T>
-RelativeLayer<T> pack_relative_layer(const Encoder& encoder, std::int64_t index) {
+template <typename W>
+RelativeLayer<W> pack_relative_layer(const Encoder& encoder, std::int64_t index) {
   const at::NoGradGuard guard;
   std::vector<at::Tensor> parameters = encoder.layer(index);
   const at::Tensor positions = encoder.position_vectors();
   parameters.insert(parameters.begin() + layer_parameters, positions);
   const auto [keys, queries] = position_keys_and_queries(parameters, positions, at::kFloat);
-  return {pack_heads<T>(keys, encoder.config().heads), pack_heads<T>(queries, encoder.config().heads)};
+  return {pack_heads<W>(keys, encoder.config().heads), pack_heads<W>(queries, encoder.config().heads)};
 }
 template RelativeLayer<float> pack_relative_layer(const Encoder&, std::int64_t);
+template RelativeLayer<SplitBFloat16> pack_relative_layer(const Encoder&, std::int64_t);
 template RelativeLayer<BFloat16> pack_relative_layer(const Encoder&, std::int64_t);
 
 RelativeScores::RelativeScores(const RelativeAttention& relative, std::int64_t longest) : longest_(longest) {
   for (std::int64_t distance = longest - 1; distance > -longest; --distance) rows_.push_back(static_cast<std::int32_t>(relative.row(distance)));
 }
 
-template <typename T>
-void RelativeScores::score_block(const kernels::EncoderKernels<T>& kernels, const RelativeLayer<T>& layer, std::int64_t head,
+template <typename T, typename W>
+void RelativeScores::score_block(const kernels::EncoderKernels<T, W>& kernels, const RelativeLayer<W>& layer, std::int64_t head,
                                  const kernels::AttentionCall<T>& call, std::int64_t query, std::int64_t key, RelativeBuffers& buffers) const {
   const std::int64_t queries = std::min(kBlock, call.tokens - query), keys = std::min(kBlock, call.tokens - key);
   const std::int32_t lowest = row(query, key + keys - 1), highest = row(query + queries - 1, key);
   const std::int64_t panel = lowest / kPanel, panels = highest / kPanel + 1 - panel;
-  const auto multiply = [&](const T* content, std::int64_t count, const kernels::PackedMatrix<T>& positions, float* output) {
-    kernels::AccumulateCall<T> product{content, call.qkv_stride, count, &positions, output, kPositions};
+  const auto multiply = [&](const T* content, std::int64_t count, const kernels::PackedMatrix<W>& positions, float* output) {
+    kernels::AccumulateCall<T, W> product{content, call.qkv_stride, count, &positions, output, kPositions};
     product.first_panel = panel;
     product.panels = panels;
     product.overwrite = true;
@@ -68,8 +70,8 @@ void RelativeScores::score_block(const kernels::EncoderKernels<T>& kernels, cons
                            highest - lowest == queries + keys - 2, buffers.scores.data() + query * call.start_stride + key, call.start_stride});
 }
 
-template <typename T>
-void RelativeScores::attend(const kernels::EncoderKernels<T>& kernels, const RelativeLayer<T>& layer, kernels::AttentionCall<T> call,
+template <typename T, typename W>
+void RelativeScores::attend(const kernels::EncoderKernels<T, W>& kernels, const RelativeLayer<W>& layer, kernels::AttentionCall<T> call,
                             RelativeBuffers& buffers) const {
   call.start_stride = kernels::round_up(call.tokens, kPanel);
   for (auto* products : {&buffers.to_position, &buffers.from_position}) products->resize(kBlock * kPositions + 2 * kPanel);
@@ -85,6 +87,8 @@ void RelativeScores::attend(const kernels::EncoderKernels<T>& kernels, const Rel
 }
 template void RelativeScores::attend(const kernels::EncoderKernels<float>&, const RelativeLayer<float>&, kernels::AttentionCall<float>,
                                      RelativeBuffers&) const;
+template void RelativeScores::attend(const kernels::EncoderKernels<float, SplitBFloat16>&, const RelativeLayer<SplitBFloat16>&,
+                                     kernels::AttentionCall<float>, RelativeBuffers&) const;
 template void RelativeScores::attend(const kernels::EncoderKernels<BFloat16>&, const RelativeLayer<BFloat16>&, kernels::AttentionCall<BFloat16>,
                                      RelativeBuffers&) const;
 

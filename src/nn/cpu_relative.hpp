@@ -10,12 +10,12 @@
 namespace gpuhpc {
 
 // One matrix (rows of the position table, head size) for each head.
-template <typename T>
+template <typename W>
 struct RelativeLayer {
-  std::vector<kernels::PackedMatrix<T>> keys, queries;
+  std::vector<kernels::PackedMatrix<W>> keys, queries;
 };
-template <typename T>
-RelativeLayer<T> pack_relative_layer(const Encoder& encoder, std::int64_t index);
+template <typename W>
+RelativeLayer<W> pack_relative_layer(const Encoder& encoder, std::int64_t index);
 
 struct RelativeBuffers {
   kernels::AlignedBuffer<float> to_position, from_position;  // of 32 tokens and the positions they need, 32 floats around
@@ -26,13 +26,13 @@ class RelativeScores {
  public:
   RelativeScores(const RelativeAttention& relative, std::int64_t longest);
   // The attention of `call`, every score with what the positions add to it. Inside the kernels' scope.
-  template <typename T>
-  void attend(const kernels::EncoderKernels<T>& kernels, const RelativeLayer<T>& layer, kernels::AttentionCall<T> call, RelativeBuffers& buffers) const;
+  template <typename T, typename W>
+  void attend(const kernels::EncoderKernels<T, W>& kernels, const RelativeLayer<W>& layer, kernels::AttentionCall<T> call, RelativeBuffers& buffers) const;
 
  private:
   // Scores of one head between 32 queries and 32 keys from (query, key) on.
-  template <typename T>
-  void score_block(const kernels::EncoderKernels<T>& kernels, const RelativeLayer<T>& layer, std::int64_t head, const kernels::AttentionCall<T>& call,
+  template <typename T, typename W>
+  void score_block(const kernels::EncoderKernels<T, W>& kernels, const RelativeLayer<W>& layer, std::int64_t head, const kernels::AttentionCall<T>& call,
                    std::int64_t query, std::int64_t key, RelativeBuffers& buffers) const;
   std::int32_t row(std::int64_t query, std::int64_t key) const { return rows_[static_cast<std::size_t>(longest_ - 1 + key - query)]; }
 

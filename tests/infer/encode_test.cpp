@@ -125,5 +125,16 @@ TEST(DocumentEncoder, Bf16FallsBackWhereTheLevelHasNone) {
   EXPECT_EQ(encoder.describe(), "fp32 on generic (which does not multiply bf16), 2 threads");
 }
 
+TEST(DocumentEncoder, Tf32IsFp32WhereThereIsNoAmx) {
+  InferOptions options;
+  options.precision = "tf32";
+  EXPECT_EQ(options.precision_kind(/*cuda=*/true), CpuPrecision::tf32);
+  options.kernels = "generic";
+  EXPECT_EQ(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).describe(), "fp32 on generic, 1 thread");
+  if (!kernels::supported(kernels::Isa::amx)) return;
+  options.kernels = "amx";
+  EXPECT_EQ(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).describe(), "tf32 on amx, 1 thread");
+}
+
 }  // namespace
 }  // namespace gpuhpc

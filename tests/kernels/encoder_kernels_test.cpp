@@ -6,59 +6,13 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/base/matrix.hpp"
+#include "rows.hpp"
 
 namespace gpuhpc::kernels {
 namespace {
-
-template <typename T>
-T rounded(float value) {
-  if constexpr (std::is_same_v<T, float>) return value;
-  else return to_bf16(value);
-}
-
-// Rounds of one step of T at 1.
-template <typename T>
-constexpr double kStep = std::is_same_v<T, float> ? 1.2e-7 : 7.9e-3;
-
-template <typename T>
-struct Rows {
-  std::int64_t stride;
-  AlignedBuffer<T> values;
-  Rows(std::int64_t rows, std::int64_t columns) : stride(round_up(columns, 32)), values(round_up(rows, 32) * round_up(columns, 32)) {}
-  T& at(std::int64_t r, std::int64_t c) { return values.data()[r * stride + c]; }
-};
-
-class Random {
- public:
-  explicit Random(unsigned seed) : engine_(seed) {}
-  float normal(float scale = 1) { return scale * normal_(engine_); }
-  template <typename T>
-  Rows<T> rows(std::int64_t count, std::int64_t columns, float scale = 1) {
-    Rows<T> all(count, columns);
-    for (std::int64_t r = 0; r < count; ++r)
-      for (std::int64_t c = 0; c < columns; ++c) all.at(r, c) = rounded<T>(normal(scale));
-    return all;
-  }
-  Matrix matrix(std::int64_t rows, std::int64_t columns, float scale) {
-    Matrix m(rows, columns);
-    for (float& v : m.values) v = normal(scale);
-    return m;
-  }
-  std::vector<float> vector(std::int64_t count) {
-    std::vector<float> all(static_cast<std::size_t>(count));
-    for (float& v : all) v = normal();
-    return all;
-  }
-
- private:
-  std::mt19937 engine_;
-  std::normal_distribution<float> normal_;
-};
 
 double activated(double x, Activation activation) {
   switch (activation) {
@@ -70,75 +24,84 @@ double activated(double x, Activation activation) {
   return x;
 }
 
-template <typename T>
-double product(Rows<T>& input, std::int64_t row, const PackedMatrix<T>& weight, std::int64_t n) {
+template <typename W>
+double weight_at(const PackedMatrix<W>& weight, std::int64_t k, std::int64_t n) {
+  const std::int64_t i = packed_index(weight, k, n);
+  if constexpr (std::is_same_v<W, SplitBFloat16>)
+    return static_cast<double>(to_float(halves(weight.values.data())[i])) + to_float(halves(weight.values.data())[i + kLowOfBlock]);
+  else
+    return to_float(weight.values.data()[i]);
+}
+
+template <typename T, typename W>
+double product(Rows<T>& input, std::int64_t row, const PackedMatrix<W>& weight, std::int64_t n) {
   double sum = 0;
-  for (std::int64_t k = 0; k < weight.rows; ++k)
-    sum += static_cast<double>(to_float(input.at(row, k))) * to_float(weight.values.data()[packed_index(weight, k, n)]);
+  for (std::int64_t k = 0; k < weight.rows; ++k) sum += to_float(input.at(row, k)) * weight_at(weight, k, n);
   return sum;
 }
 
-template <typename T>
+template <typename T, typename W = T>
 void check_linear(Isa isa) {
-  const auto kernels = encoder_kernels<T>(isa);
+  const auto kernels = encoder_kernels<T, W>(isa);
   Random random(1);
   for (const std::int64_t rows : {1, 5, 12, 31, 32, 33, 77})
     for (const std::int64_t k : {32, 70, 160})
       for (const auto activation : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
         const std::int64_t n = 128, first = rows % 2, panels = 3;
         Rows<T> input = random.rows<T>(rows, k);
-        const auto weight = pack<T>(random.matrix(n, k, 2 / std::sqrt(static_cast<float>(k))).view());
+        const auto weight = pack<W>(random.matrix(n, k, 2 / std::sqrt(static_cast<float>(k))).view());
         const auto bias = random.vector(n);
+        const Rows<W> own = for_linear<W>(input);
         Rows<T> output(rows, panels * 32);
-        const KernelScope<T> scope(kernels);
-        kernels.linear({input.values.data(), input.stride, rows, &weight, first, panels, bias.data(), activation, output.values.data(), output.stride});
+        const KernelScope<T, W> scope(kernels);
+        kernels.linear({own.values.data(), input.stride, rows, &weight, first, panels, bias.data(), activation, output.values.data(), output.stride});
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t c = 0; c < panels * 32; ++c) {
             const std::int64_t column = first * 32 + c;
             const double expected = activated(product(input, r, weight, column) + bias[static_cast<std::size_t>(column)], activation);
-            const double slack = std::is_same_v<T, float> ? 8e-6 : 3e-4;
+            const double slack = std::is_same_v<T, float> ? 2 * kSlack<W> : 3e-4;
             ASSERT_NEAR(to_float(output.at(r, c)), expected, slack + 0.6 * kStep<T> * std::abs(expected))
                 << to_string(isa) << " rows " << rows << " k " << k << " at " << r << "," << c;
           }
       }
 }
 
-template <typename T>
+template <typename T, typename W = T>
 void check_accumulate(Isa isa) {
-  const auto kernels = encoder_kernels<T>(isa);
+  const auto kernels = encoder_kernels<T, W>(isa);
   Random random(2);
   for (const std::int64_t rows : {1, 12, 13, 32, 45, 64})
     for (const std::int64_t n : {32, 90, 160}) {
       const std::int64_t k = 96;
       Rows<T> input = random.rows<T>(rows, k);
-      const auto weight = pack<T>(random.matrix(n, k, 0.1F).view());
+      const auto weight = pack<W>(random.matrix(n, k, 0.1F).view());
       Rows<float> output = random.rows<float>(rows, weight.columns);
       Rows<float> before(rows, weight.columns);
       std::memcpy(before.values.data(), output.values.data(), static_cast<std::size_t>(output.values.size()) * sizeof(float));
-      const KernelScope<T> scope(kernels);
+      const KernelScope<T, W> scope(kernels);
       kernels.accumulate({input.values.data(), input.stride, rows, &weight, output.values.data(), output.stride});
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < n; ++c)
-          ASSERT_NEAR(output.at(r, c), before.at(r, c) + product(input, r, weight, c), 5e-6) << to_string(isa) << " " << r << "," << c;
+          ASSERT_NEAR(output.at(r, c), before.at(r, c) + product(input, r, weight, c), kSlack<W>) << to_string(isa) << " " << r << "," << c;
     }
 }
 
 // A block of a product: some panels, some of k, added or written over; the rest of the output stays.
-template <typename T>
+template <typename T, typename W = T>
 void check_blocks(Isa isa) {
-  const auto kernels = encoder_kernels<T>(isa);
+  const auto kernels = encoder_kernels<T, W>(isa);
   Random random(5);
   constexpr std::int64_t rows = 64, k_count = 128, n = 160;
   Rows<T> input = random.rows<T>(rows, k_count);
-  const auto weight = pack<T>(random.matrix(n, k_count, 0.1F).view());
+  const auto weight = pack<W>(random.matrix(n, k_count, 0.1F).view());
   Rows<float> whole(rows, n), blocked = random.rows<float>(rows, n);
   Rows<T> linear_whole(rows, n), linear_blocked(rows, n);
   const std::vector<float> bias(n, 0.25F);
-  const KernelScope<T> scope(kernels);
+  const KernelScope<T, W> scope(kernels);
   kernels.accumulate({input.values.data(), input.stride, rows, &weight, whole.values.data(), whole.stride});
   for (const std::int64_t k : {0, 32})
     for (const auto& [panel, panels] : {std::pair<std::int64_t, std::int64_t>{0, 3}, {3, 2}}) {
-      AccumulateCall<T> call{input.values.data() + k, input.stride, rows, &weight, blocked.values.data() + panel * 32, blocked.stride};
+      AccumulateCall<T, W> call{input.values.data() + k, input.stride, rows, &weight, blocked.values.data() + panel * 32, blocked.stride};
       call.first_panel = panel;
       call.panels = panels;
       call.first_k = k;
@@ -151,14 +114,15 @@ void check_blocks(Isa isa) {
   Rows<T> turned(rows, k_count);  // the same input in blocks of 32 x 32
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t k = 0; k < k_count; ++k) turned.values.data()[(r / 32 * (k_count / 32) + k / 32) * 1024 + r % 32 * 32 + k % 32] = input.at(r, k);
-  AccumulateCall<T> in_blocks{turned.values.data(), 32, rows, &weight, blocked.values.data(), blocked.stride};
+  AccumulateCall<T, W> in_blocks{turned.values.data(), 32, rows, &weight, blocked.values.data(), blocked.stride};
   in_blocks.overwrite = true;
   in_blocks.k_step = 1024;
   in_blocks.row_step = 1024 * (k_count / 32);
   kernels.accumulate(in_blocks);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < n; ++c) ASSERT_NEAR(blocked.at(r, c), whole.at(r, c), 5e-6) << to_string(isa) << " " << r << "," << c;
-  LinearCall<T> call{input.values.data() + 32, input.stride, rows, &weight, 0, 5, bias.data(), Activation::none, linear_blocked.values.data(),
+  const Rows<W> own = for_linear<W>(input);
+  LinearCall<T, W> call{own.values.data() + 32, own.stride, rows, &weight, 0, 5, bias.data(), Activation::none, linear_blocked.values.data(),
                      linear_blocked.stride};
   call.first_k = 32;
   call.depth = 64;
@@ -166,9 +130,8 @@ void check_blocks(Isa isa) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < n; ++c) {
       double expected = 0.25;
-      for (std::int64_t k = 32; k < 96; ++k)
-        expected += static_cast<double>(to_float(input.at(r, k))) * to_float(weight.values.data()[packed_index(weight, k, c)]);
-      ASSERT_NEAR(to_float(linear_blocked.at(r, c)), expected, 8e-6 + kStep<T> * std::abs(expected)) << to_string(isa) << " " << r << "," << c;
+      for (std::int64_t k = 32; k < 96; ++k) expected += to_float(input.at(r, k)) * weight_at(weight, k, c);
+      ASSERT_NEAR(to_float(linear_blocked.at(r, c)), expected, kSlack<W> + kStep<T> * std::abs(expected)) << to_string(isa) << " " << r << "," << c;
     }
 }
 
@@ -231,9 +194,9 @@ void check_relative_scores(Isa isa) {
       }
 }
 
-template <typename T>
+template <typename T, typename W = T>
 void check_layer_norm(Isa isa) {
-  const auto kernels = encoder_kernels<T>(isa);
+  const auto kernels = encoder_kernels<T, W>(isa);
   Random random(4);
   for (const std::int64_t columns : {32, 72, 100, 384})
     for (const bool next : {false, true}) {
@@ -242,8 +205,8 @@ void check_layer_norm(Isa isa) {
       Rows<float> before(rows, columns);
       std::memcpy(before.values.data(), values.values.data(), static_cast<std::size_t>(values.values.size()) * sizeof(float));
       const auto gamma = random.vector(columns), beta = random.vector(columns), bias = random.vector(columns);
-      Rows<T> output(rows, columns);
-      const KernelScope<T> scope(kernels);
+      Rows<W> output(rows, columns);
+      const KernelScope<T, W> scope(kernels);
       kernels.layer_norm({values.values.data(), values.stride, rows, columns, gamma.data(), beta.data(), 1e-12F, next ? bias.data() : nullptr,
                           output.values.data(), output.stride});
       for (std::int64_t r = 0; r < rows; ++r) {
@@ -253,7 +216,7 @@ void check_layer_norm(Isa isa) {
         for (std::int64_t c = 0; c < columns; ++c) {
           const auto i = static_cast<std::size_t>(c);
           const double expected = (before.at(r, c) - mean) / std::sqrt(square + 1e-12) * gamma[i] + beta[i];
-          ASSERT_NEAR(to_float(output.at(r, c)), expected, 4e-6 + 0.6 * kStep<T> * std::abs(expected)) << to_string(isa) << " " << columns;
+          ASSERT_NEAR(value(output, r, c), expected, 4e-6 + 0.6 * kStep<W> * std::abs(expected)) << to_string(isa) << " " << columns;
           ASSERT_NEAR(values.at(r, c), expected + (next ? bias[i] : 0.0F), 4e-6) << to_string(isa) << " " << columns;
         }
       }
@@ -261,25 +224,27 @@ void check_layer_norm(Isa isa) {
 }
 
 // Rows in one call and rows in calls of every size: the same bits.
-template <typename T>
+template <typename T, typename W = T>
 void check_grouping(Isa isa) {
-  const auto kernels = encoder_kernels<T>(isa);
+  const auto kernels = encoder_kernels<T, W>(isa);
   Random random(5);
   const std::int64_t rows = 64, k = 96;
   Rows<T> input = random.rows<T>(rows, k);
-  const auto weight = pack<T>(random.matrix(64, k, 0.2F).view());
+  const auto weight = pack<W>(random.matrix(64, k, 0.2F).view());
   const auto bias = random.vector(64);
   Rows<T> whole(rows, 64), single(rows, 64);
   Rows<float> whole_sums(rows, 64), single_sums(rows, 64);
-  const KernelScope<T> scope(kernels);
-  kernels.linear({input.values.data(), input.stride, rows, &weight, 0, 2, bias.data(), Activation::gelu, whole.values.data(), whole.stride});
+  const KernelScope<T, W> scope(kernels);
+  const Rows<W> own = for_linear<W>(input);
+  kernels.linear({own.values.data(), own.stride, rows, &weight, 0, 2, bias.data(), Activation::gelu, whole.values.data(), whole.stride});
   kernels.accumulate({input.values.data(), input.stride, rows, &weight, whole_sums.values.data(), whole_sums.stride});
   for (std::int64_t group = 1; group <= 32; ++group) {
     Rows<T> part(32, k), result(32, 64);
     Rows<float> sums(32, 64);
     const std::int64_t first = group % 7;
     std::memcpy(part.values.data(), input.values.data() + first * input.stride, static_cast<std::size_t>(group * input.stride) * sizeof(T));
-    kernels.linear({part.values.data(), part.stride, group, &weight, 0, 2, bias.data(), Activation::gelu, result.values.data(), result.stride,
+    const Rows<W> own_part = for_linear<W>(part);
+    kernels.linear({own_part.values.data(), own_part.stride, group, &weight, 0, 2, bias.data(), Activation::gelu, result.values.data(), result.stride,
                     {reinterpret_cast<const std::byte*>(weight.values.data()), weight.values.size()}});
     kernels.accumulate({part.values.data(), part.stride, group, &weight, sums.values.data(), sums.stride});
     ASSERT_EQ(std::memcmp(result.values.data(), &whole.at(first, 0), static_cast<std::size_t>(group * 64) * sizeof(T)), 0) << group;
@@ -287,21 +252,63 @@ void check_grouping(Isa isa) {
   }
 }
 
+// Products of fp32 rows and split weights, whole and in pieces of k: 2^-15 of what is added up, whatever its size.
+void check_split(Isa isa) {
+  const auto kernels = encoder_kernels<float, SplitBFloat16>(isa);
+  const KernelScope<float, SplitBFloat16> scope(kernels);
+  Random random(9);
+  for (const std::int64_t rows : {1, 31, 33})
+    for (const std::int64_t k_count : {33, 257, 800})
+      for (const bool ill : {false, true}) {  // every row and column of a size of its own, and values far apart within them
+        const std::int64_t n = 300, panels = round_up(n, 32) / 32;
+        const auto size = [&](std::int64_t i, int of) { return ill ? std::ldexp(1.0F, static_cast<int>(i * 7 % of) - of / 2) : 1.0F; };
+        Rows<float> input(rows, k_count);
+        Matrix plain(n, k_count);
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t k = 0; k < k_count; ++k) input.at(r, k) = random.normal(size(r, 61)) * size(k, 13);
+        for (std::int64_t c = 0; c < n; ++c)
+          for (std::int64_t k = 0; k < k_count; ++k) plain.row(c)[static_cast<std::size_t>(k)] = random.normal(size(c, 61)) * size(k, 11);
+        const auto weight = pack<SplitBFloat16>(plain.view());
+        const std::vector<float> bias(static_cast<std::size_t>(weight.columns), 0.0F);
+        Rows<float> added(rows, n), linear(rows, n);
+        kernels.accumulate({input.values.data(), input.stride, rows, &weight, added.values.data(), added.stride});
+        const auto own = for_linear<SplitBFloat16>(input);
+        kernels.linear({own.values.data(), own.stride, rows, &weight, 0, panels, bias.data(), Activation::none, linear.values.data(), linear.stride});
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t c = 0; c < n; ++c) {
+            double expected = 0, sizes = 0;
+            for (std::int64_t k = 0; k < k_count; ++k) {
+              const double term = static_cast<double>(input.at(r, k)) * plain.row(c)[static_cast<std::size_t>(k)];
+              expected += term;
+              sizes += std::abs(term);
+            }
+            ASSERT_NEAR(added.at(r, c), expected, sizes * 0x1p-15) << to_string(isa) << " rows " << rows << " k " << k_count << " at " << r << "," << c;
+            ASSERT_NEAR(linear.at(r, c), expected, sizes * 0x1p-15) << to_string(isa) << " rows " << rows << " k " << k_count << " at " << r << "," << c;
+          }
+      }
+}
+
 class EveryLevel : public testing::TestWithParam<Isa> {};
 TEST_P(EveryLevel, LinearFp32) { check_linear<float>(GetParam()); }
 TEST_P(EveryLevel, LinearBf16) { check_linear<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, LinearSplit) { check_linear<float, SplitBFloat16>(GetParam()); }
 TEST_P(EveryLevel, AccumulateFp32) { check_accumulate<float>(GetParam()); }
 TEST_P(EveryLevel, AccumulateBf16) { check_accumulate<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, AccumulateSplit) { check_accumulate<float, SplitBFloat16>(GetParam()); }
 TEST_P(EveryLevel, BlocksFp32) { check_blocks<float>(GetParam()); }
 TEST_P(EveryLevel, BlocksBf16) { check_blocks<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, BlocksSplit) { check_blocks<float, SplitBFloat16>(GetParam()); }
+TEST_P(EveryLevel, SplitProductsKeepFifteenBits) { check_split(GetParam()); }
 TEST_P(EveryLevel, AttentionFp32) { check_attention<float>(GetParam()); }
 TEST_P(EveryLevel, AttentionBf16) { check_attention<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, RelativeScoresFp32) { check_relative_scores<float>(GetParam()); }
 TEST_P(EveryLevel, RelativeScoresBf16) { check_relative_scores<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, LayerNormFp32) { check_layer_norm<float>(GetParam()); }
 TEST_P(EveryLevel, LayerNormBf16) { check_layer_norm<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, LayerNormSplit) { check_layer_norm<float, SplitBFloat16>(GetParam()); }
 TEST_P(EveryLevel, GroupingDoesNotMatterFp32) { check_grouping<float>(GetParam()); }
 TEST_P(EveryLevel, GroupingDoesNotMatterBf16) { check_grouping<BFloat16>(GetParam()); }
+TEST_P(EveryLevel, GroupingDoesNotMatterSplit) { check_grouping<float, SplitBFloat16>(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Levels, EveryLevel, testing::ValuesIn(supported_isas()), [](const auto& level) {
   std::string name(to_string(level.param));
@@ -332,6 +339,7 @@ TEST(PackedMatrix, PadsWithZerosAndFindsEveryElement) {
   const Matrix weight = random.matrix(33, 40, 1);
   const auto f = pack_f32(weight.view());
   const auto b = pack_bf16(weight.view());
+  const auto s = pack_split(weight.view());
   EXPECT_EQ(f.rows, 64);
   EXPECT_EQ(f.columns, 64);
   for (std::int64_t n = 0; n < 64; ++n)
@@ -339,6 +347,8 @@ TEST(PackedMatrix, PadsWithZerosAndFindsEveryElement) {
       const float expected = n < 33 && k < 40 ? weight.row(n)[static_cast<std::size_t>(k)] : 0.0F;
       EXPECT_EQ(f.values.data()[packed_index(f, k, n)], expected);
       EXPECT_EQ(b.values.data()[packed_index(b, k, n)].bits, to_bf16(expected).bits);
+      EXPECT_EQ(halves(s.values.data())[packed_index(s, k, n)].bits, to_bf16(expected).bits);
+      EXPECT_NEAR(weight_at(s, k, n), expected, std::abs(expected) * 0x1p-17);
     }
 }
 

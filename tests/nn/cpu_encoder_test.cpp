@@ -73,13 +73,15 @@ const Documents& sample() {
 std::vector<kernels::Isa> levels_of(CpuPrecision precision) {
   using kernels::Isa;
   std::vector<Isa> all;
-  for (const Isa isa : precision == CpuPrecision::fp32 ? std::vector{Isa::generic, Isa::avx2, Isa::avx512}
-                                                       : std::vector{Isa::generic, Isa::avx512_bf16, Isa::amx})
+  for (const Isa isa : precision == CpuPrecision::fp32   ? std::vector{Isa::generic, Isa::avx2, Isa::avx512}
+                       : precision == CpuPrecision::tf32 ? std::vector{Isa::generic, Isa::amx}
+                                                         : std::vector{Isa::generic, Isa::avx512_bf16, Isa::amx})
     if (kernels::supported(isa)) all.push_back(isa);
   return all;
 }
 
 class EveryFp32Level : public testing::TestWithParam<kernels::Isa> {};
+class EveryTf32Level : public testing::TestWithParam<kernels::Isa> {};
 class EveryBf16Level : public testing::TestWithParam<kernels::Isa> {};
 
 TEST_P(EveryFp32Level, EqualsLibTorch) {
@@ -91,9 +93,20 @@ TEST_P(EveryFp32Level, EqualsLibTorch) {
   }
 }
 
+// The plain twins are slow.
+Documents few_or_all(kernels::Isa isa) { return isa < kernels::Isa::avx512_bf16 ? ragged({2, 17}) : sample(); }
+
+TEST_P(EveryTf32Level, IsWithinSixteenBitsOfLibTorchFp32) {
+  const CpuEncoder encoder(model().encoder, CpuPrecision::tf32, GetParam());
+  const Documents documents = few_or_all(GetParam());
+  const EmbeddingConfig embedding{Pooling::mean, true, 256};
+  const Matrix expected = reference(model().encoder, documents, embedding), got = embed(encoder, documents, embedding);
+  for (std::size_t i = 0; i < got.values.size(); ++i) ASSERT_NEAR(got.values[i], expected.values[i], 2e-5) << i;
+}
+
 TEST_P(EveryBf16Level, IsCloseToLibTorchFp32) {
   const CpuEncoder encoder(model().encoder, CpuPrecision::bf16, GetParam());
-  const Documents documents = GetParam() < kernels::Isa::avx512_bf16 ? ragged({2, 17}) : sample();  // the plain twin is slow
+  const Documents documents = few_or_all(GetParam());
   for (const Pooling pooling : {Pooling::mean, Pooling::cls}) {
     const EmbeddingConfig embedding{pooling, true, 256};
     const Matrix expected = reference(model().encoder, documents, embedding), got = embed(encoder, documents, embedding);
@@ -120,6 +133,7 @@ void expect_neighbours_do_not_matter(const CpuEncoder& encoder) {
     for (std::size_t i = 0; i < 384; ++i) ASSERT_EQ(backwards.row(all.size() - 1 - b)[i], together.row(b)[i]);
 }
 TEST_P(EveryFp32Level, NeighboursDoNotMatter) { expect_neighbours_do_not_matter({model().encoder, CpuPrecision::fp32, GetParam()}); }
+TEST_P(EveryTf32Level, NeighboursDoNotMatter) { expect_neighbours_do_not_matter({model().encoder, CpuPrecision::tf32, GetParam()}); }
 TEST_P(EveryBf16Level, NeighboursDoNotMatter) { expect_neighbours_do_not_matter({model().encoder, CpuPrecision::bf16, GetParam()}); }
 
 TEST_P(EveryFp32Level, HiddenStatesAfterSomeLayers) {
@@ -172,10 +186,12 @@ void expect_odd_shapes(CpuPrecision precision, kernels::Isa isa) {
     const auto workspace = encoder.make_workspace();
     encoder.embed(*workspace, {documents.ids, documents.offsets, segments}, embedding, got.view());
     for (std::size_t i = 0; i < got.values.size(); ++i)
-      ASSERT_NEAR(got.values[i], expected.const_data_ptr<float>()[i], precision == CpuPrecision::fp32 ? 2e-4 : 0.2) << i;
+      ASSERT_NEAR(got.values[i], expected.const_data_ptr<float>()[i],
+                  precision == CpuPrecision::fp32 ? 2e-4 : precision == CpuPrecision::tf32 ? 5e-4 : 0.2) << i;
   }
 }
 TEST_P(EveryFp32Level, OddShapes) { expect_odd_shapes(CpuPrecision::fp32, GetParam()); }
+TEST_P(EveryTf32Level, OddShapes) { expect_odd_shapes(CpuPrecision::tf32, GetParam()); }
 TEST_P(EveryBf16Level, OddShapes) { expect_odd_shapes(CpuPrecision::bf16, GetParam()); }
 
 std::string level_name(const testing::TestParamInfo<kernels::Isa>& level) {
@@ -185,7 +201,13 @@ std::string level_name(const testing::TestParamInfo<kernels::Isa>& level) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Levels, EveryFp32Level, testing::ValuesIn(levels_of(CpuPrecision::fp32)), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, EveryTf32Level, testing::ValuesIn(levels_of(CpuPrecision::tf32)), level_name);
 INSTANTIATE_TEST_SUITE_P(Levels, EveryBf16Level, testing::ValuesIn(levels_of(CpuPrecision::bf16)), level_name);
+
+TEST(CpuEncoder, NamesOfPrecisionsGoBothWays) {
+  for (const CpuPrecision precision : {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16}) EXPECT_EQ(parse_cpu_precision(to_string(precision)), precision);
+  EXPECT_THROW(parse_cpu_precision("auto"), Error);
+}
 
 TEST(CpuEncoder, RefusesWhatDoesNotFit) {
   const CpuEncoder encoder(model().encoder, CpuPrecision::fp32);

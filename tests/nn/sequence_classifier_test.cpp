@@ -71,6 +71,8 @@ TEST_P(CrossEncoder, LogitsEqualTransformers) {
 TEST_P(CrossEncoder, PackedForwardEqualsTransformers) {
   for (const kernels::Isa isa : levels({kernels::Isa::generic, kernels::Isa::avx2, kernels::Isa::avx512}))
     EXPECT_LE(largest_difference(packed_logits(CpuPrecision::fp32, isa), wanted), 1e-5) << to_string(isa);
+  for (const kernels::Isa isa : levels({kernels::Isa::generic, kernels::Isa::amx}))
+    EXPECT_LE(largest_difference(packed_logits(CpuPrecision::tf32, isa), wanted), 1e-4) << to_string(isa);
   const double scale = wanted.abs().max().item<double>();
   for (const kernels::Isa isa : levels({kernels::Isa::generic, kernels::Isa::avx512_bf16, kernels::Isa::amx}))
     EXPECT_LE(largest_difference(packed_logits(CpuPrecision::bf16, isa), wanted), 0.04 * scale) << to_string(isa);
@@ -152,7 +154,7 @@ TEST_P(CrossEncoder, DropoutIsSeededAndReachesTheHead) {
 }
 
 TEST_P(CrossEncoder, NeighboursDoNotMatter) {
-  for (const CpuPrecision precision : {CpuPrecision::fp32, CpuPrecision::bf16}) {
+  for (const CpuPrecision precision : {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16}) {
     const CpuClassifier packed(classifier, precision);
     const auto workspace = packed.make_workspace();
     Matrix together(batch.documents(), packed.labels()), alone(1, packed.labels());

@@ -24,4 +24,13 @@ inline BFloat16 to_bf16(float value) {
   return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
 }
 
+// Two bf16 that add up to a float but for 2^-18 of it (below 2^-117 the low one is lost to processors that know no subnormal bf16).
+struct Bf16Halves {
+  BFloat16 high, low;
+};
+inline Bf16Halves split(float value) {
+  const BFloat16 high = to_bf16(value);
+  return {high, to_bf16(value - to_float(high))};
+}
+
 }  // namespace gpuhpc::kernels

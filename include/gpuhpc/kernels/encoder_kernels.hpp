@@ -3,8 +3,10 @@
 // Every row's result depends on that row alone (attention: on its document alone), never on how rows were grouped into calls:
 // the same document gives the same bits in any batch. Different levels round differently.
 //
-// T is float or BFloat16. Buffers of rows must hold round_up(rows, 32) rows: kernels may read and write the extra rows, whose
-// values mean nothing. Buffers begin on 64-byte lines; strides are in elements and multiples of 32.
+// T, the type of activations, is float or BFloat16; W, of weights and of what layer_norm() leaves for linear(), is T, or SplitBFloat16
+// beside float.
+// Buffers of rows must hold round_up(rows, 32) rows: kernels may read and write the extra rows, whose values mean nothing. Buffers
+// begin on 64-byte lines; strides are in elements and multiples of 32.
 #include <cstddef>
 #include <cstdint>
 
@@ -23,11 +25,11 @@ struct Prefetch {
 };
 
 // output[:, 0:32*panels) = activation(input x weight[:, panels from first_panel] + bias), rounded to T.
-template <typename T>
+template <typename T, typename W = T>
 struct LinearCall {
-  const T* input = nullptr;  // (rows, weight->rows)
+  const W* input = nullptr;  // (rows, weight->rows)
   std::int64_t input_stride = 0, rows = 0;
-  const PackedMatrix<T>* weight = nullptr;
+  const PackedMatrix<W>* weight = nullptr;
   std::int64_t first_panel = 0, panels = 0;
   const float* bias = nullptr;  // (weight->columns)
   Activation activation = Activation::none;
@@ -38,11 +40,11 @@ struct LinearCall {
 };
 
 // output[:, 0:32*panels) += input x weight[:, panels from first_panel], in fp32.
-template <typename T>
+template <typename T, typename W = T>
 struct AccumulateCall {
   const T* input = nullptr;  // (rows, weight->rows)
   std::int64_t input_stride = 0, rows = 0;
-  const PackedMatrix<T>* weight = nullptr;
+  const PackedMatrix<W>* weight = nullptr;
   float* output = nullptr;  // (rows, 32*panels)
   std::int64_t output_stride = 0;
   Prefetch next = {};
@@ -103,13 +105,13 @@ struct LayerNormCall {
   std::int64_t output_stride = 0;
 };
 
-template <typename T>
+template <typename T, typename W = T>
 struct EncoderKernels {
-  void (*linear)(const LinearCall<T>&) = nullptr;
-  void (*accumulate)(const AccumulateCall<T>&) = nullptr;
+  void (*linear)(const LinearCall<T, W>&) = nullptr;
+  void (*accumulate)(const AccumulateCall<T, W>&) = nullptr;
   void (*attention)(const AttentionCall<T>&) = nullptr;
   void (*relative_scores)(const RelativeScoresCall&) = nullptr;
-  void (*layer_norm)(const LayerNormCall<T>&) = nullptr;
+  void (*layer_norm)(const LayerNormCall<W>&) = nullptr;
   // Bracket the calls on each thread (AMX tile configuration).
   void (*begin)() = nullptr;
   void (*end)() = nullptr;
@@ -117,24 +119,26 @@ struct EncoderKernels {
 
 // The best kernels of that level; what a level does not have comes from the levels below. Throws configuration_error when the
 // machine does not have the level.
-template <typename T>
-EncoderKernels<T> encoder_kernels(Isa isa);
+template <typename T, typename W = T>
+EncoderKernels<T, W> encoder_kernels(Isa isa);
 template <>
 EncoderKernels<float> encoder_kernels<float>(Isa isa);
 template <>
 EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa);
+template <>
+EncoderKernels<float, SplitBFloat16> encoder_kernels<float, SplitBFloat16>(Isa isa);
 
 // begin() now, end() at the end of the scope.
-template <typename T>
+template <typename T, typename W = T>
 class KernelScope {
  public:
-  explicit KernelScope(const EncoderKernels<T>& kernels) : kernels_(kernels) { kernels_.begin(); }
+  explicit KernelScope(const EncoderKernels<T, W>& kernels) : kernels_(kernels) { kernels_.begin(); }
   ~KernelScope() { kernels_.end(); }
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
 
  private:
-  const EncoderKernels<T>& kernels_;
+  const EncoderKernels<T, W>& kernels_;
 };
 
 }  // namespace gpuhpc::kernels

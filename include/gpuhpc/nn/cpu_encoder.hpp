@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/kernels/isa.hpp"
@@ -15,10 +16,16 @@ namespace gpuhpc {
 class Encoder;
 class CpuForward;
 
-enum class CpuPrecision { fp32, bf16 };  // of weights and activations; sums, residual stream and layer norms are fp32
+// Of weights and activations; sums, residual stream and layer norms are fp32. tf32: as fp32, but products with weights take 16 of their 24
+// bits, as three products of bf16 on AMX.
+enum class CpuPrecision { fp32, tf32, bf16 };
+std::string_view to_string(CpuPrecision precision);       // "fp32", "tf32", "bf16"
+CpuPrecision parse_cpu_precision(std::string_view name);  // throws usage_error naming the allowed words
 
 // bf16 where the processor multiplies bf16, else fp32.
 CpuPrecision best_cpu_precision(kernels::Isa isa);
+// `wanted` where the level has kernels of its own for it, else fp32.
+CpuPrecision usable_cpu_precision(CpuPrecision wanted, kernels::Isa isa);
 
 // Documents packed one behind the other: document b is token_ids[offsets[b] .. offsets[b+1]), special tokens included,
 // 1 to max_tokens() long. segment_ids: as many as token_ids, or empty (all 0).
@@ -41,7 +48,7 @@ class CpuWorkspace {
 
 class CpuEncoder {
  public:
-  // Copies the weights of `encoder`, which must be on the CPU. bf16 on a level without it runs on the plain reference kernels.
+  // Copies the weights of `encoder`, which must be on the CPU. bf16 and tf32 on a level without them run on the plain reference kernels.
   CpuEncoder(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa = kernels::best_isa());
   ~CpuEncoder();
   CpuEncoder(CpuEncoder&&) noexcept;
