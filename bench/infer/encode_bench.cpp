@@ -81,9 +81,7 @@ int run(const std::vector<std::string>& arguments) {
   for (const auto& document : ids) tokens += std::ssize(with_specials(*tokenizer, document, limit));
   std::string parts;
   if (!cuda) {
-    const kernels::Isa isa = options.kernels == "auto" ? kernels::best_isa() : kernels::parse_isa(options.kernels);
-    const bool bf16 = encoder.describe().starts_with("bf16");
-    const CpuWorkspace::Times times = shares(model, *tokenizer, ids, bf16 ? CpuPrecision::bf16 : CpuPrecision::fp32, isa);
+    const CpuWorkspace::Times times = shares(model, *tokenizer, ids, options.precision_kind(cuda), options.isa());
     const double sum = times.linear + times.attention + times.other;
     parts = fmt::format(", \"linear\": {:.4f}, \"attention\": {:.4f}, \"other\": {:.4f}", times.linear / sum, times.attention / sum, times.other / sum);
   }

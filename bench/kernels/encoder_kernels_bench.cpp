@@ -26,33 +26,35 @@ T rounded(float value) {
 }
 
 // One slice of a feed-forward layer, and one document for attention.
-template <typename T>
+template <typename T, typename W = T>
 struct Work {
-  AlignedBuffer<T> input{kTokens * kHidden}, wide{kTokens * kSlice}, qkv{(kDocument + 32) * 3 * kHidden}, context{(kDocument + 32) * kHidden};
+  AlignedBuffer<W> input{kTokens * kHidden};
+  AlignedBuffer<T> wide{kTokens * kSlice}, qkv{(kDocument + 32) * 3 * kHidden}, context{(kDocument + 32) * kHidden};
   AlignedBuffer<float> residual{kTokens * kHidden};
   AlignedBuffer<std::byte> scratch{attention_scratch_bytes(kDocument, kHidden / kHeads)};
-  PackedMatrix<T> up, down;
+  PackedMatrix<W> up, down;
   std::vector<float> bias = std::vector<float>(kHidden, 0.1F), gamma = std::vector<float>(kHidden, 1.0F);
 
   Work() {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
-    for (std::int64_t i = 0; i < input.size(); ++i) input.data()[i] = rounded<T>(normal(random));
+    for (std::int64_t i = 0; i < residual.size(); ++i) residual.data()[i] = normal(random);
+    layer_norm(encoder_kernels<T, W>(Isa::generic));  // fills the input
     for (std::int64_t i = 0; i < qkv.size(); ++i) qkv.data()[i] = rounded<T>(normal(random));
     Matrix weight(kSlice, kHidden);
     for (float& value : weight.values) value = 0.05F * normal(random);
-    up = pack<T>(weight.view());
-    down = pack<T>(weight.view());
+    up = pack<W>(weight.view());
+    down = pack<W>(weight.view());
   }
-  void linear(const EncoderKernels<T>& kernels) {
+  void linear(const EncoderKernels<T, W>& kernels) {
     kernels.linear({input.data(), kHidden, kTokens, &up, 0, up.panels(), bias.data(), Activation::gelu, wide.data(), kSlice});
   }
-  void accumulate(const EncoderKernels<T>& kernels) { kernels.accumulate({wide.data(), kSlice, kTokens, &down, residual.data(), kHidden}); }
-  void attention(const EncoderKernels<T>& kernels) {
+  void accumulate(const EncoderKernels<T, W>& kernels) { kernels.accumulate({wide.data(), kSlice, kTokens, &down, residual.data(), kHidden}); }
+  void attention(const EncoderKernels<T, W>& kernels) {
     kernels.attention({qkv.data(), 3 * kHidden, kHidden, 2 * kHidden, kDocument, kHeads, kHidden / kHeads, 0.17F, context.data(), kHidden,
                        scratch.data()});
   }
-  void layer_norm(const EncoderKernels<T>& kernels) {
+  void layer_norm(const EncoderKernels<T, W>& kernels) {
     kernels.layer_norm({residual.data(), kHidden, kTokens, kHidden, gamma.data(), bias.data(), 1e-12F, bias.data(), input.data(), kHidden});
   }
 };
@@ -108,12 +110,12 @@ void add_gradient(Isa isa, const char* precision, std::int64_t tokens, std::int6
   });
 }
 
-template <typename T>
+template <typename T, typename W>
 void compare(Isa isa) {
-  const EncoderKernels<T> fast = encoder_kernels<T>(isa), plain = encoder_kernels<T>(Isa::generic);
-  Work<T> a, b;
+  const EncoderKernels<T, W> fast = encoder_kernels<T, W>(isa), plain = encoder_kernels<T, W>(Isa::generic);
+  Work<T, W> a, b;
   {
-    const KernelScope<T> scope(fast);
+    const KernelScope<T, W> scope(fast);
     a.linear(fast), a.accumulate(fast), a.attention(fast);
   }
   b.linear(plain), b.accumulate(plain), b.attention(plain);
@@ -125,12 +127,12 @@ void compare(Isa isa) {
   if (!(difference <= (std::is_same_v<T, float> ? 2e-4 : 6e-2))) refuse(isa, difference);
 }
 
-template <typename T>
-void add(Isa isa, const char* precision, const char* name, void (Work<T>::*part)(const EncoderKernels<T>&), double operations, double tokens) {
+template <typename T, typename W>
+void add(Isa isa, const char* precision, const char* name, void (Work<T, W>::*part)(const EncoderKernels<T, W>&), double operations, double tokens) {
   benchmark::RegisterBenchmark(fmt::format("{}/{}/{}", name, precision, to_string(isa)).c_str(), [=](benchmark::State& state) {
-    const EncoderKernels<T> kernels = encoder_kernels<T>(isa);
-    const KernelScope<T> scope(kernels);
-    Work<T> work;
+    const EncoderKernels<T, W> kernels = encoder_kernels<T, W>(isa);
+    const KernelScope<T, W> scope(kernels);
+    Work<T, W> work;
     for (auto step : state) {
       (void)step;
       (work.*part)(kernels);
@@ -141,17 +143,19 @@ void add(Isa isa, const char* precision, const char* name, void (Work<T>::*part)
   });
 }
 
-template <typename T>
+template <typename T, typename W = T>
 void add_level(Isa isa, const char* precision) {
-  compare<T>(isa);
+  compare<T, W>(isa);
   const double product = 2.0 * kTokens * kHidden * kSlice, scores = 4.0 * kDocument * kDocument * kHidden;
-  add<T>(isa, precision, "linear_gelu", &Work<T>::linear, product, kTokens);
-  add<T>(isa, precision, "accumulate", &Work<T>::accumulate, product, kTokens);
-  add<T>(isa, precision, "attention", &Work<T>::attention, scores, kDocument);
-  add<T>(isa, precision, "layer_norm", &Work<T>::layer_norm, 0, kTokens);
-  add_gradient<T>(isa, precision, 90, kHidden, 32);
-  add_gradient<T>(isa, precision, 90, kHidden, 64);
-  add_gradient<T>(isa, precision, 512, kHidden, 64);
+  add<T, W>(isa, precision, "linear_gelu", &Work<T, W>::linear, product, kTokens);
+  add<T, W>(isa, precision, "accumulate", &Work<T, W>::accumulate, product, kTokens);
+  add<T, W>(isa, precision, "attention", &Work<T, W>::attention, scores, kDocument);
+  add<T, W>(isa, precision, "layer_norm", &Work<T, W>::layer_norm, 0, kTokens);
+  if constexpr (std::is_same_v<T, W>) {  // training knows no split weights
+    add_gradient<T>(isa, precision, 90, kHidden, 32);
+    add_gradient<T>(isa, precision, 90, kHidden, 64);
+    add_gradient<T>(isa, precision, 512, kHidden, 64);
+  }
 }
 
 }  // namespace
@@ -161,6 +165,7 @@ int main(int argc, char** argv) {
   using namespace gpuhpc::kernels;
   for (const Isa isa : {Isa::avx2, Isa::avx512})
     if (supported(isa)) add_level<float>(isa, "fp32");
+  if (supported(Isa::amx)) add_level<float, SplitBFloat16>(Isa::amx, "tf32");
   for (const Isa isa : {Isa::avx512_bf16, Isa::amx})
     if (supported(isa)) add_level<BFloat16>(isa, "bf16");
   benchmark::Initialize(&argc, argv);

@@ -85,22 +85,23 @@ void plain_pass(const SequenceClassifier& classifier, const Documents& documents
 int run(const std::vector<std::string>& arguments) {
   if (arguments.size() < 5) throw usage_error("cross_encoder_bench MODEL TOKENS.safetensors PRECISION THREADS LOGITS.safetensors [KERNELS | plain]");
   const auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
-  const bool bf16 = arguments[2] == "bf16", plain = arguments.size() > 5 && arguments[5] == "plain";
+  const bool plain = arguments.size() > 5 && arguments[5] == "plain";
   const int threads = std::stoi(arguments[3]);
   at::set_num_threads(threads);
   const double before = now();
   const SequenceClassifier classifier = SequenceClassifier::load(arguments[0]);
   const kernels::Isa isa = arguments.size() > 5 && !plain ? kernels::parse_isa(arguments[5]) : kernels::best_isa();
+  const CpuPrecision precision = usable_cpu_precision(parse_cpu_precision(arguments[2]), isa);
   std::optional<CpuClassifier> packed;
   std::vector<std::unique_ptr<CpuWorkspace>> workspaces;
-  if (!plain) packed.emplace(classifier, bf16 ? CpuPrecision::bf16 : CpuPrecision::fp32, isa);
+  if (!plain) packed.emplace(classifier, precision, isa);
   for (int t = 0; !plain && t < threads; ++t) workspaces.push_back(packed->make_workspace());
   const double loaded = now();
   const Documents documents{SafeTensors(arguments[1])};
   const bool segments = classifier.encoder().config().token_types > 1;
   Matrix logits(documents.size(), std::ssize(classifier.labels()));
   ForwardOptions options;
-  options.compute = bf16 ? at::kBFloat16 : at::kFloat;
+  options.compute = precision == CpuPrecision::bf16 ? at::kBFloat16 : at::kFloat;
   const auto pass = [&] {
     if (plain) plain_pass(classifier, documents, segments, options, logits.view());
     else packed_pass(*packed, documents, threads, workspaces, segments, logits.view());
@@ -108,8 +109,8 @@ int run(const std::vector<std::string>& arguments) {
   pass();
   const auto bytes = std::as_bytes(std::span(logits.values));
   write_safetensors(arguments[4], {{"logits", TensorType::float32, {logits.rows, logits.columns}, bytes}});
-  fmt::print("{{\"parameters\": {}, \"load_seconds\": {:.3f}, \"kernels\": \"{}\"}}\n", classifier.parameter_count(), loaded - before,
-             plain ? "LibTorch" : to_string(isa));
+  fmt::print("{{\"parameters\": {}, \"load_seconds\": {:.3f}, \"kernels\": \"{} on {}\"}}\n", classifier.parameter_count(), loaded - before,
+             to_string(precision), plain ? "LibTorch" : to_string(isa));
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
     const double start = now(), processor = processor_seconds();

@@ -3,9 +3,10 @@
     python bench/peers/cross_encoders.py --program build/release/cross_encoder_bench [--models roberta-base,deberta-v3-base] [--threads 2]
 
 Folders of the published shapes with random weights (transformers' own initialisation) are written under --scratch, one at a time, and
-removed. Logits: documents of 1 to 512 tokens, singles and pairs, each computed alone by transformers in fp32; fp32 must agree within
-1e-4, bf16 within 5% of the largest logit. Speed: pairs of ragged lengths; transformers sorts them by length and pads batches, the best
-of several batch sizes; gpuhpc takes them as they come. Rounds take turns; medians. Real tokens a second.
+removed. Logits: documents of 1 to 512 tokens, singles and pairs, each computed alone by transformers in fp32; fp32 and tf32 must agree
+within 1e-4, bf16 within 5% of the largest logit. Speed: pairs of ragged lengths; transformers sorts them by length and pads batches, the
+best of several batch sizes; gpuhpc takes them as they come. gpuhpc's tf32 stands beside transformers' fp32: the two answers agree as far.
+Rounds take turns; medians. Real tokens a second.
 The program is built by `cmake --preset release -DGPUHPC_BENCH=ON && cmake --build build/release --target cross_encoder_bench`.
 """
 import argparse
@@ -125,7 +126,7 @@ def compare(arguments, name, model, folder):
     wanted = logits_of(model, documents, 1)
     largest = wanted.abs().max().item()
     figures = {"parameters": sum(p.numel() for p in model.parameters()), "spread": wanted.std(0).max().item(), "largest": largest}
-    for precision, limit in (("fp32", 1e-4), ("bf16", 0.05 * largest)):
+    for precision, limit in (("fp32", 1e-4), ("tf32", 1e-4), ("bf16", 0.05 * largest)):
         program = Program(arguments, folder, tokens, precision, output)
         program.close()
         figures[precision] = (load_file(output)["logits"] - wanted).abs().max().item()
@@ -133,7 +134,7 @@ def compare(arguments, name, model, folder):
         if figures["ours"] != figures["parameters"] or not figures[precision] <= limit:
             raise SystemExit(f"{name}: {figures}: the answers differ; no speed is measured")
     print(f"{name:<17} {figures['parameters']:>11} parameters (equal), logits up to {largest:.3f}, spread {figures['spread']:.3f}; "
-          f"largest difference fp32 {figures['fp32']:.1e}, bf16 {figures['bf16']:.1e}", flush=True)
+          f"largest difference fp32 {figures['fp32']:.1e}, tf32 {figures['tf32']:.1e}, bf16 {figures['bf16']:.1e}", flush=True)
 
 
 def measure(arguments, name, model, folder):
@@ -145,7 +146,7 @@ def measure(arguments, name, model, folder):
     tokens = folder / "tokens.safetensors"
     write_tokens(tokens, documents)
     clock = time.process_time if arguments.processor else time.perf_counter
-    for precision in ("fp32", "bf16"):
+    for precision, of_ours in (("fp32", ("fp32", "tf32")), ("bf16", ("bf16",))):
         model = model.to(torch.bfloat16 if precision == "bf16" else torch.float32)
         trial = {}
         for size in (4, 8, 16):
@@ -153,18 +154,22 @@ def measure(arguments, name, model, folder):
             logits_of(model, documents, size)
             trial[size] = clock() - start
         best = min(trial, key=trial.get)
-        program = Program(arguments, folder, tokens, precision, folder / "logits.safetensors")
-        theirs, ours = [trial[best]], []
+        programs = [Program(arguments, folder, tokens, kind, folder / "logits.safetensors") for kind in of_ours]
+        theirs, ours = [trial[best]], [[] for _ in programs]
         for _ in range(arguments.rounds):
-            ours.append(program.seconds())
+            for program, seconds in zip(programs, ours):
+                seconds.append(program.seconds())
             start = clock()
             logits_of(model, documents, best)
             theirs.append(clock() - start)
-        program.close()
         unit = "tokens a processor second" if arguments.processor else "tokens/s"
-        mine, peer = sum(lengths) / statistics.median(ours), sum(lengths) / statistics.median(theirs)
-        print(f"{name:<17} {precision}: transformers {peer:>7.0f} {unit} (batch {best}), gpuhpc {mine:>7.0f} ({program.facts['kernels']}): {mine / peer:.2f} x",
-              flush=True)
+        peer = sum(lengths) / statistics.median(theirs)
+        print(f"{name:<17} transformers {precision} {peer:>7.0f} {unit} (batch {best})", end="")
+        for program, seconds in zip(programs, ours):
+            program.close()
+            mine = sum(lengths) / statistics.median(seconds)
+            print(f", gpuhpc {program.facts['kernels']} {mine:>7.0f}: {mine / peer:.2f} x", end="")
+        print(flush=True)
 
 
 def main():
