@@ -193,8 +193,8 @@ inline void product(const float* a, std::int64_t a_row, std::int64_t a_step, con
 }
 
 // kHeadRows rows of scores to weights e^(scale (score - highest of its row)), zeros behind the tokens; sums: of each row, register by register.
-// each(r, t, weights) sees them pass. Weights end at e^-50: lower ones count in no sum, and what is computed from them would be denormal, which
-// slows processors down a hundredfold.
+// each(r, t, weights) sees them pass. Weights end at e^-50: lower ones count in no sum, and what is computed from them would be denormal,
+// where processors are slow.
 template <typename V, typename Each>
 inline void exponentials(float* scores, const HeadShape<V>& shape, float scale, V (&sums)[kHeadRows<V>], const Each& each) {
   const std::int64_t last = shape.keys - V::kWidth, left = shape.tokens - last;
