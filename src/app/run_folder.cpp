@@ -76,6 +76,7 @@ Options RunFolder::options() const {
   options.teleclass.input.dir = facts().input.empty() ? text("input.dir") : facts().input;
   options.teleclass.model.encoder = text("model.encoder");
   options.preset = text("pipeline.preset");
+  if (text("taxoclass.similarity") == "pair") options.taxoclass.similarity = "pair";  // it has a stage more
   return options;
 }
 

@@ -132,6 +132,10 @@ struct Buffers final : CpuWorkspace {
   RelativeBuffers relative;
 };
 
+// An odd number of 32 columns: 32 rows that a kernel reads side by side then fall on as many sets of the first-level cache. At 1024 columns they
+// would fall on one or two.
+constexpr std::int64_t spread(std::int64_t columns) { return columns / 32 % 2 == 0 ? columns + 32 : columns; }
+
 constexpr std::int64_t kWeightSlice = 320 * 1024;  // bytes of one slice of weights
 constexpr std::int64_t kRowBlock = 96;             // rows that go up and down through a slice of the feed-forward layer
 
@@ -140,6 +144,7 @@ class TypedForward final : public CpuForward {
  public:
   TypedForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
       : CpuForward(encoder, precision, isa), kernels_(kernels::encoder_kernels<T, W>(isa)), width_(round_up(config().hidden_size, kPanel)),
+        stride_(spread(width_)), qkv_stride_(spread(3 * width_)),
         activation_(kernel_activation(config().activation)),
         narrow_(3 * width_ / kPanel, slice_panels()), wide_(round_up(config().intermediate_size, kPanel) / kPanel, slice_panels()) {
     const auto table = [&](const char* name) { return copied(weights(encoder.parameter(name))); };
@@ -164,8 +169,8 @@ class TypedForward final : public CpuForward {
     const kernels::KernelScope<T, W> scope(kernels_);
     Stopwatch watch(workspace);
     for (std::int64_t b = first; b < last; ++b)
-      add_embeddings(documents, b, buffers.residual.data() + (documents.offsets[static_cast<std::size_t>(b)] - begin) * width_);
-    std::fill_n(buffers.residual.data() + rows * width_, (round_up(rows, 32) - rows) * width_, 0.0F);
+      add_embeddings(documents, b, buffers.residual.data() + (documents.offsets[static_cast<std::size_t>(b)] - begin) * stride_);
+    std::fill_n(buffers.residual.data() + rows * stride_, (round_up(rows, 32) - rows) * stride_, 0.0F);
     normalise(buffers, rows, gamma_, beta_, layers > 0 ? layers_[0].attention_output_bias.data() : nullptr);
     watch.mark(&CpuWorkspace::Times::other);
     for (std::int64_t i = 0; i < layers; ++i) {
@@ -174,7 +179,7 @@ class TypedForward final : public CpuForward {
       if (first_tokens && next == nullptr) rows = keep_first_tokens(buffers, documents, first, last);
       finish_layer(buffers, rows, layers_[static_cast<std::size_t>(i)], next, watch);
     }
-    return {buffers.residual.data(), width_};
+    return {buffers.residual.data(), stride_};
   }
 
  private:
@@ -183,10 +188,10 @@ class TypedForward final : public CpuForward {
   }
 
   void resize(Buffers<T, W>& buffers, std::int64_t rows) const {
-    buffers.residual.resize(rows * width_);
-    buffers.input.resize(rows * width_);
-    buffers.qkv.resize((rows + 32) * 3 * width_);  // attention reads up to 31 rows behind a document
-    buffers.context.resize(rows * width_);
+    buffers.residual.resize(rows * stride_);
+    buffers.input.resize(rows * stride_);
+    buffers.qkv.resize((rows + 32) * qkv_stride_);  // attention reads up to 31 rows behind a document
+    buffers.context.resize(rows * stride_);
     buffers.wide.resize(kRowBlock * wide_.each * kPanel);
     buffers.scratch.resize(kernels::attention_scratch_bytes(std::min(rows, config().max_tokens()), config().head_size()));
   }
@@ -195,7 +200,7 @@ class TypedForward final : public CpuForward {
   void add_embeddings(const PackedDocuments& documents, std::int64_t document, float* rows) const {
     const auto b = static_cast<std::size_t>(document);
     const std::int64_t begin = documents.offsets[b], end = documents.offsets[b + 1], hidden = config().hidden_size;
-    for (std::int64_t t = begin; t < end; ++t, rows += width_) {
+    for (std::int64_t t = begin; t < end; ++t, rows += stride_) {
       const std::int64_t id = documents.token_ids[static_cast<std::size_t>(t)];
       const std::int64_t segment = documents.segment_ids.empty() ? 0 : documents.segment_ids[static_cast<std::size_t>(t)];
       if (id < 0 || id >= config().vocabulary_size) throw internal_error("token id {} of a vocabulary of {}", id, config().vocabulary_size);
@@ -213,8 +218,8 @@ class TypedForward final : public CpuForward {
 
   void normalise(Buffers<T, W>& buffers, std::int64_t rows, const std::vector<float>& gamma, const std::vector<float>& beta,
                  const float* next_bias) const {
-    kernels_.layer_norm({buffers.residual.data(), width_, round_up(rows, 32), config().hidden_size, gamma.data(), beta.data(),
-                         static_cast<float>(config().layer_norm_epsilon), next_bias, buffers.input.data(), width_});
+    kernels_.layer_norm({buffers.residual.data(), stride_, round_up(rows, 32), config().hidden_size, gamma.data(), beta.data(),
+                         static_cast<float>(config().layer_norm_epsilon), next_bias, buffers.input.data(), stride_});
   }
 
   // The first half of a layer: input -> context.
@@ -223,8 +228,8 @@ class TypedForward final : public CpuForward {
     for (std::int64_t slice = 0; slice < narrow_.count(); ++slice) {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
-      kernels_.linear({buffers.input.data(), width_, rows, &layer.qkv, p, narrow_.size(slice), layer.qkv_bias.data(), kernels::Activation::none,
-                       buffers.qkv.data() + p * kPanel, 3 * width_,
+      kernels_.linear({buffers.input.data(), stride_, rows, &layer.qkv, p, narrow_.size(slice), layer.qkv_bias.data(), kernels::Activation::none,
+                       buffers.qkv.data() + p * kPanel, qkv_stride_,
                        more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
     }
     watch.mark(&CpuWorkspace::Times::linear);
@@ -234,8 +239,8 @@ class TypedForward final : public CpuForward {
     for (std::int64_t b = first; b < last; ++b) {
       const std::int64_t row = documents.offsets[static_cast<std::size_t>(b)] - begin;
       const std::int64_t tokens = documents.offsets[static_cast<std::size_t>(b) + 1] - begin - row;
-      const kernels::AttentionCall<T> call{buffers.qkv.data() + row * 3 * width_, 3 * width_, width_, 2 * width_, tokens, config().heads,
-                                           config().head_size(), scale, buffers.context.data() + row * width_, width_, buffers.scratch.data()};
+      const kernels::AttentionCall<T> call{buffers.qkv.data() + row * qkv_stride_, qkv_stride_, width_, 2 * width_, tokens, config().heads,
+                                           config().head_size(), scale, buffers.context.data() + row * stride_, stride_, buffers.scratch.data()};
       if (relative_) relative_->attend(kernels_, layer.relative, call, buffers.relative);
       else kernels_.attention(call);
     }
@@ -247,15 +252,15 @@ class TypedForward final : public CpuForward {
     for (std::int64_t b = first; b < last; ++b) {
       const std::int64_t from = documents.offsets[static_cast<std::size_t>(b)] - documents.offsets[static_cast<std::size_t>(first)], to = b - first;
       if (from == to) continue;
-      std::copy_n(buffers.context.data() + from * width_, width_, buffers.context.data() + to * width_);
-      std::copy_n(buffers.residual.data() + from * width_, width_, buffers.residual.data() + to * width_);
+      std::copy_n(buffers.context.data() + from * stride_, width_, buffers.context.data() + to * stride_);
+      std::copy_n(buffers.residual.data() + from * stride_, width_, buffers.residual.data() + to * stride_);
     }
     return last - first;
   }
 
   // The second half: context and residual -> residual, and input of the next layer if there is one.
   void finish_layer(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer, const Layer<W>* next, Stopwatch& watch) const {
-    kernels_.accumulate({buffers.context.data(), width_, rows, &layer.attention_output, buffers.residual.data(), width_,
+    kernels_.accumulate({buffers.context.data(), stride_, rows, &layer.attention_output, buffers.residual.data(), stride_,
                          panels_of(layer.up, wide_, 0)});
     watch.mark(&CpuWorkspace::Times::linear);
     normalise(buffers, rows, layer.attention_gamma, layer.attention_beta, layer.down_bias.data());
@@ -291,9 +296,9 @@ class TypedForward final : public CpuForward {
       if (more) next_down = whole(layer.down[static_cast<std::size_t>(slice) + 1]);
       for (std::int64_t row = 0; row < rows; row += kRowBlock) {
         const std::int64_t count = std::min(kRowBlock, rows - row);
-        kernels_.linear({buffers.input.data() + row * width_, width_, count, &layer.up, wide_.first(slice), wide_.size(slice),
+        kernels_.linear({buffers.input.data() + row * stride_, stride_, count, &layer.up, wide_.first(slice), wide_.size(slice),
                          layer.up_bias.data(), activation_, buffers.wide.data(), stride, share(next_up, row, count, rows)});
-        kernels_.accumulate({buffers.wide.data(), stride, count, &down, buffers.residual.data() + row * width_, width_,
+        kernels_.accumulate({buffers.wide.data(), stride, count, &down, buffers.residual.data() + row * stride_, stride_,
                              share(next_down, row, count, rows)});
       }
     }
@@ -301,6 +306,7 @@ class TypedForward final : public CpuForward {
 
   kernels::EncoderKernels<T, W> kernels_;
   std::int64_t width_;  // H rounded up to 32
+  std::int64_t stride_, qkv_stride_;  // from row to row of what has width_ and 3 * width_ columns
   kernels::Activation activation_;
   Slices narrow_, wide_;  // of the query-key-value product and of the feed-forward layer
   std::vector<float> word_, position_, segment_, gamma_, beta_;

@@ -65,7 +65,7 @@ TEST_F(RunReport, TheNewestCheckpointFolderCountsUntilTheStageHasEnded) {
 }
 
 TEST_F(RunReport, EveryTrainingOfTheMethodHasItsCurves) {
-  const fs::path folder = run("a", "[pipeline]\nmethod = taxoclass\n"), first = folder / "stages/03-classifier", second = folder / "checkpoints/self-training/0123";
+  const fs::path folder = run("a", "[pipeline]\nmethod = taxoclass\n[taxoclass]\nsimilarity = pair\n"), first = folder / "stages/06-classifier", second = folder / "checkpoints/self-training/0123";
   fs::remove_all(folder / "checkpoints");
   create_folder(first);
   create_folder(second);
@@ -78,7 +78,7 @@ TEST_F(RunReport, EveryTrainingOfTheMethodHasItsCurves) {
   EXPECT_THAT(model.curves[0].series[0].y, ElementsAre(3));
   EXPECT_EQ(model.curves[1].title, "self-training: loss");
   EXPECT_EQ(model.ranks.size(), 1u);
-  EXPECT_THAT(model.warnings, ElementsAre("The run is not finished: similarity, cores, classifier, self-training, inference are missing. The same command goes on with it."));
+  EXPECT_THAT(model.warnings, ElementsAre("The run is not finished: posterior, pair-model, similarity, cores, classifier, self-training, inference are missing. The same command goes on with it."));
 }
 
 TEST_F(RunReport, ASlowRankIsMarked) {
