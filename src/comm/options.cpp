@@ -38,7 +38,7 @@ void declare(config::Section& section, ParallelOptions& options) {
   section.option("bucket-bytes", options.bucket_bytes, "gradients are reduced in buckets of about this size").range(1024, 1e12).unit("bytes");
   section.option("reproducible", options.reproducible,
                  "gradients are added in one fixed tree over quarters of the batch and ranks of processors: 1, 2 and 4 ranks give the same weights "
-                 "bit for bit when the micro-batches of a batch divide by 4");
+                 "bit for bit when a batch has four micro-batches or more");
   section.option("overlap", options.overlap, "reduce buckets while the backward pass still computes others");
   section.option("timeout", options.timeout, "longest wait for the other ranks in one collective; past it the run ends with exit 79 and names the missing rank")
       .range(1, 1e9)

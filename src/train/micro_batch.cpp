@@ -6,7 +6,6 @@
 #include <new>
 #include <string_view>
 
-#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
 
 namespace gpuhpc {
@@ -45,5 +44,7 @@ BatchShape batch_shape(std::int64_t documents, std::int64_t micro_batch, int ran
 }
 
 bool ends_quarter(std::int64_t micro_batch, std::int64_t count) { return micro_batch * 4 / count != (micro_batch + 1) * 4 / count; }
+
+Range micro_batches_of_rank(std::int64_t count, int rank, int ranks) { return {block_count(count * rank, ranks), block_count(count * (rank + 1), ranks)}; }
 
 }  // namespace gpuhpc

@@ -137,8 +137,8 @@ Trainer::Share Trainer::accumulate(std::span<const std::int64_t> batch) {
   };
   sync_.begin();
   try {
-    const auto micro_batches = data([&] { return cut_micro_batches(source_, batch, state_.micro_batch, comm_.size()); });
-    const Range mine = blocks_of_rank(std::ssize(micro_batches), comm_.rank(), comm_.size());
+    const auto micro_batches = data([&] { return cut_micro_batches(source_, batch, state_.micro_batch, fewest_pieces(batch)); });
+    const Range mine = micro_batches_of_rank(std::ssize(micro_batches), comm_.rank(), comm_.size());
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
       const std::vector<std::int64_t>& items = micro_batches[static_cast<std::size_t>(i)];
       const PackedIds packed = data([&] { return source_.pack(items); });
@@ -196,8 +196,14 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
   return finite ? Verdict::update : Verdict::skip;
 }
 
+// The short batch at the end of an epoch is cut into quarters too, or two ranks would add up other pieces than one.
+int Trainer::fewest_pieces(std::span<const std::int64_t> batch) const {
+  const bool shortened = options_.batch_tokens == 0 && std::ssize(batch) < options_.batch && state_.micro_batch > 0;
+  return shortened && parallel_.reproducible ? std::max(4, comm_.size()) : comm_.size();
+}
+
 std::int64_t Trainer::largest_micro_batch(std::span<const std::int64_t> batch) const {
-  return batch_shape(std::ssize(batch), state_.micro_batch, comm_.size()).micro_batch;
+  return batch_shape(std::ssize(batch), state_.micro_batch, fewest_pieces(batch)).micro_batch;
 }
 
 // Global batch and learning rate stay: only the pieces get smaller.

@@ -25,9 +25,7 @@ TEST_F(Pipeline, RanksAgree) {
     const fs::path run = root_ / ("ranks" + std::to_string(ranks));
     ASSERT_EQ(gpuhpc(arguments(run), ranks).code, 0);
     for (std::size_t stage = 0; stage < 4; ++stage) expect_same_files(root_ / "reference/stages" / kStages[stage], run / "stages" / kStages[stage]);
-    EXPECT_LE(largest_difference(root_ / "reference/predictions.jsonl", run / "predictions.jsonl"), 1e-4);
-    for (const char* name : {"example_f1", "micro_f1", "precision_at_1", "mrr_filtered"})
-      EXPECT_NEAR(metrics(root_ / "reference").at(name).get<double>(), metrics(run).at(name).get<double>(), .002) << name;
+    for (const char* file : {"model/model.safetensors", "predictions.jsonl"}) EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << run << " " << file;
   }
 }
 

@@ -76,15 +76,17 @@ TEST(DataParallel, SameLossCurveForAllRanksStrategiesAndSplits) {
     }
 }
 
-// Four and eight micro-batches a step: whole quarters of the batch on 1, 2 and 4 ranks.
+// Four, five and eight micro-batches a step: whole quarters of the batch on 1, 2 and 4 ranks; and a last batch of 1, 5, 13 or 20 documents.
 TEST(DataParallel, AnyNumberOfRanksGivesTheSameBits) {
   const auto comm = MpiSession::world(), alone = make_single_communicator();
   TrainOptions options = tiny_options();
-  for (const std::int64_t micro : {3, 6})
-    for (const double dropout : {0.0, .1}) {
+  for (const std::int64_t micro : {3, 5, 6})
+    for (const std::int64_t documents : {217, 197, 205, 212}) {
       options.micro_batch = micro;
-      EXPECT_EQ(train(options, parallel_options("ddp"), *comm, dropout).weights, train(options, {}, *alone, dropout).weights) << micro << ' ' << dropout;
+      EXPECT_EQ(train(options, parallel_options("ddp"), *comm, .1, documents).weights, train(options, {}, *alone, .1, documents).weights) << micro << ' ' << documents;
     }
+  options.micro_batch = 6;
+  EXPECT_EQ(train(options, parallel_options("ddp"), *comm).weights, train(options, {}, *alone).weights);
 }
 
 TEST(DataParallel, TheValidationLossHasTheSameBitsOnAnyRanksAndDropsNothing) {

@@ -21,8 +21,8 @@ struct SyncOptions {
   bool bfloat16 = false;                 // gradients travel in bf16 (sums in fp32 on the way, where the communicator does so)
   std::int64_t bucket_bytes = 4 << 20;   // fp32 gradients a bucket
   bool overlap = true;                   // false: nothing leaves before finish()
-  // The quarters of the global batch, and ranks, are added up in one binary tree, not one after the other: when the micro-batches
-  // divide by 4, the sum has the same bits on 1, 2 and 4 ranks. Takes up to two copies of the gradients. In host memory, and between
+  // The quarters of the global batch, and ranks, are added up in one binary tree, not one after the other: when there are four
+  // micro-batches or more, the sum has the same bits on 1, 2 and 4 ranks. Takes up to two copies of the gradients. In host memory, and between
   // ranks under ddp.
   bool reproducible = true;
 };

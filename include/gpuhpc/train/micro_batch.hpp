@@ -4,6 +4,8 @@
 #include <exception>
 #include <functional>
 
+#include "gpuhpc/base/block.hpp"
+
 namespace gpuhpc {
 
 // The largest size of 1 .. limit that `fits`, within an eighth: doubled until one does not fit, then halved in between. 0: not even 1.
@@ -21,5 +23,7 @@ BatchShape batch_shape(std::int64_t documents, std::int64_t micro_batch, int ran
 // Is `micro_batch` the last of its quarter of the global batch's `count` micro-batches? Quarters are the leaves of the reproducible
 // sum's tree (gradient_sync.hpp): within one, gradients are added up in place; so long sums cost no more copies than short ones.
 bool ends_quarter(std::int64_t micro_batch, std::int64_t count);
+// The micro-batches that `rank` computes: with 1, 2 or 4 ranks whole quarters.
+Range micro_batches_of_rank(std::int64_t count, int rank, int ranks);
 
 }  // namespace gpuhpc

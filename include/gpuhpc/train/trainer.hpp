@@ -126,6 +126,7 @@ class Trainer {
   Share accumulate(std::span<const std::int64_t> batch);
   Verdict agree(Share& share, std::span<const std::int64_t> batch);
   void shrink_micro_batch(std::span<const std::int64_t> batch, const std::exception_ptr& error);
+  int fewest_pieces(std::span<const std::int64_t> batch) const;
   std::int64_t largest_micro_batch(std::span<const std::int64_t> batch) const;
   bool fits(std::span<const std::int64_t> items);
   void count(const StepReport& report);
