@@ -18,12 +18,12 @@ constexpr std::int64_t nearest_classes = 6, random_classes = 2, a_document = nea
 constexpr std::int64_t title_words = 12, title_tokens = 48;  // at most
 constexpr float agreed = .5f;  // probabilities on the same side of it agree
 
-// The first sentence, at most `title_words` words, and what follows.
+// The first sentence without its full stop, at most `title_words` words, and what follows.
 std::pair<std::string, std::string> split_title(const std::string& text) {
   std::size_t end = 0;
   for (std::int64_t words = 0; words < title_words && end < text.size(); ++words) {
     end = std::min(text.find(' ', end + 1), text.size());
-    if (text.find_last_of(".!?", end - 1) == end - 1) break;
+    if (text.find_last_of(".!?", end - 1) == end - 1) return {text.substr(0, end - 1), text.substr(end)};
   }
   return {text.substr(0, end), text.substr(end)};
 }
