@@ -27,14 +27,15 @@ launch() {
   esac
   "${start[@]}" "$program" "$@" --config "$profile" &
   pid=$!
+  [ -z "$signalled" ] || kill -USR1 "$pid"
   while :; do  # a signal ends `wait` before its time
     signalled='' code=0
     wait "$pid" || code=$?
     [ -n "$signalled" ] || break
   done
-  # A job that scancel ends is no longer RUNNING.
-  if [ "$code" = 75 ] && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
-    echo "saved; the job goes back into the queue" >&2
+  # 138: USR1 came before the ranks could take it, and nothing is lost. A job that scancel ends is no longer RUNNING.
+  if { [ "$code" = 75 ] || [ "$code" = 138 ]; } && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
+    echo "stopped as asked; the job goes back into the queue" >&2
     scontrol requeue "$SLURM_JOB_ID"
   fi
   exit "$code"

@@ -12,7 +12,7 @@ launch_job() {  # LAUNCHER RUN-FOLDER SBATCH-OPTIONS...
 requeued() {  # JOB TIMES
   wait_for 120 says_restarts "$1" "$2"
   await "$1" 60 PENDING
-  says "$S/$1.log" "saved; the job goes back into the queue"
+  says "$S/$1.log" "stopped as asked; the job goes back into the queue"
 }
 says_restarts() { scontrol -o show job "$1" | grep -q " Restarts=$2 "; }
 # A requeued job waits two minutes else; the nodes take no credential of the second in which they dropped it.
