@@ -28,7 +28,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   declare(set.section("infer", "encoding"), t.infer);
   declare(set.section("scoring", "documents against classes"), t.scoring);
   declare(set.section("teleclass", "the six phases"), t.teleclass);
-  declare(set.section("taxoclass", "the other method"), o.taxoclass);
+  declare(set.section("taxoclass", "similarity, core classes, graph network, self-training"), o.taxoclass);
   declare(set.section("tfidf", "term weights of lexical neighbours"), t.tfidf);
   declare(set.section("neighbours", "nearest documents"), t.neighbours);
   declare(set.section("train", "the trainer"), t.train);

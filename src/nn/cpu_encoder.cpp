@@ -75,8 +75,6 @@ CpuPrecision parse_cpu_precision(std::string_view name) {
   return static_cast<CpuPrecision>(found - kPrecisions.begin());
 }
 
-CpuPrecision best_cpu_precision(kernels::Isa isa) { return usable_cpu_precision(CpuPrecision::bf16, isa); }
-
 CpuPrecision usable_cpu_precision(CpuPrecision wanted, kernels::Isa isa) {
   const kernels::Isa lowest = wanted == CpuPrecision::tf32 ? kernels::Isa::amx : wanted == CpuPrecision::bf16 ? kernels::Isa::avx512_bf16 : kernels::Isa::generic;
   return isa >= lowest ? wanted : CpuPrecision::fp32;

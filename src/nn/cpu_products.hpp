@@ -50,7 +50,7 @@ class CpuProducts<float> {
  public:
   explicit CpuProducts(kernels::Isa isa) : table_(kernels::encoder_kernels<float>(isa)) {}
   const kernels::EncoderKernels<float>& table() const { return table_; }
-  void linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens, const at::Tensor& out);              // (T,N) = x W^T + b, b not without biases
+  void linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens, const at::Tensor& out);              // (T,N) = x W^T + b; without biases x W^T
   void input_gradient(const at::Tensor& g, const Linears& linears, std::int64_t tokens, const at::Tensor& into);      // fp32 (T,in) += g W
   void input_product(const at::Tensor& g, const Linears& linears, std::int64_t tokens, const at::Tensor& out);        // (T,in) = g W
   at::Tensor weight_gradient(const at::Tensor& g, const at::Tensor& x, std::int64_t tokens);                          // fp32 (N,in) = g^T x

@@ -14,7 +14,7 @@ void TrainOptions::check() const {
 Precision TrainOptions::precision_kind(bool cuda) const {
   for (const Precision kind : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16})
     if (precision == name_of(kind)) return kind;
-  return cuda || best_cpu_precision(kernels::best_isa()) == CpuPrecision::bf16 ? Precision::bf16 : Precision::fp32;
+  return cuda || usable_cpu_precision(CpuPrecision::bf16, kernels::best_isa()) == CpuPrecision::bf16 ? Precision::bf16 : Precision::fp32;
 }
 
 const char* name_of(Precision precision) {

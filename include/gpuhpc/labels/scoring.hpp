@@ -20,7 +20,7 @@ Matrix path_vectors(const Taxonomy& taxonomy, MatrixView class_vectors);
 // s(d,k) = x'_d . path_k. documents (B, D), paths (K, D), scores (B, K).
 void score_paths(MatrixView documents, MatrixView paths, MutableMatrixView scores);
 
-// From a logit to a probability: sigmoid(z), or sigmoid(exp(z)) as TaxoClass published it (eq. 7: never below one half).
+// From a logit to a probability: sigmoid(z), or sigmoid(exp(z)) as TaxoClass prints it (Shen et al. 2021, section 3.3), never below one half.
 enum class Link { sigmoid, sigmoid_exp };
 // p_dc = link(x'_d . v_c + b_c): a trained head over classes on new rows. documents (B, D), vectors (C, D), bias (C) or empty.
 void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias, MutableMatrixView probabilities, Link link = Link::sigmoid);

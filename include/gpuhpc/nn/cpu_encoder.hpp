@@ -22,8 +22,6 @@ enum class CpuPrecision { fp32, tf32, bf16 };
 std::string_view to_string(CpuPrecision precision);       // "fp32", "tf32", "bf16"
 CpuPrecision parse_cpu_precision(std::string_view name);  // throws usage_error naming the allowed words
 
-// bf16 where the processor multiplies bf16, else fp32.
-CpuPrecision best_cpu_precision(kernels::Isa isa);
 // `wanted` where the level has kernels of its own for it, else fp32.
 CpuPrecision usable_cpu_precision(CpuPrecision wanted, kernels::Isa isa);
 

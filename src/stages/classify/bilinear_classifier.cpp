@@ -56,7 +56,8 @@ std::unique_ptr<Classifier> load_bilinear_classifier(const std::filesystem::path
     const Hdf5File file(model / "gpuhpc" / "head.h5");
     if (settings.classes) {
       const auto bias = file.dataset<float>("bias"), mean = file.dataset<float>("document_mean");
-      head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"), {bias.begin(), bias.end()}, {mean.begin(), mean.end()}, settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid};
+      head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"), {bias.begin(), bias.end()}, {mean.begin(), mean.end()},
+              settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid};
     } else {
       head.classes = fold(file.matrix("class_embeddings"), file.matrix("interaction"));
     }

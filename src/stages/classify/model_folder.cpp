@@ -18,7 +18,8 @@ ClassifierSettings read_settings(const std::filesystem::path& model) {
   const Json json = read_json(path);
   try {
     return {json.at("kind"), json.at("student"), json.at("transductive"), json.at("temperature"), json.at("csls"), json.at("lexical"), json.at("centring"),
-            json.at("smoothing_keep"), json.at("smoothing"), json.at("neighbours"), json.at("ngrams"), json.at("stop_words"), json.value("classes", false), json.value("expected_leaves", 1.5), json.value("sigmoid_exp", false)};
+            json.at("smoothing_keep"), json.at("smoothing"), json.at("neighbours"), json.at("ngrams"), json.at("stop_words"),
+            json.value("classes", false), json.value("expected_leaves", 1.5), json.value("sigmoid_exp", false)};
   } catch (const Json::exception& e) {
     throw input_error("{}: {}; the file is not one of ours", path.string(), e.what());
   }

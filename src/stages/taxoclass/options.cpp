@@ -3,7 +3,8 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, TaxoclassOptions& o) {
-  section.option("similarity", o.similarity, "what holds documents against classes: the sentence encoder, a cross-encoder's entailment, or a cross-encoder trained here without labels")
+  section.option("similarity", o.similarity,
+                 "what holds documents against classes: the sentence encoder, a cross-encoder's entailment, or a cross-encoder trained here without labels")
       .one_of({"embedding", "nli", "pair"});
   section.option("nli-model", o.nli_model, "nli: Hugging Face folder of a cross-encoder with the label entailment").existing_path();
   section.option("hypothesis", o.hypothesis, "nli, pair: the sentence that a document should entail, {} being the class's name");
@@ -21,7 +22,8 @@ void declare(config::Section& section, TaxoclassOptions& o) {
   section.option("graph-residual", o.graph_residual, "graph layers add to what they get, and are centred: against over-smoothing");
   section.option("graph-lr", o.graph_rate, "peak learning rate of the graph network").range(0, 1);
   section.option("scale", o.scale, "factor of the logits").range(0.01, 1000);
-  section.option("link", o.link, "from logits to probabilities; sigmoid-exp as published, never below one half, so that the classifier can rank alone").one_of({"sigmoid", "sigmoid-exp"});
+  section.option("link", o.link, "from logits to probabilities; sigmoid-exp as published, never below one half, so that the classifier can rank alone")
+      .one_of({"sigmoid", "sigmoid-exp"});
   section.option("held-out", o.held_out, "share of the documents whose silver labels are not learnt but judge self-training").range(0, .5);
   section.option("self-training-batches", o.batches, "batches of self-training at most; 0: none").range(0, 1e9);
   section.option("refresh", o.refresh, "batches after which the target distribution is made anew").range(1, 1e9).unit("batches");

@@ -33,11 +33,18 @@ std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options, con
   scored = text;
   if (backend == "nli") scored.push_back(options.taxoclass.nli_model);
   std::vector<std::string> before = {"encoding", "posterior"};
-  if (backend == "pair") before.push_back("pair-model");
   std::vector<Stage> stages = {
       encoding_stage(options, layout),
       {"posterior", with_corpus_options({"scoring.", "tfidf.", "neighbours."}), text, {"encoding"},
        {"paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5", "tfidf.h5", "tfidf_rows.h5"}, posterior},
+  };
+  if (backend == "pair") {
+    stages.push_back({"pair-model", with_corpus_options({"train.", "parallel.reduce-type", "taxoclass.pair-examples", "taxoclass.pair-epochs", "taxoclass.pair-lr",
+                                                         "taxoclass.hypothesis", "taxoclass.premise-tokens", "decode.expected-leaves"}),
+                      text, before, {"model", "metrics.jsonl", "ranks.jsonl"}, bind(run_pair_model), free_training_options()});
+    before.push_back("pair-model");
+  }
+  stages.insert(stages.end(), {
       {"similarity", with_corpus_options({"infer.", "scoring.temperature", "taxoclass.similarity", "taxoclass.calibration", "taxoclass.nli-model", "taxoclass.hypothesis",
                                           "taxoclass.premise-tokens", "taxoclass.full-matrix", "decode.expected-leaves"}),
        scored, before, {"similarity.h5"}, bind(run_similarity), {}, "60 min, on an A6000 15"},
@@ -52,11 +59,7 @@ std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options, con
        {"encoding", "posterior", "cores", "classifier"}, {"model", "metrics.jsonl", "ranks.jsonl", "self_training.tsv"}, bind(run_self_training), free_training_options(),
        "90 min, on an A6000 35"},
       inference_stage(options, layout, "self-training"),
-  };
-  if (backend == "pair")
-    stages.insert(stages.begin() + 2, {"pair-model", with_corpus_options({"train.", "parallel.reduce-type", "taxoclass.pair-examples", "taxoclass.pair-epochs", "taxoclass.pair-lr",
-                                                                          "taxoclass.hypothesis", "taxoclass.premise-tokens", "decode.expected-leaves"}),
-                                       text, {"encoding", "posterior"}, {"model", "metrics.jsonl", "ranks.jsonl"}, bind(run_pair_model), free_training_options()});
+  });
   return stages;
 }
 

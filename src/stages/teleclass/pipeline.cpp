@@ -25,10 +25,11 @@ std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options, con
   return {
       encoding_stage(options, layout),
       {"refinement", with_corpus_options({"teleclass.refinement", "scoring.temperature", "scoring.csls", "scoring.lexical", "scoring.name-votes",
-                                "scoring.smoothing-rounds", "teleclass.enrichment-terms", "tfidf.", "neighbours."}), classes, {"encoding"},
+                                              "scoring.smoothing-rounds", "teleclass.enrichment-terms", "tfidf.", "neighbours."}), classes, {"encoding"},
        soft ? std::vector<std::string>{"paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5", "tfidf.h5", "tfidf_rows.h5", "refined_core_classes.json"}
             : std::vector<std::string>{"class_vectors.h5", "init_core_classes.json", "enrichment.txt", "refined_core_classes.json"}, bind(run_refinement)},
-      {"augmentation", with_corpus_options({"teleclass.augmentation", "teleclass.augment-below", "teleclass.augment-documents", "train.seed"}), classes, {"encoding", "refinement"},
+      {"augmentation", with_corpus_options({"teleclass.augmentation", "teleclass.augment-below", "teleclass.augment-documents", "train.seed"}), classes,
+       {"encoding", "refinement"},
        {"generated_docs.txt", "generated_doc2label.json"}, bind(run_augmentation)},
       {"hierarchy", {"teleclass.refinement", "teleclass.targets"}, taxonomy, {"refinement", "augmentation"},
        soft ? std::vector<std::string>{"targets.h5", "documents_per_class.tsv"} : std::vector<std::string>{"labels.jsonl", "documents_per_class.tsv"}, bind(run_hierarchy)},

@@ -55,8 +55,9 @@ class Drawing {
   bool chosen(std::int64_t document) const { return (document + 1) * wanted_ / documents_ > document * wanted_ / documents_; }
 
   void add(std::int64_t document, const std::string& text) {
-    const auto [title, body] = split_title(as_premise(text));
-    drawn.add_tokens(premise(as_premise(text)));
+    const std::string whole = as_premise(text);
+    const auto [title, body] = split_title(whole);
+    drawn.add_tokens(premise(whole));
     drawn.add_tokens(premise(body));
     drawn.add_tokens(ids_of(tokenizer_, statement(o_.taxoclass.hypothesis, title)));
     add_classes(document);

@@ -143,7 +143,7 @@ void write_graph_model(const StageContext& c, const GraphTask& task, const Input
                                                 {"document_mean", std::span<const float>(task.mean)}});
     ClassifierSettings settings{labels_from == "classifier" ? "bilinear" : "paths", false, layout.test_serves_as_train, o.scoring.temperature, o.scoring.csls, o.scoring.lexical,
                                 o.scoring.centring, .5, o.scoring.smoothing_rounds > 0, o.neighbours.k, o.tfidf.longest_ngram, o.tfidf.english_stop_words,
-                                labels_from != "similarity", o.decode.expected_leaves, o.taxoclass.link == "sigmoid-exp"};
+                                labels_from != "similarity", o.decode.expected_leaves, o.taxoclass.link_kind() == Link::sigmoid_exp};
     write_settings(model, settings);
     if (labels_from == "classifier") return;
     const LoadedEncoder teacher = load_encoder(o.model.encoder);
