@@ -24,12 +24,15 @@ class Deterministic {
 
 // |a - b| / |b| over all elements, wherever they lie.
 inline double distance(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor ours = a.detach().to(at::kCPU, at::kDouble), wanted = b.detach().to(at::kCPU, at::kDouble);
+  const at::Tensor ours = a.detach().to(at::kCPU, at::kDouble),
+                   wanted = b.detach().to(at::kCPU, at::kDouble);
   return (ours - wanted).norm().item<double>() / wanted.norm().item<double>();
 }
 
-// A BERT of that many layers with heads of 32 (64 from 768 on), its weights as BERT starts: the same on every device.
-inline Encoder random_bert(std::int64_t layers, std::int64_t hidden, at::Device device, std::int64_t vocabulary = 1000) {
+// A BERT of that many layers with heads of 32 (64 from 768 on), its weights as BERT starts: the
+// same on every device.
+inline Encoder random_bert(std::int64_t layers, std::int64_t hidden, at::Device device,
+                           std::int64_t vocabulary = 1000) {
   EncoderConfig config;
   config.vocabulary_size = vocabulary;
   config.hidden_size = hidden;

@@ -1,5 +1,6 @@
-// Packed batches out of memory-mapped shards, one core. Tokens a second count real tokens, specials included; each is
-// written twice (id and position). The answer is compared with the documents before a speed is shown.
+// Packed batches out of memory-mapped shards, one core. Tokens a second count real tokens, specials
+// included; each is written twice (id and position). The answer is compared with the documents
+// before a speed is shown.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -39,9 +40,11 @@ class ShardFolder {
     path_ = name;
     RandomStream random(1, 1);
     AtomicFile file(path_ / "c.txt");
-    for (std::int64_t i = 0; i < documents; ++i) file.write(std::to_string(i) + "\t" + std::string(20 + random.below(180), 'w') + "\n");
+    for (std::int64_t i = 0; i < documents; ++i)
+      file.write(std::to_string(i) + "\t" + std::string(20 + random.below(180), 'w') + "\n");
     file.commit();
-    prepare_shards(path_ / "c.txt", {}, ByteTokenizer(), path_ / "shards", {}, *make_single_communicator());
+    prepare_shards(path_ / "c.txt", {}, ByteTokenizer(), path_ / "shards", {},
+                   *make_single_communicator());
   }
   ~ShardFolder() { fs::remove_all(path_); }
   fs::path shards() const { return path_ / "shards"; }
@@ -83,18 +86,24 @@ void packed_batches(benchmark::State& state, LongDocuments mode) {
     }
   }
   state.counters["tokens/s"] =
-      benchmark::Counter(static_cast<double>(tokens) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+      benchmark::Counter(static_cast<double>(tokens) * static_cast<double>(state.iterations()),
+                         benchmark::Counter::kIsRate);
 }
-BENCHMARK_CAPTURE(packed_batches, truncate, LongDocuments::truncate)->Arg(200'000)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(packed_batches, mean, LongDocuments::mean)->Arg(200'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(packed_batches, truncate, LongDocuments::truncate)
+    ->Arg(200'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(packed_batches, mean, LongDocuments::mean)
+    ->Arg(200'000)
+    ->Unit(benchmark::kMillisecond);
 
 void cutting_batches(benchmark::State& state) {
   std::vector<std::int32_t> lengths(static_cast<std::size_t>(state.range(0)));
   RandomStream random(2, 1);
   for (auto& length : lengths) length = static_cast<std::int32_t>(2 + random.below(255));
   for (auto _ : state) benchmark::DoNotOptimize(make_batches(lengths, {}));
-  state.counters["items/s"] =
-      benchmark::Counter(static_cast<double>(state.range(0)) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["items/s"] = benchmark::Counter(
+      static_cast<double>(state.range(0)) * static_cast<double>(state.iterations()),
+      benchmark::Counter::kIsRate);
 }
 BENCHMARK(cutting_batches)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 
@@ -106,7 +115,8 @@ void reading_corpus(benchmark::State& state) {
     Document document;
     while (reader.next(document)) benchmark::DoNotOptimize(document.text.data());
   }
-  state.SetBytesProcessed(static_cast<std::int64_t>(fs::file_size(corpus)) * static_cast<std::int64_t>(state.iterations()));
+  state.SetBytesProcessed(static_cast<std::int64_t>(fs::file_size(corpus)) *
+                          static_cast<std::int64_t>(state.iterations()));
 }
 BENCHMARK(reading_corpus)->Arg(200'000)->Unit(benchmark::kMillisecond);
 

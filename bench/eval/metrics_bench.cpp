@@ -1,5 +1,6 @@
-// Measuring N documents with 1,000 resamples: seconds by N and threads, all figures and their intervals together. Before any speed
-// is printed, one resample's figures must equal those of the drawn documents written out one by one.
+// Measuring N documents with 1,000 resamples: seconds by N and threads, all figures and their
+// intervals together. Before any speed is printed, one resample's figures must equal those of the
+// drawn documents written out one by one.
 //   metrics_bench --benchmark_counters_tabular=true
 #include <benchmark/benchmark.h>
 
@@ -20,7 +21,8 @@ Taxonomy make_taxonomy() {
   std::vector<std::string> names;
   std::vector<TaxonomyEdge> edges;
   for (std::int32_t c = 0; c < class_count; ++c) names.push_back("class_" + std::to_string(c));
-  for (std::int32_t c = roots; c < class_count; ++c) edges.push_back({c < 120 ? c % roots : 16 + c % 104, c});
+  for (std::int32_t c = roots; c < class_count; ++c)
+    edges.push_back({c < 120 ? c % roots : 16 + c % 104, c});
   return Taxonomy(names, edges);
 }
 
@@ -36,7 +38,8 @@ LabelledDocuments make_documents(const Taxonomy& taxonomy, std::int64_t count) {
     documents.gold.push_back(draw_set());
     documents.predicted.push_back(random.uniform() < 0.5 ? documents.gold.back() : draw_set());
     auto& scores = documents.scores.emplace_back();
-    for (const ClassId c : documents.predicted.back()) scores.push_back({c, static_cast<float>(random.uniform())});
+    for (const ClassId c : documents.predicted.back())
+      scores.push_back({c, static_cast<float>(random.uniform())});
     sort_scores(scores);
   }
   return documents;
@@ -63,7 +66,8 @@ void check_one_resample(const Taxonomy& taxonomy) {
     const Figure &a = evaluation.figures[f], &b = direct.figures[f];
     if (a.name.starts_with("macro_")) continue;  // centred, see metrics.cpp
     if (std::abs(*a.low - *b.value) > 1e-12) {
-      std::fprintf(stderr, "%s: %.17g in the resample, %.17g measured directly\n", a.name.c_str(), *a.low, *b.value);
+      std::fprintf(stderr, "%s: %.17g in the resample, %.17g measured directly\n", a.name.c_str(),
+                   *a.low, *b.value);
       std::exit(1);
     }
   }
@@ -73,10 +77,18 @@ void measure(benchmark::State& state) {
   const Taxonomy taxonomy = make_taxonomy();
   const LabelledDocuments documents = make_documents(taxonomy, state.range(0));
   const EvalOptions options;
-  for (auto _ : state) benchmark::DoNotOptimize(evaluate(taxonomy, documents, options, static_cast<int>(state.range(1))));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(
+        evaluate(taxonomy, documents, options, static_cast<int>(state.range(1))));
   state.counters["documents"] = static_cast<double>(state.range(0));
 }
-BENCHMARK(measure)->Args({2161, 1})->Args({20000, 1})->Args({20000, 2})->Args({100000, 1})->Unit(benchmark::kSecond)->UseRealTime();
+BENCHMARK(measure)
+    ->Args({2161, 1})
+    ->Args({20000, 1})
+    ->Args({20000, 2})
+    ->Args({100000, 1})
+    ->Unit(benchmark::kSecond)
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace gpuhpc

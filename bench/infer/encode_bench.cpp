@@ -1,5 +1,6 @@
-// Text to vectors, as bench/peers/encode.py drives it: one JSON line with documents, real tokens and seconds of each repetition
-// (tokenizer included), on processors the share of each part, and the vectors in an HDF5 file.
+// Text to vectors, as bench/peers/encode.py drives it: one JSON line with documents, real tokens
+// and seconds of each repetition (tokenizer included), on processors the share of each part, and
+// the vectors in an HDF5 file.
 //   encode_bench MODEL TEXTS OUTPUT.h5 PRECISION THREADS REPETITIONS [KERNELS]
 // TEXTS: id<TAB>text lines. KERNELS: the processor's, or "cuda": GPU 0.
 #include <fmt/format.h>
@@ -33,12 +34,14 @@ std::vector<std::string> read_texts(const std::string& path) {
 }
 
 // Seconds in linears, attention and the rest of one pass on one thread.
-CpuWorkspace::Times shares(const LoadedEncoder& model, const Tokenizer& tokenizer, const std::vector<std::vector<std::int32_t>>& documents,
+CpuWorkspace::Times shares(const LoadedEncoder& model, const Tokenizer& tokenizer,
+                           const std::vector<std::vector<std::int32_t>>& documents,
                            CpuPrecision precision, kernels::Isa isa) {
   const CpuEncoder encoder(model.encoder, precision, isa);
   const auto workspace = encoder.make_workspace();
   std::vector<std::int32_t> ids, offsets{0};
-  const std::int64_t limit = model.model.embedding.max_tokens > 0 ? model.model.embedding.max_tokens : encoder.config().max_tokens();
+  const std::int64_t limit = model.model.embedding.max_tokens > 0 ? model.model.embedding.max_tokens
+                                                                  : encoder.config().max_tokens();
   for (const auto& document : documents) {
     if (std::ssize(offsets) > 256) break;  // enough to tell shares
     const auto tokens = with_specials(tokenizer, document, limit);
@@ -54,7 +57,8 @@ CpuWorkspace::Times shares(const LoadedEncoder& model, const Tokenizer& tokenize
 }
 
 int run(const std::vector<std::string>& arguments) {
-  if (arguments.size() < 6) throw usage_error("encode_bench MODEL TEXTS OUTPUT.h5 PRECISION THREADS REPETITIONS [KERNELS]");
+  if (arguments.size() < 6)
+    throw usage_error("encode_bench MODEL TEXTS OUTPUT.h5 PRECISION THREADS REPETITIONS [KERNELS]");
   const bool cuda = arguments.size() > 6 && arguments[6] == "cuda";
   const DeviceChoice device{cuda, 0, std::stoi(arguments[4])};
   const LoadedEncoder model = load_encoder(arguments[0], torch_device(device));
@@ -72,21 +76,29 @@ int run(const std::vector<std::string>& arguments) {
     ids = tokenize(*tokenizer, texts, device.threads);
     const double spent = seconds_since(start);
     const Matrix rows = encoder.encode(token_source(ids));
-    if (i < 0) write_matrix(arguments[2], rows.view());
-    else seconds += fmt::format("{}{:.6f}", i == 0 ? "" : ", ", seconds_since(start));
+    if (i < 0)
+      write_matrix(arguments[2], rows.view());
+    else
+      seconds += fmt::format("{}{:.6f}", i == 0 ? "" : ", ", seconds_since(start));
     tokenizing = std::min(tokenizing, spent);
   }
-  const std::int64_t limit = model.model.embedding.max_tokens > 0 ? model.model.embedding.max_tokens : model.encoder.config().max_tokens();
+  const std::int64_t limit = model.model.embedding.max_tokens > 0
+                                 ? model.model.embedding.max_tokens
+                                 : model.encoder.config().max_tokens();
   std::int64_t tokens = 0;
   for (const auto& document : ids) tokens += std::ssize(with_specials(*tokenizer, document, limit));
   std::string parts;
   if (!cuda) {
-    const CpuWorkspace::Times times = shares(model, *tokenizer, ids, options.precision_kind(cuda), options.isa());
+    const CpuWorkspace::Times times =
+        shares(model, *tokenizer, ids, options.precision_kind(cuda), options.isa());
     const double sum = times.linear + times.attention + times.other;
-    parts = fmt::format(", \"linear\": {:.4f}, \"attention\": {:.4f}, \"other\": {:.4f}", times.linear / sum, times.attention / sum, times.other / sum);
+    parts = fmt::format(", \"linear\": {:.4f}, \"attention\": {:.4f}, \"other\": {:.4f}",
+                        times.linear / sum, times.attention / sum, times.other / sum);
   }
-  fmt::print("{{\"what\": \"{}\", \"documents\": {}, \"tokens\": {}, \"seconds\": [{}], \"tokenizing_seconds\": {:.6f}{}}}\n", encoder.describe(),
-             texts.size(), tokens, seconds, tokenizing, parts);
+  fmt::print(
+      "{{\"what\": \"{}\", \"documents\": {}, \"tokens\": {}, \"seconds\": [{}], "
+      "\"tokenizing_seconds\": {:.6f}{}}}\n",
+      encoder.describe(), texts.size(), tokens, seconds, tokenizing, parts);
   return 0;
 }
 

@@ -1,6 +1,7 @@
-// Speed of the steps between vectors and labels, one thread: documents a second for 531 classes, 487 paths and width 384
-// (the size of Amazon-531 with all-MiniLM-L6-v2), 512 documents a block. Each bench first compares a sample of its
-// answers with the plain formula in double and stops when they differ.
+// Speed of the steps between vectors and labels, one thread: documents a second for 531 classes,
+// 487 paths and width 384 (the size of Amazon-531 with all-MiniLM-L6-v2), 512 documents a block.
+// Each bench first compares a sample of its answers with the plain formula in double and stops when
+// they differ.
 //   labels_bench [--benchmark_filter=...]
 #include <benchmark/benchmark.h>
 
@@ -54,17 +55,20 @@ void require(benchmark::State& state, bool holds) {
 }
 
 void count_documents(benchmark::State& state) {
-  state.counters["documents/s"] = benchmark::Counter(static_cast<double>(state.iterations() * block), benchmark::Counter::kIsRate);
+  state.counters["documents/s"] = benchmark::Counter(
+      static_cast<double>(state.iterations() * block), benchmark::Counter::kIsRate);
 }
 
 void scores(benchmark::State& state) {
   const Taxonomy taxonomy = make_taxonomy();
-  const Matrix documents = random_rows(block, width, 1), paths = path_vectors(taxonomy, random_rows(taxonomy.size(), width, 2).view());
+  const Matrix documents = random_rows(block, width, 1),
+               paths = path_vectors(taxonomy, random_rows(taxonomy.size(), width, 2).view());
   Matrix found(block, paths.rows);
   score_paths(documents.view(), paths.view(), found.view());
   for (std::int64_t i = 0; i < block; i += 37)
     for (std::int64_t k = 0; k < paths.rows; ++k)
-      require(state, std::abs(found.row(i)[static_cast<std::size_t>(k)] - dot(documents.row(i), paths.row(k))) < 1e-5);
+      require(state, std::abs(found.row(i)[static_cast<std::size_t>(k)] -
+                              dot(documents.row(i), paths.row(k))) < 1e-5);
   for (auto _ : state) score_paths(documents.view(), paths.view(), found.view());
   count_documents(state);
 }
@@ -78,7 +82,9 @@ void soft_sums(benchmark::State& state) {
   for (std::int64_t k = 0; k < paths; k += 50)
     for (std::int64_t j = 0; j < width; ++j) {
       double sum = 0;
-      for (std::int64_t i = 0; i < block; ++i) sum += double{posterior.row(i)[static_cast<std::size_t>(k)]} * documents.row(i)[static_cast<std::size_t>(j)];
+      for (std::int64_t i = 0; i < block; ++i)
+        sum += double{posterior.row(i)[static_cast<std::size_t>(k)]} *
+               documents.row(i)[static_cast<std::size_t>(j)];
       require(state, std::abs(sums.value(k, j) - sum) < 1e-5);
     }
   for (auto _ : state) add_soft_sums(posterior.view(), documents.view(), sums);
@@ -93,7 +99,8 @@ void softmax(benchmark::State& state) {
   for (std::int64_t i = 0; i < block; i += 37) {
     double sum = 0;
     for (const float z : logits.row(i)) sum += std::exp(double{z});
-    for (std::size_t k = 0; k < 487; ++k) require(state, std::abs(found.row(i)[k] - std::exp(double{logits.row(i)[k]}) / sum) < 1e-6);
+    for (std::size_t k = 0; k < 487; ++k)
+      require(state, std::abs(found.row(i)[k] - std::exp(double{logits.row(i)[k]}) / sum) < 1e-6);
   }
   for (auto _ : state) {
     found = logits;
@@ -111,7 +118,8 @@ void smoothing(benchmark::State& state) {
   RandomStream random(1, 5);
   for (std::int64_t i = 0; i < block; ++i) {
     for (int n = 0; n < 20; ++n) {
-      links.columns.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(all.rows))));
+      links.columns.push_back(
+          static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(all.rows))));
       links.values.push_back(.05f);
     }
     links.offsets.push_back(std::ssize(links.columns));
@@ -135,18 +143,23 @@ void lexical(benchmark::State& state) {
   std::vector<std::string> texts(block);
   RandomStream random(1, 6);
   for (auto& text : texts)
-    for (int word = 0; word < 75; ++word) text += (random.below(4) == 0 ? "classes " : "ordinary ") + std::to_string(random.below(900)) + " ";
+    for (int word = 0; word < 75; ++word)
+      text += (random.below(4) == 0 ? "classes " : "ordinary ") +
+              std::to_string(random.below(900)) + " ";
   Matrix found(block, std::ssize(taxonomy.paths()));
   evidence.add(texts, 1, found.view());
-  for (std::size_t i = 0; i < texts.size(); i += 37) {  // every idf is 1 here: the share of name tokens that the text has
+  for (std::size_t i = 0; i < texts.size();
+       i += 37) {  // every idf is 1 here: the share of name tokens that the text has
     const auto in_text = lexical_tokens(texts[i]);
     for (std::int64_t k = 0; k < found.columns; k += 11) {
       auto name = lexical_tokens(taxonomy.title(taxonomy.path_leaf(k)));
       std::sort(name.begin(), name.end());
       name.erase(std::unique(name.begin(), name.end()), name.end());
-      const auto hits = std::ranges::count_if(name, [&](const auto& token) { return std::ranges::count(in_text, token) > 0; });
+      const auto hits = std::ranges::count_if(
+          name, [&](const auto& token) { return std::ranges::count(in_text, token) > 0; });
       const double share = static_cast<double>(hits) / static_cast<double>(name.size());
-      require(state, std::abs(found.row(static_cast<std::int64_t>(i))[static_cast<std::size_t>(k)] - share) < 1e-6);
+      require(state, std::abs(found.row(static_cast<std::int64_t>(i))[static_cast<std::size_t>(k)] -
+                              share) < 1e-6);
     }
   }
   for (auto _ : state) evidence.add(texts, 1, found.view());
@@ -162,10 +175,12 @@ void decoding(benchmark::State& state) {
   path_marginals(taxonomy, posterior.view(), marginals.view());
   const auto labels = decoder.decode(marginals.row(0), posterior.row(0));
   const auto p = decoder.probabilities(marginals.row(0));
-  require(state, labels.size() >= 2 && p[static_cast<std::size_t>(labels.front())] == *std::ranges::max_element(p));
+  require(state, labels.size() >= 2 &&
+                     p[static_cast<std::size_t>(labels.front())] == *std::ranges::max_element(p));
   for (auto _ : state) {
     path_marginals(taxonomy, posterior.view(), marginals.view());
-    for (std::int64_t i = 0; i < block; ++i) benchmark::DoNotOptimize(decoder.decode(marginals.row(i), posterior.row(i)));
+    for (std::int64_t i = 0; i < block; ++i)
+      benchmark::DoNotOptimize(decoder.decode(marginals.row(i), posterior.row(i)));
   }
   count_documents(state);
 }

@@ -1,8 +1,11 @@
 // Logits of a sequence classifier on the CPU, as bench/peers/cross_encoders.py drives it.
-//   cross_encoder_bench MODEL TOKENS.safetensors PRECISION THREADS LOGITS.safetensors [KERNELS | plain]
-// MODEL: a Hugging Face folder of a ...ForSequenceClassification. TOKENS: int32 "token_ids" (T), "segment_ids" (T), "offsets" (documents + 1).
-// Writes the logits, prints one JSON line about the model, then each line read from standard input makes one pass, answered by one JSON
-// line of seconds, by the clock and of the processor. `plain`: the differentiable operators that training uses instead of the packed forward.
+//   cross_encoder_bench MODEL TOKENS.safetensors PRECISION THREADS LOGITS.safetensors [KERNELS |
+//   plain]
+// MODEL: a Hugging Face folder of a ...ForSequenceClassification. TOKENS: int32 "token_ids" (T),
+// "segment_ids" (T), "offsets" (documents + 1). Writes the logits, prints one JSON line about the
+// model, then each line read from standard input makes one pass, answered by one JSON line of
+// seconds, by the clock and of the processor. `plain`: the differentiable operators that training
+// uses instead of the packed forward.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -34,7 +37,8 @@ double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 
 std::vector<std::int32_t> integers(const SafeTensors& file, const char* name) {
   const TensorView* view = file.find(name);
-  if (view == nullptr || view->type != TensorType::int32) throw input_error("{}: int32 \"{}\" is missing", file.path().string(), name);
+  if (view == nullptr || view->type != TensorType::int32)
+    throw input_error("{}: int32 \"{}\" is missing", file.path().string(), name);
   std::vector<std::int32_t> values(static_cast<std::size_t>(view->count()));
   std::memcpy(values.data(), view->data.data(), view->data.size());
   return values;
@@ -42,9 +46,13 @@ std::vector<std::int32_t> integers(const SafeTensors& file, const char* name) {
 
 struct Documents {
   explicit Documents(const SafeTensors& file)
-      : ids(integers(file, "token_ids")), segments(integers(file, "segment_ids")), offsets(integers(file, "offsets")) {}
+      : ids(integers(file, "token_ids")),
+        segments(integers(file, "segment_ids")),
+        offsets(integers(file, "offsets")) {}
   std::int64_t size() const { return std::ssize(offsets) - 1; }
-  std::int64_t start(std::int64_t document) const { return offsets[static_cast<std::size_t>(document)]; }
+  std::int64_t start(std::int64_t document) const {
+    return offsets[static_cast<std::size_t>(document)];
+  }
   // First documents of batches, and the end.
   std::vector<std::int64_t> batches() const {
     std::vector<std::int64_t> firsts{0};
@@ -56,41 +64,62 @@ struct Documents {
   std::vector<std::int32_t> ids, segments, offsets;
 };
 
-void packed_pass(const CpuClassifier& classifier, const Documents& documents, int threads, std::vector<std::unique_ptr<CpuWorkspace>>& workspaces,
-                 bool segments, MutableMatrixView logits) {
+void packed_pass(const CpuClassifier& classifier, const Documents& documents, int threads,
+                 std::vector<std::unique_ptr<CpuWorkspace>>& workspaces, bool segments,
+                 MutableMatrixView logits) {
   const std::vector<std::int64_t> firsts = documents.batches();
   parallel_for(0, std::ssize(firsts) - 1, threads, [&](std::int64_t i, int thread) {
-    const std::int64_t first = firsts[static_cast<std::size_t>(i)], count = firsts[static_cast<std::size_t>(i) + 1] - first;
-    const auto offsets = std::span(documents.offsets).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count) + 1);
+    const std::int64_t first = firsts[static_cast<std::size_t>(i)],
+                       count = firsts[static_cast<std::size_t>(i) + 1] - first;
+    const auto offsets =
+        std::span(documents.offsets)
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count) + 1);
     const std::span<const std::int32_t> none;
-    classifier.logits(*workspaces[static_cast<std::size_t>(thread)], {documents.ids, offsets, segments ? std::span<const std::int32_t>(documents.segments) : none},
+    classifier.logits(*workspaces[static_cast<std::size_t>(thread)],
+                      {documents.ids, offsets,
+                       segments ? std::span<const std::int32_t>(documents.segments) : none},
                       logits.slice(first, count));
   });
 }
 
-void plain_pass(const SequenceClassifier& classifier, const Documents& documents, bool segments, const ForwardOptions& options, MutableMatrixView logits) {
+void plain_pass(const SequenceClassifier& classifier, const Documents& documents, bool segments,
+                const ForwardOptions& options, MutableMatrixView logits) {
   const at::NoGradGuard guard;
   const std::vector<std::int64_t> firsts = documents.batches();
   for (std::size_t i = 0; i + 1 < firsts.size(); ++i) {
-    const std::int64_t begin = documents.start(firsts[i]), tokens = documents.start(firsts[i + 1]) - begin;
-    const auto part = [&](const std::vector<std::int32_t>& all) { return std::span(all).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(tokens)); };
+    const std::int64_t begin = documents.start(firsts[i]),
+                       tokens = documents.start(firsts[i + 1]) - begin;
+    const auto part = [&](const std::vector<std::int32_t>& all) {
+      return std::span(all).subspan(static_cast<std::size_t>(begin),
+                                    static_cast<std::size_t>(tokens));
+    };
     std::vector<std::int32_t> offsets;
-    for (std::int64_t d = firsts[i]; d <= firsts[i + 1]; ++d) offsets.push_back(static_cast<std::int32_t>(documents.start(d) - begin));
-    const PackedTokens batch = pack_tokens(part(documents.ids), offsets, at::kCPU, segments ? part(documents.segments) : std::span<const std::int32_t>{});
+    for (std::int64_t d = firsts[i]; d <= firsts[i + 1]; ++d)
+      offsets.push_back(static_cast<std::int32_t>(documents.start(d) - begin));
+    const PackedTokens batch =
+        pack_tokens(part(documents.ids), offsets, at::kCPU,
+                    segments ? part(documents.segments) : std::span<const std::int32_t>{});
     const at::Tensor rows = classifier.logits(batch, options).contiguous();
     std::copy_n(rows.const_data_ptr<float>(), rows.numel(), logits.row(firsts[i]).data());
   }
 }
 
 int run(const std::vector<std::string>& arguments) {
-  if (arguments.size() < 5) throw usage_error("cross_encoder_bench MODEL TOKENS.safetensors PRECISION THREADS LOGITS.safetensors [KERNELS | plain]");
-  const auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  if (arguments.size() < 5)
+    throw usage_error(
+        "cross_encoder_bench MODEL TOKENS.safetensors PRECISION THREADS LOGITS.safetensors "
+        "[KERNELS | plain]");
+  const auto now = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
   const bool plain = arguments.size() > 5 && arguments[5] == "plain";
   const int threads = std::stoi(arguments[3]);
   at::set_num_threads(threads);
   const double before = now();
   const SequenceClassifier classifier = SequenceClassifier::load(arguments[0]);
-  const kernels::Isa isa = arguments.size() > 5 && !plain ? kernels::parse_isa(arguments[5]) : kernels::best_isa();
+  const kernels::Isa isa =
+      arguments.size() > 5 && !plain ? kernels::parse_isa(arguments[5]) : kernels::best_isa();
   const CpuPrecision precision = usable_cpu_precision(parse_cpu_precision(arguments[2]), isa);
   std::optional<CpuClassifier> packed;
   std::vector<std::unique_ptr<CpuWorkspace>> workspaces;
@@ -103,19 +132,24 @@ int run(const std::vector<std::string>& arguments) {
   ForwardOptions options;
   options.compute = precision == CpuPrecision::bf16 ? at::kBFloat16 : at::kFloat;
   const auto pass = [&] {
-    if (plain) plain_pass(classifier, documents, segments, options, logits.view());
-    else packed_pass(*packed, documents, threads, workspaces, segments, logits.view());
+    if (plain)
+      plain_pass(classifier, documents, segments, options, logits.view());
+    else
+      packed_pass(*packed, documents, threads, workspaces, segments, logits.view());
   };
   pass();
   const auto bytes = std::as_bytes(std::span(logits.values));
-  write_safetensors(arguments[4], {{"logits", TensorType::float32, {logits.rows, logits.columns}, bytes}});
-  fmt::print("{{\"parameters\": {}, \"load_seconds\": {:.3f}, \"kernels\": \"{} on {}\"}}\n", classifier.parameter_count(), loaded - before,
-             to_string(precision), plain ? "LibTorch" : to_string(isa));
+  write_safetensors(arguments[4],
+                    {{"logits", TensorType::float32, {logits.rows, logits.columns}, bytes}});
+  fmt::print("{{\"parameters\": {}, \"load_seconds\": {:.3f}, \"kernels\": \"{} on {}\"}}\n",
+             classifier.parameter_count(), loaded - before, to_string(precision),
+             plain ? "LibTorch" : to_string(isa));
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
     const double start = now(), processor = processor_seconds();
     pass();
-    fmt::print("{{\"seconds\": {:.6f}, \"processor\": {:.6f}}}\n", now() - start, processor_seconds() - processor);
+    fmt::print("{{\"seconds\": {:.6f}, \"processor\": {:.6f}}}\n", now() - start,
+               processor_seconds() - processor);
     std::fflush(stdout);
   }
   return 0;

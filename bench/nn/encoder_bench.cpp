@@ -1,7 +1,9 @@
-// Speed of the encoder where it is trained: MiniLM shapes, top 3 layers learning, 32 documents of real lengths (Debian package
-// descriptions cut at 96 tokens, mean 78) a step. Before any speed is printed, bf16 must agree with fp32.
+// Speed of the encoder where it is trained: MiniLM shapes, top 3 layers learning, 32 documents of
+// real lengths (Debian package descriptions cut at 96 tokens, mean 78) a step. Before any speed is
+// printed, bf16 must agree with fp32.
 //   encoder_bench --benchmark_counters_tabular=true
-// Arguments: threads, bf16 (0 or 1). Counters: tokens/s, and seconds an epoch of 563,406 tokens (7,233 documents) would take.
+// Arguments: threads, bf16 (0 or 1). Counters: tokens/s, and seconds an epoch of 563,406 tokens
+// (7,233 documents) would take.
 #include <gpuhpc/nn/encoder.hpp>
 #include <gpuhpc/nn/ops.hpp>
 
@@ -22,8 +24,9 @@ namespace gpuhpc {
 namespace {
 
 constexpr double epoch_tokens = 563406;
-constexpr std::array<std::int32_t, 32> real_lengths = {56, 96, 86, 96, 88, 73, 96, 78, 96, 96, 70, 96, 96, 56, 53, 96,
-                                                       96, 89, 96, 88, 83, 96, 96, 89, 78, 96, 59, 40, 52, 61, 96, 33};
+constexpr std::array<std::int32_t, 32> real_lengths = {56, 96, 86, 96, 88, 73, 96, 78, 96, 96, 70,
+                                                       96, 96, 56, 53, 96, 96, 89, 96, 88, 83, 96,
+                                                       96, 89, 78, 96, 59, 40, 52, 61, 96, 33};
 
 EncoderConfig minilm() {
   EncoderConfig config;
@@ -51,7 +54,8 @@ Encoder random_minilm() {
 PackedTokens real_batch() {
   std::vector<std::int32_t> ids, offsets{0};
   for (const std::int32_t length : real_lengths) {
-    for (std::int32_t i = 0; i < length; ++i) ids.push_back(static_cast<std::int32_t>((ids.size() * 7919 + 1013) % 30000));
+    for (std::int32_t i = 0; i < length; ++i)
+      ids.push_back(static_cast<std::int32_t>((ids.size() * 7919 + 1013) % 30000));
     offsets.push_back(static_cast<std::int32_t>(ids.size()));
   }
   return pack_tokens(ids, offsets, at::kCPU);
@@ -66,7 +70,8 @@ ForwardOptions precision(bool bf16) {
 void report(benchmark::State& state, std::int64_t tokens) {
   const double done = static_cast<double>(state.iterations()) * static_cast<double>(tokens);
   state.counters["tokens/s"] = benchmark::Counter(done, benchmark::Counter::kIsRate);
-  state.counters["epoch_s"] = benchmark::Counter(done / epoch_tokens, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["epoch_s"] = benchmark::Counter(
+      done / epoch_tokens, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void training_step(benchmark::State& state) {
@@ -76,27 +81,41 @@ void training_step(benchmark::State& state) {
   const PackedTokens batch = real_batch();
   const at::Tensor weights = at::randn({batch.documents(), 384});
   for (auto _ : state) {
-    (encoder.embed(batch, {Pooling::mean, true, 96}, precision(state.range(1) != 0)) * weights).sum().backward();
-    for (const NamedParameter& parameter : encoder.parameters()) parameter.value.mutable_grad() = at::Tensor();
+    (encoder.embed(batch, {Pooling::mean, true, 96}, precision(state.range(1) != 0)) * weights)
+        .sum()
+        .backward();
+    for (const NamedParameter& parameter : encoder.parameters())
+      parameter.value.mutable_grad() = at::Tensor();
   }
   report(state, batch.tokens());
 }
-BENCHMARK(training_step)->ArgNames({"threads", "bf16"})->ArgsProduct({{1, 2}, {0, 1}})->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(training_step)
+    ->ArgNames({"threads", "bf16"})
+    ->ArgsProduct({{1, 2}, {0, 1}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 void frozen_forward(benchmark::State& state) {
   at::set_num_threads(static_cast<int>(state.range(0)));
   Encoder encoder = random_minilm();
   encoder.train_top_layers(3);
   const PackedTokens batch = real_batch();
-  for (auto _ : state) benchmark::DoNotOptimize(encoder.forward_frozen(batch, precision(state.range(1) != 0)));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(encoder.forward_frozen(batch, precision(state.range(1) != 0)));
   report(state, batch.tokens());
 }
-BENCHMARK(frozen_forward)->ArgNames({"threads", "bf16"})->ArgsProduct({{1, 2}, {0, 1}})->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(frozen_forward)
+    ->ArgNames({"threads", "bf16"})
+    ->ArgsProduct({{1, 2}, {0, 1}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 void attention(benchmark::State& state) {
   at::set_num_threads(static_cast<int>(state.range(0)));
   const PackedTokens batch = real_batch();
-  const at::Tensor qkv = at::randn({batch.tokens(), 3 * 384}).to(state.range(1) != 0 ? at::kBFloat16 : at::kFloat).set_requires_grad(true);
+  const at::Tensor qkv = at::randn({batch.tokens(), 3 * 384})
+                             .to(state.range(1) != 0 ? at::kBFloat16 : at::kFloat)
+                             .set_requires_grad(true);
   const at::Tensor gradient = at::randn({batch.tokens(), 384}).to(qkv.scalar_type());
   for (auto _ : state) {
     packed_attention(qkv, batch, 12, 0, std::nullopt).backward(gradient);
@@ -104,13 +123,18 @@ void attention(benchmark::State& state) {
   }
   report(state, batch.tokens());
 }
-BENCHMARK(attention)->ArgNames({"threads", "bf16"})->ArgsProduct({{1, 2}, {0, 1}})->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(attention)
+    ->ArgNames({"threads", "bf16"})
+    ->ArgsProduct({{1, 2}, {0, 1}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 bool answers_agree() {
   const Encoder encoder = random_minilm();
   const PackedTokens batch = real_batch();
   const EmbeddingConfig embedding{Pooling::mean, true, 96};
-  const at::Tensor cosine = (encoder.embed(batch, embedding) * encoder.embed(batch, embedding, precision(true))).sum(1);
+  const at::Tensor cosine =
+      (encoder.embed(batch, embedding) * encoder.embed(batch, embedding, precision(true))).sum(1);
   const double worst = cosine.min().item<double>();
   std::printf("smallest cosine between fp32 and bf16 embeddings: %.6f\n", worst);
   return worst >= 0.999;

@@ -1,6 +1,8 @@
-// retrieval_bench CORPUS [--vectors FILE.h5] [--documents N] [--threads T]: TF-IDF and neighbours, exact and approximate, over N
-// documents made of the corpus (texts repeated with a third of the words changed; vectors repeated with noise, or clustered random
-// ones). Every answer is checked against a plain reference before its speed is shown: seconds are wall time, CPU seconds in brackets.
+// retrieval_bench CORPUS [--vectors FILE.h5] [--documents N] [--threads T]: TF-IDF and neighbours,
+// exact and approximate, over N documents made of the corpus (texts repeated with a third of the
+// words changed; vectors repeated with noise, or clustered random ones). Every answer is checked
+// against a plain reference before its speed is shown: seconds are wall time, CPU seconds in
+// brackets.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -52,17 +54,21 @@ auto timed(Time& time, const Work& work) {
   const auto start = std::chrono::steady_clock::now();
   const double cpu = cpu_seconds();
   auto result = work();
-  time = {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), cpu_seconds() - cpu};
+  time = {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+          cpu_seconds() - cpu};
   return result;
 }
 
 void show(const std::string& what, Time time, const std::string& figures) {
-  fmt::print("{:44} {:8.2f} s [{:7.2f}]  {}; peak {:.2f} GB\n", what, time.wall, time.cpu, figures, peak_gigabytes());
+  fmt::print("{:44} {:8.2f} s [{:7.2f}]  {}; peak {:.2f} GB\n", what, time.wall, time.cpu, figures,
+             peak_gigabytes());
   std::fflush(stdout);
 }
 
-// The corpus again and again; from the second copy on, one word in three comes from anywhere in the corpus.
-std::vector<std::string> repeated_texts(const std::vector<std::string>& corpus, std::int64_t documents) {
+// The corpus again and again; from the second copy on, one word in three comes from anywhere in the
+// corpus.
+std::vector<std::string> repeated_texts(const std::vector<std::string>& corpus,
+                                        std::int64_t documents) {
   std::vector<std::vector<std::string_view>> words;
   std::vector<std::string_view> pool;
   for (const std::string& text : corpus) {
@@ -81,7 +87,8 @@ std::vector<std::string> repeated_texts(const std::vector<std::string>& corpus, 
     std::string text;
     for (const std::string_view word : words[static_cast<std::size_t>(i) % words.size()]) {
       if (!text.empty()) text += ' ';
-      text += i >= std::ssize(words) && random.below(3) == 0 ? pool[random.below(pool.size())] : word;
+      text +=
+          i >= std::ssize(words) && random.below(3) == 0 ? pool[random.below(pool.size())] : word;
     }
     texts.push_back(std::move(text));
   }
@@ -115,7 +122,8 @@ Matrix repeated_vectors(const std::string& file, std::int64_t documents) {
 }
 
 void check_vocabulary(const std::vector<std::string>& texts) {
-  const std::vector<std::string> few(texts.begin(), texts.begin() + std::min<std::ptrdiff_t>(1000, std::ssize(texts)));
+  const std::vector<std::string> few(
+      texts.begin(), texts.begin() + std::min<std::ptrdiff_t>(1000, std::ssize(texts)));
   std::map<std::string, std::int64_t> counts;
   for (const std::string& text : few) {
     std::vector<std::string> words = words_of(text);
@@ -127,8 +135,10 @@ void check_vocabulary(const std::vector<std::string>& texts) {
   const TfidfModel model = TfidfModel::fit(few);
   std::int64_t kept = 0;
   for (const auto& [term, count] : counts) {
-    const bool keep = count >= 2 && static_cast<double>(count) <= 0.2 * static_cast<double>(few.size());
-    must((model.column(term_hash(term)) >= 0) == keep, "vocabulary against a plain count of strings");
+    const bool keep =
+        count >= 2 && static_cast<double>(count) <= 0.2 * static_cast<double>(few.size());
+    must((model.column(term_hash(term)) >= 0) == keep,
+         "vocabulary against a plain count of strings");
     kept += keep ? 1 : 0;
   }
   must(kept == model.size(), "size of the vocabulary");
@@ -142,7 +152,8 @@ void check_queries(const Neighbours& found, std::int64_t queries, std::int64_t i
     for (std::int64_t i = 0; i < indexed; ++i) all.push_back(i == q ? 0 : dot(q, i));
     std::partial_sort(all.begin(), all.begin() + found.k, all.end(), std::greater<>());
     for (std::int64_t j = 0; j < found.k; ++j) {
-      must(std::abs(all[static_cast<std::size_t>(j)] - static_cast<double>(found.weights[static_cast<std::size_t>(q * found.k + j)])) <
+      must(std::abs(all[static_cast<std::size_t>(j)] -
+                    static_cast<double>(found.weights[static_cast<std::size_t>(q * found.k + j)])) <
                2e-5,
            "exact neighbours");
     }
@@ -151,30 +162,41 @@ void check_queries(const Neighbours& found, std::int64_t queries, std::int64_t i
 
 Neighbours first_rows(const Neighbours& all, std::int64_t rows) {
   const auto size = static_cast<std::ptrdiff_t>(rows * all.k);
-  return {all.k, {all.indices.begin(), all.indices.begin() + size}, {all.weights.begin(), all.weights.begin() + size}};
+  return {all.k,
+          {all.indices.begin(), all.indices.begin() + size},
+          {all.weights.begin(), all.weights.begin() + size}};
 }
 
 void bench_sparse(const Arguments& arguments) {
   const auto texts = repeated_texts(read_corpus(arguments.corpus).texts, arguments.documents);
   const double megabytes = std::accumulate(texts.begin(), texts.end(), 0.0,
-                                           [](double sum, const std::string& t) { return sum + static_cast<double>(t.size()); }) /
+                                           [](double sum, const std::string& t) {
+                                             return sum + static_cast<double>(t.size());
+                                           }) /
                            1e6;
   check_vocabulary(texts);
   Time time{};
-  const TfidfModel model = timed(time, [&] { return TfidfModel::fit(texts, {}, arguments.threads); });
+  const TfidfModel model =
+      timed(time, [&] { return TfidfModel::fit(texts, {}, arguments.threads); });
   show(fmt::format("TF-IDF fit, {} texts, {:.0f} MB", texts.size(), megabytes), time,
        fmt::format("{} terms, {:.1f} MB/s", model.size(), megabytes / time.wall));
   const SparseMatrix rows = timed(time, [&] { return model.transform(texts, arguments.threads); });
-  show("TF-IDF transform", time, fmt::format("{} entries, {:.1f} MB/s", rows.values.size(), megabytes / time.wall));
+  show("TF-IDF transform", time,
+       fmt::format("{} entries, {:.1f} MB/s", rows.values.size(), megabytes / time.wall));
   const SparseIndex index = timed(time, [&] { return SparseIndex(rows); });
   show("inverted index", time, "");
   const std::int64_t sample = std::min<std::int64_t>(1024, rows.rows());
-  const Neighbours exact = timed(time, [&] { return index.exact(rows, {0, sample}, QuerySet::same, {}, arguments.threads); });
+  const Neighbours exact = timed(time, [&] {
+    return index.exact(rows, {0, sample}, QuerySet::same, {}, arguments.threads);
+  });
   check_queries(exact, sample, rows.rows(), [&](std::int64_t a, std::int64_t b) {
     double sum = 0;
-    for (auto i = rows.offsets[static_cast<std::size_t>(a)], j = rows.offsets[static_cast<std::size_t>(b)];
-         i < rows.offsets[static_cast<std::size_t>(a) + 1] && j < rows.offsets[static_cast<std::size_t>(b) + 1];) {
-      const auto left = rows.columns[static_cast<std::size_t>(i)], right = rows.columns[static_cast<std::size_t>(j)];
+    for (auto i = rows.offsets[static_cast<std::size_t>(a)],
+              j = rows.offsets[static_cast<std::size_t>(b)];
+         i < rows.offsets[static_cast<std::size_t>(a) + 1] &&
+         j < rows.offsets[static_cast<std::size_t>(b) + 1];) {
+      const auto left = rows.columns[static_cast<std::size_t>(i)],
+                 right = rows.columns[static_cast<std::size_t>(j)];
       if (left == right)
         sum += static_cast<double>(rows.values[static_cast<std::size_t>(i)]) *
                static_cast<double>(rows.values[static_cast<std::size_t>(j)]);
@@ -191,7 +213,8 @@ void bench_sparse(const Arguments& arguments) {
   const double share = recall(first_rows(found, sample), exact);
   must(share > 0.5, "recall of the sparse index");
   show(fmt::format("sparse neighbours, approximate, {} queries", rows.rows()), time,
-       fmt::format("{:.0f} queries/s, recall@10 {:.3f}", static_cast<double>(rows.rows()) / time.wall, share));
+       fmt::format("{:.0f} queries/s, recall@10 {:.3f}",
+                   static_cast<double>(rows.rows()) / time.wall, share));
 }
 
 void bench_dense(const Arguments& arguments) {
@@ -199,24 +222,31 @@ void bench_dense(const Arguments& arguments) {
   const MatrixView view = rows.view();
   const std::int64_t sample = std::min<std::int64_t>(2 * neighbour_block, rows.rows);
   Time time{};
-  const Neighbours exact = timed(time, [&] { return dense_neighbours(view.slice(0, sample), view, {0, sample}, QuerySet::same); });
+  const Neighbours exact = timed(time, [&] {
+    return dense_neighbours(view.slice(0, sample), view, {0, sample}, QuerySet::same);
+  });
   check_queries(exact, sample, rows.rows, [&](std::int64_t a, std::int64_t b) {
     return std::inner_product(rows.row(a).begin(), rows.row(a).end(), rows.row(b).begin(), 0.0);
   });
   show(fmt::format("dense neighbours, exact, {} queries", sample), time,
        fmt::format("{:.0f} queries/s, {:.0f} GFLOP/s", static_cast<double>(sample) / time.wall,
-                   2e-9 * static_cast<double>(sample) * static_cast<double>(rows.rows * rows.columns) / time.wall));
+                   2e-9 * static_cast<double>(sample) *
+                       static_cast<double>(rows.rows * rows.columns) / time.wall));
   DenseIndex index = timed(time, [&] {
     DenseIndex made(view, {});
     made.set_lists(made.assign({0, rows.rows}));
     return made;
   });
-  show(fmt::format("dense index of {} rows", rows.rows), time, fmt::format("{} lists", index.lists()));
-  const Neighbours found = timed(time, [&] { return index.search(view, {0, rows.rows}, QuerySet::same); });
+  show(fmt::format("dense index of {} rows", rows.rows), time,
+       fmt::format("{} lists", index.lists()));
+  const Neighbours found = timed(time, [&] {
+    return index.search(view, {0, rows.rows}, QuerySet::same);
+  });
   const double share = recall(first_rows(found, sample), exact);
   must(share > 0.5, "recall of the dense index");
   show(fmt::format("dense neighbours, approximate, {} queries", rows.rows), time,
-       fmt::format("{:.0f} queries/s, recall@10 {:.3f}", static_cast<double>(rows.rows) / time.wall, share));
+       fmt::format("{:.0f} queries/s, recall@10 {:.3f}", static_cast<double>(rows.rows) / time.wall,
+                   share));
 }
 
 Arguments parse(int argc, char** argv) {
@@ -224,12 +254,18 @@ Arguments parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word.starts_with("--") && i + 1 == argc) throw usage_error("{} needs a value", word);
-    if (word == "--vectors") arguments.vectors = argv[++i];
-    else if (word == "--documents") arguments.documents = std::stoll(argv[++i]);
-    else if (word == "--threads") arguments.threads = std::stoi(argv[++i]);
-    else arguments.corpus = word;
+    if (word == "--vectors")
+      arguments.vectors = argv[++i];
+    else if (word == "--documents")
+      arguments.documents = std::stoll(argv[++i]);
+    else if (word == "--threads")
+      arguments.threads = std::stoi(argv[++i]);
+    else
+      arguments.corpus = word;
   }
-  if (arguments.corpus.empty()) throw usage_error("usage: retrieval_bench CORPUS [--vectors FILE.h5] [--documents N] [--threads T]");
+  if (arguments.corpus.empty())
+    throw usage_error(
+        "usage: retrieval_bench CORPUS [--vectors FILE.h5] [--documents N] [--threads T]");
   return arguments;
 }
 

@@ -1,6 +1,7 @@
-// tokenizer_bench MODEL_FOLDER RECORDS IDS [PASSES]: encodes length-prefixed texts (uint32 bytes, text), writes uint32 count and
-// int32 ids for each, then encodes them again PASSES times on one thread and prints the speeds as JSON.
-// bench/peers/wordpiece.py and tokenizer_ids.py compare the ids with Hugging Face's before it shows a speed.
+// tokenizer_bench MODEL_FOLDER RECORDS IDS [PASSES]: encodes length-prefixed texts (uint32 bytes,
+// text), writes uint32 count and int32 ids for each, then encodes them again PASSES times on one
+// thread and prints the speeds as JSON. bench/peers/wordpiece.py and tokenizer_ids.py compare the
+// ids with Hugging Face's before it shows a speed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +29,8 @@ std::vector<std::string_view> split_records(const std::string& file) {
   return records;
 }
 
-void write_ids(const gpuhpc::Tokenizer& tokenizer, const std::vector<std::string_view>& texts, const char* path) {
+void write_ids(const gpuhpc::Tokenizer& tokenizer, const std::vector<std::string_view>& texts,
+               const char* path) {
   std::ofstream out(path, std::ios::binary);
   std::vector<std::int32_t> ids;
   for (const auto text : texts) {
@@ -36,7 +38,8 @@ void write_ids(const gpuhpc::Tokenizer& tokenizer, const std::vector<std::string
     tokenizer.encode(text, ids);
     const auto count = static_cast<std::uint32_t>(ids.size());
     out.write(reinterpret_cast<const char*>(&count), 4);
-    out.write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(4 * ids.size()));
+    out.write(reinterpret_cast<const char*>(ids.data()),
+              static_cast<std::streamsize>(4 * ids.size()));
   }
   out.close();
   if (!out) throw std::runtime_error(fmt::format("cannot write {}", path));
@@ -79,17 +82,24 @@ int run(int count, char** arguments) {
   std::vector<double> with_scratch, convenience;
   for (int i = 0; i < passes; ++i) {
     const auto scratch = tokenizer->make_scratch();
-    const Pass own = timed(texts, [&](std::string_view text, std::vector<std::int32_t>& ids) { tokenizer->encode_with(*scratch, text, ids); });
+    const Pass own = timed(texts, [&](std::string_view text, std::vector<std::int32_t>& ids) {
+      tokenizer->encode_with(*scratch, text, ids);
+    });
     with_scratch.push_back(own.seconds);
-    convenience.push_back(timed(texts, [&](std::string_view text, std::vector<std::int32_t>& ids) { tokenizer->encode(text, ids); }).seconds);
+    convenience.push_back(timed(texts, [&](std::string_view text, std::vector<std::int32_t>& ids) {
+                            tokenizer->encode(text, ids);
+                          }).seconds);
     tokens = own.tokens;
   }
   std::sort(with_scratch.begin(), with_scratch.end());
   std::sort(convenience.begin(), convenience.end());
   const double megabytes = static_cast<double>(bytes) / 1e6;
   const auto middle = static_cast<std::size_t>(passes / 2);
-  fmt::print("{{\"texts\": {}, \"bytes\": {}, \"tokens\": {}, \"median_mb_s\": {:.1f}, \"best_mb_s\": {:.1f}, \"encode_median_mb_s\": {:.1f}}}\n",
-             texts.size(), bytes, tokens, megabytes / with_scratch[middle], megabytes / with_scratch[0], megabytes / convenience[middle]);
+  fmt::print(
+      "{{\"texts\": {}, \"bytes\": {}, \"tokens\": {}, \"median_mb_s\": {:.1f}, \"best_mb_s\": "
+      "{:.1f}, \"encode_median_mb_s\": {:.1f}}}\n",
+      texts.size(), bytes, tokens, megabytes / with_scratch[middle], megabytes / with_scratch[0],
+      megabytes / convenience[middle]);
   return 0;
 }
 

@@ -1,11 +1,15 @@
-// How much of the gradients' way between ranks hides behind the backward pass: a MiniLM-shaped encoder with random weights, ragged
-// documents, for each type on the wire and each accumulation with overlap off and on. One process a rank, as mpirun starts them:
-//   scripts/mpirun.sh 2 build/release/overlap_bench [documents a rank and micro-batch = 32] [steps = 5] [layers = 6] [bucket MiB = 4]
-//   bench/overlap.sh puts the ranks on two nodes with 1 Gbit/s between them.
-// Medians over steps, milliseconds; steps with and without overlap take turns. compute: forward and backward of all micro-batches on the
-// slowest rank, without and with communication beside it. communication: the sum over ranks with nothing beside it. exposed: how long the
-// rank that computes longest still waits for the sum after its backward pass (the others wait for that rank, too). hidden: the rest.
-// Before any time is printed, sums with and without overlap must be the same bits, and equal a plain all_reduce.
+// How much of the gradients' way between ranks hides behind the backward pass: a MiniLM-shaped
+// encoder with random weights, ragged documents, for each type on the wire and each accumulation
+// with overlap off and on. One process a rank, as mpirun starts them:
+//   scripts/mpirun.sh 2 build/release/overlap_bench [documents a rank and micro-batch = 32] [steps
+//   = 5] [layers = 6] [bucket MiB = 4] bench/overlap.sh puts the ranks on two nodes with 1 Gbit/s
+//   between them.
+// Medians over steps, milliseconds; steps with and without overlap take turns. compute: forward and
+// backward of all micro-batches on the slowest rank, without and with communication beside it.
+// communication: the sum over ranks with nothing beside it. exposed: how long the rank that
+// computes longest still waits for the sum after its backward pass (the others wait for that rank,
+// too). hidden: the rest. Before any time is printed, sums with and without overlap must be the
+// same bits, and equal a plain all_reduce.
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/randn.h>
@@ -42,11 +46,13 @@ EncoderConfig shape(const Settings& settings) {
 
 class Task {
  public:
-  Task(Communicator& communicator, const Settings& settings) : comm(communicator), encoder_(shape(settings), at::kCPU), arena(groups(), comm.size()) {
+  Task(Communicator& communicator, const Settings& settings)
+      : comm(communicator), encoder_(shape(settings), at::kCPU), arena(groups(), comm.size()) {
     RandomStream random(1, static_cast<std::uint64_t>(comm.rank()));
     std::vector<std::int32_t> ids, offsets{0};
     for (std::int64_t d = 0; d < settings.documents; ++d) {
-      for (std::uint64_t t = 20 + random.below(77); t > 0; --t) ids.push_back(static_cast<std::int32_t>(random.below(1000)));
+      for (std::uint64_t t = 20 + random.below(77); t > 0; --t)
+        ids.push_back(static_cast<std::int32_t>(random.below(1000)));
       offsets.push_back(static_cast<std::int32_t>(ids.size()));
     }
     batch_ = pack_tokens(ids, offsets, at::kCPU);
@@ -69,7 +75,8 @@ class Task {
     for (std::size_t i = 0; i < encoder_.parameters().size(); ++i) {
       at::Tensor value = encoder_.parameters()[i].value;
       float* data = value.mutable_data_ptr<float>();
-      for (std::int64_t k = 0; k < value.numel(); ++k) data[k] = static_cast<float>(.04 * random.uniform() - .02) + (value.dim() == 1 ? 1.F : 0.F);
+      for (std::int64_t k = 0; k < value.numel(); ++k)
+        data[k] = static_cast<float>(.04 * random.uniform() - .02) + (value.dim() == 1 ? 1.F : 0.F);
     }
     encoder_.train_top_layers(encoder_.config().layers);
     return split_by_decay("encoder", 1e-4, .01, trained_parameters(encoder_));
@@ -88,7 +95,9 @@ class Task {
 };
 
 using Clock = std::chrono::steady_clock;
-double milliseconds(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double milliseconds(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
@@ -100,7 +109,8 @@ struct Times {
   double communication = 0;  // of the rank that waited least: it came last, so it waited for nobody
 };
 
-// One step; without overlap all ranks wait for each other between compute and communication, so that each is timed alone.
+// One step; without overlap all ranks wait for each other between compute and communication, so
+// that each is timed alone.
 Times step(Task& task, GradientSync& sync, std::int64_t accumulation, bool overlap) {
   task.comm.barrier();
   const auto start = Clock::now();
@@ -115,7 +125,8 @@ Times step(Task& task, GradientSync& sync, std::int64_t accumulation, bool overl
   const auto computed = Clock::now();
   sync.finish();
   const double communication = milliseconds(computed);
-  return {task.comm.all_reduce_value(compute, Reduce::max), task.comm.all_reduce_value(communication, Reduce::min)};
+  return {task.comm.all_reduce_value(compute, Reduce::max),
+          task.comm.all_reduce_value(communication, Reduce::min)};
 }
 
 struct Pair {
@@ -129,7 +140,8 @@ Pair measure(Task& task, const Settings& settings, SyncOptions options, std::int
       GradientSync sync(task.arena, task.comm, options);
       step(task, sync, 1, overlap);  // learns the order
       const Times times = step(task, sync, accumulation, overlap);
-      values[2 * overlap].push_back(times.compute), values[2 * overlap + 1].push_back(times.communication);
+      values[2 * overlap].push_back(times.compute),
+          values[2 * overlap + 1].push_back(times.communication);
     }
   return {{median(values[0]), median(values[1])}, {median(values[2]), median(values[3])}};
 }
@@ -152,8 +164,11 @@ void check(Task& task, SyncOptions options) {
   }
   const double limit = options.bfloat16 ? 1e-2 : 1e-6;
   if (task.comm.is_root())
-    std::printf("%s sums: %s with and without overlap, largest difference from a plain all_reduce %.1e of the largest gradient\n",
-                options.bfloat16 ? "bf16" : "fp32", found[0] == found[1] ? "the same bits" : "DIFFERENT bits", worst / largest);
+    std::printf(
+        "%s sums: %s with and without overlap, largest difference from a plain all_reduce %.1e of "
+        "the largest gradient\n",
+        options.bfloat16 ? "bf16" : "fp32",
+        found[0] == found[1] ? "the same bits" : "DIFFERENT bits", worst / largest);
   if (found[0] != found[1] || !(worst <= limit * largest)) std::exit(1);
 }
 
@@ -161,17 +176,28 @@ void run(Communicator& comm, const Settings& settings) {
   at::set_num_threads(1);
   Task task(comm, settings);
   if (comm.is_root())
-    std::printf("%d ranks on %d hosts, %lld parameters (%.1f MB fp32), %lld tokens a rank and micro-batch, buckets of %lld MiB\n", comm.size(),
-                comm.size() / comm.node_size(), static_cast<long long>(task.arena.parameter_count()), 4e-6 * static_cast<double>(task.arena.parameter_count()),
-                static_cast<long long>(task.tokens()), static_cast<long long>(settings.bucket_mib));
-  for (const bool bfloat16 : {false, true}) check(task, {.bfloat16 = bfloat16, .bucket_bytes = settings.bucket_mib << 20});
-  if (comm.is_root()) std::printf("%-5s %12s %12s %12s %14s %8s %7s\n", "wire", "accumulation", "compute off", "compute on", "communication", "exposed", "hidden");
+    std::printf(
+        "%d ranks on %d hosts, %lld parameters (%.1f MB fp32), %lld tokens a rank and micro-batch, "
+        "buckets of %lld MiB\n",
+        comm.size(), comm.size() / comm.node_size(),
+        static_cast<long long>(task.arena.parameter_count()),
+        4e-6 * static_cast<double>(task.arena.parameter_count()),
+        static_cast<long long>(task.tokens()), static_cast<long long>(settings.bucket_mib));
+  for (const bool bfloat16 : {false, true})
+    check(task, {.bfloat16 = bfloat16, .bucket_bytes = settings.bucket_mib << 20});
+  if (comm.is_root())
+    std::printf("%-5s %12s %12s %12s %14s %8s %7s\n", "wire", "accumulation", "compute off",
+                "compute on", "communication", "exposed", "hidden");
   for (const bool bfloat16 : {false, true})
     for (const std::int64_t accumulation : {1, 4, 8}) {
-      const Pair pair = measure(task, settings, {.bfloat16 = bfloat16, .bucket_bytes = settings.bucket_mib << 20}, accumulation);
+      const Pair pair =
+          measure(task, settings, {.bfloat16 = bfloat16, .bucket_bytes = settings.bucket_mib << 20},
+                  accumulation);
       if (comm.is_root())
-        std::printf("%-5s %12lld %12.0f %12.0f %14.0f %8.0f %6.0f%%\n", bfloat16 ? "bf16" : "fp32", static_cast<long long>(accumulation), pair.off.compute,
-                    pair.on.compute, pair.off.communication, pair.on.communication, 100 * std::max(0.0, 1 - pair.on.communication / pair.off.communication));
+        std::printf("%-5s %12lld %12.0f %12.0f %14.0f %8.0f %6.0f%%\n", bfloat16 ? "bf16" : "fp32",
+                    static_cast<long long>(accumulation), pair.off.compute, pair.on.compute,
+                    pair.off.communication, pair.on.communication,
+                    100 * std::max(0.0, 1 - pair.on.communication / pair.off.communication));
       std::fflush(stdout);
     }
 }
@@ -182,7 +208,8 @@ void run(Communicator& comm, const Settings& settings) {
 int main(int argc, char** argv) {
   const gpuhpc::MpiSession session(&argc, &argv);
   gpuhpc::Settings settings;
-  std::int64_t* const places[] = {&settings.documents, &settings.steps, &settings.layers, &settings.bucket_mib};
+  std::int64_t* const places[] = {&settings.documents, &settings.steps, &settings.layers,
+                                  &settings.bucket_mib};
   for (int i = 1; i < argc && i <= 4; ++i) *places[i - 1] = std::max(1LL, std::atoll(argv[i]));
   gpuhpc::run(*gpuhpc::MpiSession::world(), settings);
   return 0;

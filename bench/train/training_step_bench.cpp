@@ -1,11 +1,14 @@
-// The training step of a sequence classifier, as bench/peers/training_step.py drives it: encoder (everything learns), pooler, linear
-// head, cross-entropy, gradient norm clipped at 1, AdamW.
-//   training_step_bench MODEL BATCHES.safetensors PRECISION THREADS GRADIENTS.safetensors [cuda] [checkpoint]
-// cuda: on GPU 0, where the shares of forward and backward are what the host took to start them. checkpoint: layers are computed again.
-// MODEL: a Hugging Face folder with a pooler, "classifier.weight" and "classifier.bias". BATCHES: int32 "token_ids" (T), "offsets"
-// (documents + 1), "batches" (batches + 1; documents), "labels" (documents). The gradients of the first batch, before any update, go to
-// GRADIENTS; then each line read from standard input makes one pass over the batches, answered by one JSON line: the seconds of the
-// pass (by the clock, and of the processor), of its parts, and the mean loss of each batch.
+// The training step of a sequence classifier, as bench/peers/training_step.py drives it: encoder
+// (everything learns), pooler, linear head, cross-entropy, gradient norm clipped at 1, AdamW.
+//   training_step_bench MODEL BATCHES.safetensors PRECISION THREADS GRADIENTS.safetensors [cuda]
+//   [checkpoint]
+// cuda: on GPU 0, where the shares of forward and backward are what the host took to start them.
+// checkpoint: layers are computed again. MODEL: a Hugging Face folder with a pooler,
+// "classifier.weight" and "classifier.bias". BATCHES: int32 "token_ids" (T), "offsets" (documents +
+// 1), "batches" (batches + 1; documents), "labels" (documents). The gradients of the first batch,
+// before any update, go to GRADIENTS; then each line read from standard input makes one pass over
+// the batches, answered by one JSON line: the seconds of the pass (by the clock, and of the
+// processor), of its parts, and the mean loss of each batch.
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -16,8 +19,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <cstring>
+#include <ctime>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -43,11 +46,14 @@ constexpr double rate = 5e-5, decay = .01, clip = 1;
 // Of all threads of this process: what counts on a machine that is busy with other work.
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::vector<std::int32_t> integers(const SafeTensors& file, const char* name) {
   const TensorView* view = file.find(name);
-  if (view == nullptr || view->type != TensorType::int32) throw input_error("{}: int32 \"{}\" is missing", file.path().string(), name);
+  if (view == nullptr || view->type != TensorType::int32)
+    throw input_error("{}: int32 \"{}\" is missing", file.path().string(), name);
   std::vector<std::int32_t> values(static_cast<std::size_t>(view->count()));
   std::memcpy(values.data(), view->data.data(), view->data.size());
   return values;
@@ -69,20 +75,28 @@ struct LinearHead : HeadParameters {
     }
   }
   std::int64_t classes() const { return parameters_[1].value.size(0); }
-  at::Tensor logits(const at::Tensor& documents) const { return mixed_linear(documents, parameters_[0].value, parameters_[1].value, at::kFloat); }
+  at::Tensor logits(const at::Tensor& documents) const {
+    return mixed_linear(documents, parameters_[0].value, parameters_[1].value, at::kFloat);
+  }
 };
 
 std::vector<Batch> read_batches(const std::string& path, std::int64_t classes, at::Device device) {
   const SafeTensors file(path);
-  const auto ids = integers(file, "token_ids"), offsets = integers(file, "offsets"), batches = integers(file, "batches"), labels = integers(file, "labels");
+  const auto ids = integers(file, "token_ids"), offsets = integers(file, "offsets"),
+             batches = integers(file, "batches"), labels = integers(file, "labels");
   std::vector<Batch> result;
   for (std::size_t b = 0; b + 1 < batches.size(); ++b) {
-    const std::int32_t first = batches[b], last = batches[b + 1], start = offsets[static_cast<std::size_t>(first)];
+    const std::int32_t first = batches[b], last = batches[b + 1],
+                       start = offsets[static_cast<std::size_t>(first)];
     std::vector<std::int32_t> own;
-    for (std::int32_t d = first; d <= last; ++d) own.push_back(offsets[static_cast<std::size_t>(d)] - start);
-    Batch batch{pack_tokens(std::span(ids).subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(own.back())), own, device),
+    for (std::int32_t d = first; d <= last; ++d)
+      own.push_back(offsets[static_cast<std::size_t>(d)] - start);
+    Batch batch{pack_tokens(std::span(ids).subspan(static_cast<std::size_t>(start),
+                                                   static_cast<std::size_t>(own.back())),
+                            own, device),
                 at::zeros({last - first, classes})};
-    for (std::int32_t d = first; d < last; ++d) batch.targets[d - first][labels[static_cast<std::size_t>(d)]] = 1;
+    for (std::int32_t d = first; d < last; ++d)
+      batch.targets[d - first][labels[static_cast<std::size_t>(d)]] = 1;
     batch.targets = batch.targets.to(device);
     result.push_back(std::move(batch));
   }
@@ -91,7 +105,9 @@ std::vector<Batch> read_batches(const std::string& path, std::int64_t classes, a
 
 struct Model {
   Model(const std::string& folder, const ForwardOptions& options, at::Device device)
-      : encoder(load_encoder(folder, device).encoder), head(ModelWeights(folder), device), forward(options) {
+      : encoder(load_encoder(folder, device).encoder),
+        head(ModelWeights(folder), device),
+        forward(options) {
     encoder.train_top_layers(-1);
     std::vector<ParameterSlot> slots = trained_parameters(encoder);
     for (ParameterSlot& slot : trained_parameters(head)) slots.push_back(std::move(slot));
@@ -99,7 +115,9 @@ struct Model {
     optimizer.emplace(*arena, OptimizerOptions{});
   }
   at::Tensor loss(const Batch& batch) const {
-    return soft_target_cross_entropy(head.logits(encoder.embed(batch.tokens, {.pooling = Pooling::pooler}, forward)), batch.targets);
+    return soft_target_cross_entropy(
+        head.logits(encoder.embed(batch.tokens, {.pooling = Pooling::pooler}, forward)),
+        batch.targets);
   }
   Encoder encoder;
   LinearHead head;
@@ -115,7 +133,9 @@ void write_gradients(Model& model, const Batch& batch, const std::string& path) 
   const at::Tensor on_host = model.arena->gradients().to(at::kCPU);
   const float* gradients = on_host.const_data_ptr<float>();
   for (const ParameterArena::Entry& entry : model.arena->entries())
-    views.push_back({entry.name, TensorType::float32, entry.shape, std::as_bytes(std::span(gradients + entry.range.first, static_cast<std::size_t>(entry.range.size())))});
+    views.push_back({entry.name, TensorType::float32, entry.shape,
+                     std::as_bytes(std::span(gradients + entry.range.first,
+                                             static_cast<std::size_t>(entry.range.size())))});
   write_safetensors(path, views);
   model.arena->zero_gradients();
 }
@@ -141,18 +161,28 @@ void pass(Model& model, const std::vector<Batch>& batches) {
     update += now() - end;
   }
   if (model.encoder.device().is_cuda()) at::accelerator::synchronizeDevice(0);
-  fmt::print("{{\"seconds\": {:.6f}, \"processor\": {:.6f}, \"forward\": {:.6f}, \"backward\": {:.6f}, \"update\": {:.6f}, \"peak_bytes\": {}, \"losses\": [{:.7g}]}}\n",
-             now() - start, processor_seconds() - processor, forward, backward, update, host_memory().peak, fmt::join(losses, ", "));
+  fmt::print(
+      "{{\"seconds\": {:.6f}, \"processor\": {:.6f}, \"forward\": {:.6f}, \"backward\": {:.6f}, "
+      "\"update\": {:.6f}, \"peak_bytes\": {}, \"losses\": [{:.7g}]}}\n",
+      now() - start, processor_seconds() - processor, forward, backward, update, host_memory().peak,
+      fmt::join(losses, ", "));
   std::fflush(stdout);
 }
 
 int run(const std::vector<std::string>& arguments) {
-  if (arguments.size() < 5) throw usage_error("training_step_bench MODEL BATCHES.safetensors PRECISION THREADS GRADIENTS.safetensors [cuda] [checkpoint]");
-  const auto asked = [&](const char* word) { return std::find(arguments.begin() + 5, arguments.end(), word) != arguments.end(); };
+  if (arguments.size() < 5)
+    throw usage_error(
+        "training_step_bench MODEL BATCHES.safetensors PRECISION THREADS GRADIENTS.safetensors "
+        "[cuda] [checkpoint]");
+  const auto asked = [&](const char* word) {
+    return std::find(arguments.begin() + 5, arguments.end(), word) != arguments.end();
+  };
   at::set_num_threads(std::stoi(arguments[3]));
   limit_host_memory(0);
   ForwardOptions forward;
-  forward.compute = arguments[2] == "bf16" ? at::kBFloat16 : arguments[2] == "fp16" ? at::kHalf : at::kFloat;
+  forward.compute = arguments[2] == "bf16"   ? at::kBFloat16
+                    : arguments[2] == "fp16" ? at::kHalf
+                                             : at::kFloat;
   forward.checkpoint_layers = asked("checkpoint");
   const at::Device device = torch_device({asked("cuda"), 0, 1});
   Model model(arguments[0], forward, device);

@@ -4,13 +4,16 @@ namespace gpuhpc {
 
 std::span<const Command> commands() {
   static const Command table[] = {
-      {"run", "the staged pipeline: taxonomy and unlabelled text in, model, predictions and report out", run_command},
+      {"run",
+       "the staged pipeline: taxonomy and unlabelled text in, model, predictions and report out",
+       run_command},
       {"prepare", "text to tokenized HDF5 shards", prepare_command},
       {"encode", "text to vectors with --model.encoder", encode_command},
       {"predict", "labels for new text with a finished model (--model.dir)", predict_command},
       {"evaluate", "predictions against gold (--eval.predictions, --eval.gold)", evaluate_command},
       {"report", "one HTML page of one or several run folders (--report.runs)", report_command},
-      {"doctor", "checks the launch: ranks, hosts, devices, threads, all-reduce answers and rates", doctor_command},
+      {"doctor", "checks the launch: ranks, hosts, devices, threads, all-reduce answers and rates",
+       doctor_command},
   };
   return table;
 }

@@ -10,10 +10,13 @@ namespace gpuhpc {
 
 void check_same_kind(const std::vector<RankPlace>& ranks) {
   std::size_t with = ranks.size(), without = ranks.size();
-  for (std::size_t rank = ranks.size(); rank-- > 0;) (ranks[rank].cuda_devices > 0 ? with : without) = rank;
+  for (std::size_t rank = ranks.size(); rank-- > 0;)
+    (ranks[rank].cuda_devices > 0 ? with : without) = rank;
   if (with < ranks.size() && without < ranks.size())
-    throw configuration_error("rank {} on {} sees no GPU but rank {} on {} does; check nvidia-smi and CUDA_VISIBLE_DEVICES there, or use --device.kind cpu", without,
-                              ranks[without].host, with, ranks[with].host);
+    throw configuration_error(
+        "rank {} on {} sees no GPU but rank {} on {} does; check nvidia-smi and "
+        "CUDA_VISIBLE_DEVICES there, or use --device.kind cpu",
+        without, ranks[without].host, with, ranks[with].host);
 }
 
 void check_gpus_apart(const std::vector<RankPlace>& ranks) {
@@ -22,8 +25,10 @@ void check_gpus_apart(const std::vector<RankPlace>& ranks) {
     if (ranks[rank].bus.empty()) continue;
     const auto [other, alone] = first.try_emplace({ranks[rank].host, ranks[rank].bus}, rank);
     if (!alone)
-      throw configuration_error("ranks {} and {} on {} drive the same GPU ({}); start one rank a GPU: --ntasks-per-node and --gpus-per-node alike", other->second, rank,
-                                ranks[rank].host, ranks[rank].bus);
+      throw configuration_error(
+          "ranks {} and {} on {} drive the same GPU ({}); start one rank a GPU: --ntasks-per-node "
+          "and --gpus-per-node alike",
+          other->second, rank, ranks[rank].host, ranks[rank].bus);
   }
 }
 
@@ -32,7 +37,8 @@ DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& opt
   together(comm, [&] { mine.cuda_devices = options.kind == "cpu" ? 0 : query_cuda_devices(); });
   const CoreSet cores = query_cores();
   const std::vector<std::string> hosts = comm.all_gather_strings(mine.host);
-  const std::vector<std::int32_t> gpus = comm.all_gather_vector(std::span<const std::int32_t>(&mine.cuda_devices, 1));
+  const std::vector<std::int32_t> gpus =
+      comm.all_gather_vector(std::span<const std::int32_t>(&mine.cuda_devices, 1));
   const std::vector<std::string> sets = comm.all_gather_strings(cores.to_string());
   DeviceChoice choice;
   together(comm, [&] {
@@ -43,7 +49,8 @@ DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& opt
       if (hosts[rank] == mine.host) on_host.emplace_back(sets[rank]);
     }
     if (options.kind != "cpu") check_same_kind(ranks);
-    choice = choose_device(options, {mine.cuda_devices, share_of_cores(cores, on_host)}, comm.node_rank(), comm.node_size());
+    choice = choose_device(options, {mine.cuda_devices, share_of_cores(cores, on_host)},
+                           comm.node_rank(), comm.node_size());
   });
   return choice;
 }

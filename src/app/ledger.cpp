@@ -23,10 +23,12 @@ void add_files(Fingerprint& fingerprint, const fs::path& path) {
   for (const auto& entry : fs::recursive_directory_iterator(path))
     if (entry.is_regular_file()) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) fingerprint.add(fs::relative(file, path).string()).add_file(file);
+  for (const fs::path& file : files)
+    fingerprint.add(fs::relative(file, path).string()).add_file(file);
 }
 
-std::map<std::string, std::int64_t> output_sizes(const fs::path& folder, const std::vector<std::string>& outputs) {
+std::map<std::string, std::int64_t> output_sizes(const fs::path& folder,
+                                                 const std::vector<std::string>& outputs) {
   std::map<std::string, std::int64_t> sizes;
   for (const std::string& output : outputs) {
     const fs::path path = folder / output;
@@ -34,12 +36,15 @@ std::map<std::string, std::int64_t> output_sizes(const fs::path& folder, const s
     if (fs::is_regular_file(path)) sizes[output] = static_cast<std::int64_t>(fs::file_size(path));
     if (fs::is_directory(path))
       for (const auto& entry : fs::recursive_directory_iterator(path))
-        if (entry.is_regular_file()) sizes[fs::relative(entry.path(), folder).string()] = static_cast<std::int64_t>(entry.file_size());
+        if (entry.is_regular_file())
+          sizes[fs::relative(entry.path(), folder).string()] =
+              static_cast<std::int64_t>(entry.file_size());
   }
   return sizes;
 }
 
-void check_stage_name(const std::vector<Stage>& stages, const std::string& name, const char* option) {
+void check_stage_name(const std::vector<Stage>& stages, const std::string& name,
+                      const char* option) {
   std::string known;
   for (const Stage& stage : stages) {
     if (name.empty() || stage.name == name) return;
@@ -53,11 +58,14 @@ std::vector<std::string> option_lines(const Stage& stage, const config::OptionSe
   std::vector<std::string> lines;
   for (const std::string& prefix : stage.options)
     for (const std::string& line : options.resolved(prefix))
-      if (std::ranges::find(stage.free_options, line.substr(0, line.find(' '))) == stage.free_options.end()) lines.push_back(line);
+      if (std::ranges::find(stage.free_options, line.substr(0, line.find(' '))) ==
+          stage.free_options.end())
+        lines.push_back(line);
   return lines;
 }
 
-std::size_t position(const std::vector<Stage>& stages, const std::string& name, std::size_t fallback) {
+std::size_t position(const std::vector<Stage>& stages, const std::string& name,
+                     std::size_t fallback) {
   for (std::size_t i = 0; i < stages.size(); ++i)
     if (stages[i].name == name) return i;
   return fallback;
@@ -70,9 +78,11 @@ Ledger::Ledger(fs::path run_folder) : path_(std::move(run_folder) / "ledger.json
   try {
     const Json json = read_json(path_);
     for (const auto& [name, value] : json.at("stages").items())
-      entries_[name] = {value.at("fingerprint"), value.at("seconds"), value.at("outputs").get<std::map<std::string, std::int64_t>>()};
+      entries_[name] = {value.at("fingerprint"), value.at("seconds"),
+                        value.at("outputs").get<std::map<std::string, std::int64_t>>()};
   } catch (const Json::exception& e) {
-    throw input_error("{}: not a ledger of ours ({}); remove it to start the run afresh", path_.string(), e.what());
+    throw input_error("{}: not a ledger of ours ({}); remove it to start the run afresh",
+                      path_.string(), e.what());
   }
 }
 
@@ -92,20 +102,25 @@ void Ledger::forget(const std::string& stage) {
 
 void Ledger::save() const {
   Json stages = Json::object();
-  for (const auto& [name, entry] : entries_) stages[name] = {{"fingerprint", entry.fingerprint}, {"seconds", entry.seconds}, {"outputs", entry.outputs}};
+  for (const auto& [name, entry] : entries_)
+    stages[name] = {
+        {"fingerprint", entry.fingerprint}, {"seconds", entry.seconds}, {"outputs", entry.outputs}};
   write_json(path_, Json{{"stages", stages}});
 }
 
-bool Ledger::holds(const std::string& stage, const std::string& fingerprint, const fs::path& folder) const {
+bool Ledger::holds(const std::string& stage, const std::string& fingerprint,
+                   const fs::path& folder) const {
   const LedgerEntry* entry = find(stage);
   if (entry == nullptr || entry->fingerprint != fingerprint) return false;
   return std::all_of(entry->outputs.begin(), entry->outputs.end(), [&](const auto& output) {
     const fs::path path = folder / output.first;
-    return fs::is_regular_file(path) && static_cast<std::int64_t>(fs::file_size(path)) == output.second;
+    return fs::is_regular_file(path) &&
+           static_cast<std::int64_t>(fs::file_size(path)) == output.second;
   });
 }
 
-std::string stage_fingerprint(const Stage& stage, const config::OptionSet& options, const std::map<std::string, std::string>& earlier) {
+std::string stage_fingerprint(const Stage& stage, const config::OptionSet& options,
+                              const std::map<std::string, std::string>& earlier) {
   Fingerprint fingerprint;
   fingerprint.add(stage.name);
   for (const std::string& line : option_lines(stage, options)) fingerprint.add(line);
@@ -134,14 +149,16 @@ double run_stage(const Stage& stage, StageContext context, Ledger& ledger) {
   context.folder = partial;
   stage.run(context);
   comm.barrier();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   on_root(comm, [&] {
     auto sizes = output_sizes(partial, stage.outputs);
     rename_synced(partial, folder);
     ledger.finish(stage.name, {context.task.fingerprint, seconds, std::move(sizes)});
     std::error_code ignored;  // they do no harm
     fs::remove_all(context.checkpoints, ignored);
-    fs::remove(context.checkpoints.parent_path(), ignored);  // when it is empty: those of other options stay for them
+    fs::remove(context.checkpoints.parent_path(),
+               ignored);  // when it is empty: those of other options stay for them
     fs::remove(context.checkpoints.parent_path().parent_path(), ignored);
   });
   return seconds;
@@ -149,12 +166,15 @@ double run_stage(const Stage& stage, StageContext context, Ledger& ledger) {
 
 }  // namespace
 
-fs::path stage_folder(const fs::path& run_folder, const std::vector<Stage>& stages, std::size_t stage) {
+fs::path stage_folder(const fs::path& run_folder, const std::vector<Stage>& stages,
+                      std::size_t stage) {
   return run_folder / "stages" / fmt::format("{:02d}-{}", stage + 1, stages[stage].name);
 }
 
-std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config::OptionSet& options, const PipelineRange& range,
-                                  const fs::path& run_folder, Communicator& comm, const Log& log, const DeviceChoice& device,
+std::vector<StageTime> run_stages(const std::vector<Stage>& stages,
+                                  const config::OptionSet& options, const PipelineRange& range,
+                                  const fs::path& run_folder, Communicator& comm, const Log& log,
+                                  const DeviceChoice& device,
                                   const std::function<bool()>& stop_requested) {
   check_stage_name(stages, range.from, "from");
   check_stage_name(stages, range.to, "to");
@@ -166,7 +186,8 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
   std::map<std::string, std::string> fingerprints;
   std::vector<std::string> lines;  // of this stage and all before it
   std::vector<StageTime> times;
-  const std::size_t first = position(stages, range.from, 0), last = position(stages, range.to, stages.size() - 1);
+  const std::size_t first = position(stages, range.from, 0),
+                    last = position(stages, range.to, stages.size() - 1);
   bool earlier_ran = false;
   for (std::size_t i = 0; i <= last; ++i) {
     const Stage& stage = stages[i];
@@ -177,26 +198,41 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config
       fingerprints[stage.name] = stage_fingerprint(stage, options, fingerprints);
       const bool holds = ledger.holds(stage.name, fingerprints[stage.name], folder_of(stage.name));
       if (i < first && !holds)
-        throw usage_error("--pipeline.from {}: the earlier stage {} is not finished with these options; start from it", range.from, stage.name);
+        throw usage_error(
+            "--pipeline.from {}: the earlier stage {} is not finished with these options; start "
+            "from it",
+            range.from, stage.name);
       skip = decide(stage, holds, earlier_ran, range.force) == StageDecision::skip ? 1 : 0;
     });
     comm.broadcast(&skip, 1, DataType::int32, 0);
     if (skip != 0) {
       const LedgerEntry* entry = ledger.find(stage.name);
       times.push_back({stage.name, entry ? entry->seconds : 0, true});
-      if (comm.is_root()) log->info("stage {}/{} {}: finished before, skipped", i + 1, stages.size(), stage.name);
+      if (comm.is_root())
+        log->info("stage {}/{} {}: finished before, skipped", i + 1, stages.size(), stage.name);
       continue;
     }
     const std::string fingerprint = comm.broadcast_string(fingerprints[stage.name]);
-    const StageContext context{comm, log, device, {}, folder_of, run_folder / "checkpoints" / stage.name / fingerprint.substr(0, 16), {fingerprint, lines},
-                               stop_requested, run_folder, stage.name};
+    const StageContext context{comm,
+                               log,
+                               device,
+                               {},
+                               folder_of,
+                               run_folder / "checkpoints" / stage.name / fingerprint.substr(0, 16),
+                               {fingerprint, lines},
+                               stop_requested,
+                               run_folder,
+                               stage.name};
     context.leave_together_if_asked();
     if (comm.is_root()) log->info("stage {}/{} {}", i + 1, stages.size(), stage.name);
     times.push_back({stage.name, run_stage(stage, context, ledger), false});
     earlier_ran = true;
     if (comm.is_root())
-      log->info("stage {}/{} {} took {}; peak memory {} MiB{}", i + 1, stages.size(), stage.name, format_duration(times.back().seconds), peak_memory() >> 20,
-                stage.elsewhere.empty() ? "" : fmt::format(" (the guide of the Python set-up states {})", stage.elsewhere));
+      log->info("stage {}/{} {} took {}; peak memory {} MiB{}", i + 1, stages.size(), stage.name,
+                format_duration(times.back().seconds), peak_memory() >> 20,
+                stage.elsewhere.empty()
+                    ? ""
+                    : fmt::format(" (the guide of the Python set-up states {})", stage.elsewhere));
   }
   return times;
 }

@@ -1,7 +1,9 @@
-// From the command line to an exit code. Without another command the stages of a pipeline run one after the other: run_command(), below.
-// A reader who goes on to the optimizer step opens three files: stages/teleclass/pipeline.cpp, which lists the stages;
-// stages/teleclass/variants/student_training.cpp, which hands model, documents and loss of the training stage to a Trainer; and
-// train/trainer.cpp with its loop and, on one screen, Trainer::step().
+// From the command line to an exit code. Without another command the stages of a pipeline run one
+// after the other: run_command(), below. A reader who goes on to the optimizer step opens three
+// files: stages/teleclass/pipeline.cpp, which lists the stages;
+// stages/teleclass/variants/student_training.cpp, which hands model, documents and loss of the
+// training stage to a Trainer; and train/trainer.cpp with its loop and, on one screen,
+// Trainer::step().
 #include <c10/util/Exception.h>
 #include <fmt/ranges.h>
 
@@ -33,7 +35,8 @@
 namespace gpuhpc {
 namespace fs = std::filesystem;
 
-// The staged pipeline, resumed in an existing run folder; then metrics, when there is gold, and the report.
+// The staged pipeline, resumed in an existing run folder; then metrics, when there is gold, and the
+// report.
 void run_command(CommandContext& c) {
   const StopSignals signals;
   const Options& o = c.options;
@@ -42,15 +45,18 @@ void run_command(CommandContext& c) {
   std::optional<FolderLock> lock;
   Taxonomy taxonomy;
   together(c.comm, [&] {
-    const int replicas = o.teleclass.parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
-    for (int gpu = 1; c.device.cuda && o.device.memory_limit > 0 && gpu < replicas; ++gpu) limit_cuda_memory(o.device.memory_limit, gpu);
+    const int replicas =
+        o.teleclass.parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
+    for (int gpu = 1; c.device.cuda && o.device.memory_limit > 0 && gpu < replicas; ++gpu)
+      limit_cuda_memory(o.device.memory_limit, gpu);
     o.teleclass.train.check();
     o.teleclass.profile.range();
     layout = resolve_layout(o.teleclass.input.dir);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
   });
   std::vector<std::string> warnings;
-  if (layout.test_serves_as_train) warnings.push_back("No training corpus was given: the test texts served, unlabelled.");
+  if (layout.test_serves_as_train)
+    warnings.push_back("No training corpus was given: the test texts served, unlabelled.");
   const fs::path gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
   if (!gold.empty()) check_gold(taxonomy, gold, c.comm);
   on_root(c.comm, [&] {
@@ -61,10 +67,12 @@ void run_command(CommandContext& c) {
   });
   together(c.comm, [&] { add_file_log(c.log, run / "log", c.comm.rank()); });
   if (c.comm.is_root())
-    c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s", describe(c.device), describe(layout));
+    c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s",
+                describe(c.device), describe(layout));
 
   const std::vector<Stage> stages = pipeline_stages(o, layout);
-  const auto times = run_stages(stages, c.set, {o.from, o.to, o.force}, run, c.comm, c.log, c.device, StopSignals::requested);
+  const auto times = run_stages(stages, c.set, {o.from, o.to, o.force}, run, c.comm, c.log,
+                                c.device, StopSignals::requested);
   if (times.size() < stages.size()) return;
   on_root(c.comm, [&] {
     publish(stages, run);
@@ -73,14 +81,17 @@ void run_command(CommandContext& c) {
       for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);
   });
 
-  const fs::path predictions = o.eval.predictions.empty() ? run / "predictions.jsonl" : fs::path(o.eval.predictions);
-  if (!gold.empty()) evaluate_predictions(taxonomy, predictions, gold, o.eval, run, c.comm, c.device.threads);
+  const fs::path predictions =
+      o.eval.predictions.empty() ? run / "predictions.jsonl" : fs::path(o.eval.predictions);
+  if (!gold.empty())
+    evaluate_predictions(taxonomy, predictions, gold, o.eval, run, c.comm, c.device.threads);
   on_root(c.comm, [&] {
     const ReportModel report = make_run_report(run);
     write_report(run / "report.html", report);
     fmt::print("{}\n", format_stages(report.stages));
     if (report.evaluation) fmt::print("{}\n", format_metrics(*report.evaluation));
-    fmt::print("predictions: {}\nreport:      {}\n", (run / "predictions.jsonl").string(), (run / "report.html").string());
+    fmt::print("predictions: {}\nreport:      {}\n", (run / "predictions.jsonl").string(),
+               (run / "report.html").string());
   });
 }
 
@@ -113,7 +124,9 @@ void execute(Communicator& comm, const std::vector<std::string>& arguments) {
     return;
   }
   together(comm, [&] { apply(options.device, device); });
-  CommandContext context{comm, make_console_log(comm.rank()), set, options, device, fmt::format("gpuhpc {}", fmt::join(arguments, " "))};
+  CommandContext context{comm,   make_console_log(comm.rank()),
+                         set,    options,
+                         device, fmt::format("gpuhpc {}", fmt::join(arguments, " "))};
   find_command(invocation.command).run(context);
 }
 
@@ -122,7 +135,8 @@ int report_failure(Communicator& comm, const Error& error) {
   const int code = static_cast<int>(error.code());
   const bool alone = comm.size() > 1 && !error.on_all_ranks();
   if (alone || comm.is_root())
-    fmt::print(stderr, "gpuhpc: {}{}\n", alone ? fmt::format("rank {} on {}: ", comm.rank(), comm.host()) : "", error.what());
+    fmt::print(stderr, "gpuhpc: {}{}\n",
+               alone ? fmt::format("rank {} on {}: ", comm.rank(), comm.host()) : "", error.what());
   std::fflush(stderr);
   if (alone) MpiSession::abort(code);
   return code;
@@ -135,9 +149,13 @@ int run_application(Communicator& comm, const std::vector<std::string>& argument
   } catch (const Error& e) {
     return report_failure(comm, e);
   } catch (const c10::OutOfMemoryError& e) {
-    return report_failure(comm, Error(ExitCode::out_of_memory, fmt::format("out of memory: {}", e.what_without_backtrace())));
+    return report_failure(comm,
+                          Error(ExitCode::out_of_memory,
+                                fmt::format("out of memory: {}", e.what_without_backtrace())));
   } catch (const std::bad_alloc&) {
-    return report_failure(comm, Error(ExitCode::out_of_memory, "out of host memory; start fewer ranks on a host or use more hosts"));
+    return report_failure(
+        comm, Error(ExitCode::out_of_memory,
+                    "out of host memory; start fewer ranks on a host or use more hosts"));
   } catch (const std::exception& e) {
     return report_failure(comm, Error(ExitCode::internal, e.what()));
   }
@@ -146,8 +164,11 @@ int run_application(Communicator& comm, const std::vector<std::string>& argument
 // Before MPI starts: with a wrong launch MPI may end the process in its own words.
 int report_launch(const Error& error) {
   const char* task = std::getenv("SLURM_PROCID");
-  if (task == nullptr || std::strcmp(task, "0") == 0) fmt::print(stderr, "gpuhpc: {}\n", error.what());
-  else std::this_thread::sleep_for(std::chrono::seconds(1));  // srun may end task 0 as soon as another one leaves
+  if (task == nullptr || std::strcmp(task, "0") == 0)
+    fmt::print(stderr, "gpuhpc: {}\n", error.what());
+  else
+    std::this_thread::sleep_for(
+        std::chrono::seconds(1));  // srun may end task 0 as soon as another one leaves
   return static_cast<int>(error.code());
 }
 

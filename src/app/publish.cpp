@@ -30,11 +30,13 @@ fs::path output_of(const std::vector<Stage>& stages, const fs::path& run, const 
 
 void publish(const std::vector<Stage>& stages, const fs::path& run) {
   for (const char* name : {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl"})
-    if (const fs::path file = output_of(stages, run, name); fs::exists(file)) link_file(file, run / name);  // older runs have no ranks.jsonl
+    if (const fs::path file = output_of(stages, run, name); fs::exists(file))
+      link_file(file, run / name);  // older runs have no ranks.jsonl
   fs::remove_all(run / "model");
   const fs::path model = output_of(stages, run, "model");
   for (const auto& entry : fs::recursive_directory_iterator(model))
-    if (entry.is_regular_file()) link_file(entry.path(), run / "model" / fs::relative(entry.path(), model));
+    if (entry.is_regular_file())
+      link_file(entry.path(), run / "model" / fs::relative(entry.path(), model));
 }
 
 }  // namespace gpuhpc

@@ -25,29 +25,41 @@ std::map<std::string, std::string> read_config(const fs::path& path) {
     const std::string text = trimmed(line);
     if (text.empty() || text.starts_with('#')) continue;
     const std::size_t equals = text.find('=');
-    if (text.starts_with('[') && text.ends_with(']')) section = text.substr(1, text.size() - 2);
-    else if (equals == text.npos) throw input_error("{}: neither [section] nor key = value; this is no config.ini of a run", lines.where());
-    else values[section + "." + trimmed(text.substr(0, equals))] = trimmed(text.substr(equals + 1));
+    if (text.starts_with('[') && text.ends_with(']'))
+      section = text.substr(1, text.size() - 2);
+    else if (equals == text.npos)
+      throw input_error("{}: neither [section] nor key = value; this is no config.ini of a run",
+                        lines.where());
+    else
+      values[section + "." + trimmed(text.substr(0, equals))] = trimmed(text.substr(equals + 1));
   }
   return values;
 }
 
-std::vector<std::string> texts_at(const Json& json, const char* key) { return json.at(key).get<std::vector<std::string>>(); }
+std::vector<std::string> texts_at(const Json& json, const char* key) {
+  return json.at(key).get<std::vector<std::string>>();
+}
 
 }  // namespace
 
 RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
   std::error_code none;
-  if (!fs::is_directory(path_, none)) throw input_error("{}: there is no such folder; name run folders (--run.dir of a run)", path_.string());
+  if (!fs::is_directory(path_, none))
+    throw input_error("{}: there is no such folder; name run folders (--run.dir of a run)",
+                      path_.string());
   if (!fs::is_regular_file(path_ / "config.ini", none))
-    throw input_error("{}: this is no run folder, config.ini is missing; name the --run.dir of a run", path_.string());
+    throw input_error(
+        "{}: this is no run folder, config.ini is missing; name the --run.dir of a run",
+        path_.string());
   config_ = read_config(path_ / "config.ini");
   for (const Stage& stage : pipeline_stages(options(), {})) pipeline_.push_back(stage.name);
   const Ledger ledger(path_);
   for (const std::string& stage : pipeline_) {
     const LedgerEntry* entry = ledger.find(stage);
     if (entry == nullptr) continue;
-    if (!(entry->seconds >= 0 && entry->seconds < 1e9)) throw input_error("{}: stage {} took {} seconds; this is no ledger of ours", (path_ / "ledger.json").string(), stage, entry->seconds);
+    if (!(entry->seconds >= 0 && entry->seconds < 1e9))
+      throw input_error("{}: stage {} took {} seconds; this is no ledger of ours",
+                        (path_ / "ledger.json").string(), stage, entry->seconds);
     seconds_[stage] = entry->seconds;
   }
 }
@@ -62,8 +74,10 @@ Options RunFolder::options() const {
   config::OptionSet set;
   declare_options(set, options);
   std::vector<std::string> given;
-  for (const char* name : {"input.format", "input.id-field", "input.text-field", "pipeline.method", "teleclass.refinement", "eval.seed", "eval.examples"})
-    if (const auto found = config_.find(name); found != config_.end()) given.push_back(fmt::format("--{}={}", name, found->second));
+  for (const char* name : {"input.format", "input.id-field", "input.text-field", "pipeline.method",
+                           "teleclass.refinement", "eval.seed", "eval.examples"})
+    if (const auto found = config_.find(name); found != config_.end())
+      given.push_back(fmt::format("--{}={}", name, found->second));
   try {
     set.parse({}, given);
   } catch (const Error& error) {
@@ -76,7 +90,8 @@ Options RunFolder::options() const {
   options.teleclass.input.dir = facts().input.empty() ? text("input.dir") : facts().input;
   options.teleclass.model.encoder = text("model.encoder");
   options.preset = text("pipeline.preset");
-  if (text("taxoclass.similarity") == "pair") options.taxoclass.similarity = "pair";  // it has a stage more
+  if (text("taxoclass.similarity") == "pair")
+    options.taxoclass.similarity = "pair";  // it has a stage more
   return options;
 }
 
@@ -92,7 +107,8 @@ RunFacts RunFolder::facts() const {
     facts.input = json.at("input").get<std::string>();
     return facts;
   } catch (const Json::exception& e) {
-    throw input_error("{}: not a file of ours ({}); remove it to have the report without it", path.string(), e.what());
+    throw input_error("{}: not a file of ours ({}); remove it to have the report without it",
+                      path.string(), e.what());
   }
 }
 
@@ -102,13 +118,16 @@ std::vector<ReportStage> RunFolder::stages() const {
   std::vector<ReportStage> stages;
   const std::vector<std::string> reused = facts().reused;
   for (const std::string& stage : pipeline_)
-    if (finished(stage)) stages.push_back({stage, seconds_.at(stage), std::ranges::find(reused, stage) != reused.end()});
+    if (finished(stage))
+      stages.push_back(
+          {stage, seconds_.at(stage), std::ranges::find(reused, stage) != reused.end()});
   return stages;
 }
 
 std::vector<std::string> RunFolder::missing() const {
   std::vector<std::string> names;
-  std::ranges::copy_if(pipeline_, std::back_inserter(names), [&](const std::string& stage) { return !finished(stage); });
+  std::ranges::copy_if(pipeline_, std::back_inserter(names),
+                       [&](const std::string& stage) { return !finished(stage); });
   return names;
 }
 
@@ -116,24 +135,36 @@ std::vector<std::string> RunFolder::missing() const {
 std::optional<fs::path> RunFolder::stage_file(const fs::path& name) const {
   std::optional<fs::path> found;
   for (std::size_t i = 0; i < pipeline_.size(); ++i)
-    if (const fs::path file = path_ / "stages" / fmt::format("{:02d}-{}", i + 1, pipeline_[i]) / name; fs::is_regular_file(file)) found = file;
+    if (const fs::path file =
+            path_ / "stages" / fmt::format("{:02d}-{}", i + 1, pipeline_[i]) / name;
+        fs::is_regular_file(file))
+      found = file;
   return found;
 }
 
 std::vector<RunTraining> RunFolder::trainings() const {
   std::vector<RunTraining> list;
   for (std::size_t i = 0; i < pipeline_.size(); ++i)
-    if (fs::path file = path_ / "stages" / fmt::format("{:02d}-{}", i + 1, pipeline_[i]) / "metrics.jsonl"; fs::is_regular_file(file)) list.push_back({pipeline_[i], std::move(file)});
+    if (fs::path file =
+            path_ / "stages" / fmt::format("{:02d}-{}", i + 1, pipeline_[i]) / "metrics.jsonl";
+        fs::is_regular_file(file))
+      list.push_back({pipeline_[i], std::move(file)});
   std::optional<RunTraining> newest;
   for (const std::string& stage : pipeline_) {
     const fs::path folder = path_ / "checkpoints" / stage;
-    if (!fs::is_directory(folder) || std::ranges::find(list, stage, &RunTraining::stage) != list.end()) continue;
+    if (!fs::is_directory(folder) ||
+        std::ranges::find(list, stage, &RunTraining::stage) != list.end())
+      continue;
     for (const auto& entry : fs::directory_iterator(folder))
-      if (const fs::path file = entry.path() / "metrics.jsonl"; fs::is_regular_file(file) && (!newest || fs::last_write_time(file) > fs::last_write_time(newest->lines)))
+      if (const fs::path file = entry.path() / "metrics.jsonl";
+          fs::is_regular_file(file) &&
+          (!newest || fs::last_write_time(file) > fs::last_write_time(newest->lines)))
         newest = {stage, file, false};
   }
   if (newest) list.push_back(std::move(*newest));
-  if (const fs::path published = path_ / "metrics.jsonl"; list.empty() && fs::is_regular_file(published)) list.push_back({"", published});
+  if (const fs::path published = path_ / "metrics.jsonl";
+      list.empty() && fs::is_regular_file(published))
+    list.push_back({"", published});
   return list;
 }
 

@@ -18,9 +18,9 @@ struct RunFacts {  // run.json; empty in folders of older programs
 };
 
 struct RunTraining {
-  std::string stage;                // empty: not known, the lines were found without their stage
-  std::filesystem::path lines;      // metrics.jsonl
-  bool finished = true;             // else in its checkpoint folder
+  std::string stage;            // empty: not known, the lines were found without their stage
+  std::filesystem::path lines;  // metrics.jsonl
+  bool finished = true;         // else in its checkpoint folder
 };
 
 class RunFolder {
@@ -29,14 +29,16 @@ class RunFolder {
   explicit RunFolder(std::filesystem::path path);
   const std::filesystem::path& path() const { return path_; }
   std::string name() const;
-  const std::map<std::string, std::string>& config() const { return config_; }  // config.ini: "section.key" -> value
-  Options options() const;                                                       // those that a report needs; input.dir: absolute where known
+  const std::map<std::string, std::string>& config() const {
+    return config_;
+  }                         // config.ini: "section.key" -> value
+  Options options() const;  // those that a report needs; input.dir: absolute where known
   RunFacts facts() const;
-  std::vector<ReportStage> stages() const;     // the finished ones
-  std::vector<std::string> missing() const;    // the stages of its pipeline that are not finished
+  std::vector<ReportStage> stages() const;   // the finished ones
+  std::vector<std::string> missing() const;  // the stages of its pipeline that are not finished
   bool finished(const std::string& stage) const;
-  // In the order of their stages: the finished ones, then one that is not, in the checkpoint folder that was written last. The first one is
-  // what the run is about: later ones go on with its model.
+  // In the order of their stages: the finished ones, then one that is not, in the checkpoint folder
+  // that was written last. The first one is what the run is about: later ones go on with its model.
   std::vector<RunTraining> trainings() const;
   std::optional<std::filesystem::path> rank_lines() const;  // of the first training
   // A file of the model/ folder, published or still with its stage.

@@ -10,7 +10,8 @@
 namespace gpuhpc {
 namespace {
 
-// A handler reaches nothing but globals, and may do no more than set this flag. Replicas read it from threads of their own.
+// A handler reaches nothing but globals, and may do no more than set this flag. Replicas read it
+// from threads of their own.
 std::atomic<bool> asked = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 struct sigaction old_terminate, old_user, old_interrupt;
@@ -21,7 +22,8 @@ void ask(int) { asked = true; }
 void ask_aloud(int) {
   const int before = errno;  // of what it interrupts
   asked = true;
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, interrupt_words, std::strlen(interrupt_words));
+  [[maybe_unused]] const auto written =
+      write(STDERR_FILENO, interrupt_words, std::strlen(interrupt_words));
   errno = before;
 }
 
@@ -47,7 +49,9 @@ StopSignals::StopSignals() {
   sigaction(SIGTERM, &action, &old_terminate);
   sigaction(SIGUSR1, &action, &old_user);
   // On a terminal the progress line and ^C stand before it.
-  interrupt_words = isatty(STDERR_FILENO) != 0 ? "\nstopping after this step; press Ctrl-C again to leave at once\n" : "stopping after this step; press Ctrl-C again to leave at once\n";
+  interrupt_words = isatty(STDERR_FILENO) != 0
+                        ? "\nstopping after this step; press Ctrl-C again to leave at once\n"
+                        : "stopping after this step; press Ctrl-C again to leave at once\n";
   sigaction(SIGINT, nullptr, &old_interrupt);
   action.sa_handler = ask_aloud;
   action.sa_flags = SA_RESTART | SA_RESETHAND;  // the second one is not caught

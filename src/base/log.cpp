@@ -12,7 +12,8 @@ Log make_console_log(int rank) {
   auto console = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   // A progress line may stand on the terminal: it is wiped, and drawn again below.
   const std::string wipe = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
-  console->set_pattern(wipe + (rank == 0 ? "%^%H:%M:%S%$ %v" : fmt::format("%^%H:%M:%S%$ rank {}: %v", rank)));
+  console->set_pattern(
+      wipe + (rank == 0 ? "%^%H:%M:%S%$ %v" : fmt::format("%^%H:%M:%S%$ rank {}: %v", rank)));
   console->set_level(rank == 0 ? spdlog::level::info : spdlog::level::warn);
   auto log = std::make_shared<spdlog::logger>("gpuhpc", console);
   log->flush_on(spdlog::level::info);
@@ -27,7 +28,8 @@ void add_file_log(Log& log, const std::filesystem::path& folder, int rank) {
     file->set_pattern(fmt::format("%Y-%m-%dT%H:%M:%S.%e rank={} %l %v", rank));
     log->sinks().push_back(file);
   } catch (const std::exception& e) {
-    throw io_error("{}: cannot open the log file ({}); choose a writable --run.dir", path.string(), e.what());
+    throw io_error("{}: cannot open the log file ({}); choose a writable --run.dir", path.string(),
+                   e.what());
   }
 }
 

@@ -10,7 +10,9 @@
 namespace gpuhpc {
 namespace {
 using Clock = std::chrono::steady_clock;
-double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
+double seconds_between(Clock::time_point a, Clock::time_point b) {
+  return std::chrono::duration<double>(b - a).count();
+}
 
 // A line that fills its terminal's width would be wrapped, and only the last part of it drawn over.
 std::size_t terminal_columns() {
@@ -24,22 +26,34 @@ std::string format_rate(double rate) { return fmt::format("{:.{}f}", rate, rate 
 
 std::string format_duration(double seconds) {
   const auto whole = static_cast<long long>(std::max(0.0, seconds) + 0.5);
-  if (whole >= 3600) return fmt::format("{}:{:02d}:{:02d}", whole / 3600, whole / 60 % 60, whole % 60);
+  if (whole >= 3600)
+    return fmt::format("{}:{:02d}:{:02d}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02d}", whole / 60, whole % 60);
 }
 
 Progress::Progress(Log log, std::string what, std::int64_t total, std::string unit, bool visible)
-    : log_(std::move(log)), what_(std::move(what)), unit_(std::move(unit)), total_(total), visible_(visible),
-      terminal_(isatty(STDERR_FILENO) != 0), start_(Clock::now()), last_(start_) {}
+    : log_(std::move(log)),
+      what_(std::move(what)),
+      unit_(std::move(unit)),
+      total_(total),
+      visible_(visible),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      start_(Clock::now()),
+      last_(start_) {}
 
 Progress::~Progress() { finish(); }
 
-double Progress::rate(double seconds) const { return static_cast<double>(done_ - before_) / std::max(seconds, 1e-9); }
+double Progress::rate(double seconds) const {
+  return static_cast<double>(done_ - before_) / std::max(seconds, 1e-9);
+}
 
 std::string Progress::line(double seconds, const std::string& note) const {
-  std::string text = total_ > 0 ? fmt::format("{}: {}/{} {}", what_, done_, total_, unit_) : fmt::format("{}: {} {}", what_, done_, unit_);
+  std::string text = total_ > 0 ? fmt::format("{}: {}/{} {}", what_, done_, total_, unit_)
+                                : fmt::format("{}: {} {}", what_, done_, unit_);
   text += fmt::format(", {}/s", format_rate(rate(seconds)));
-  if (total_ > done_ && done_ > before_) text += fmt::format(", {} left", format_duration(static_cast<double>(total_ - done_) / rate(seconds)));
+  if (total_ > done_ && done_ > before_)
+    text += fmt::format(", {} left",
+                        format_duration(static_cast<double>(total_ - done_) / rate(seconds)));
   if (!note.empty()) text += ", " + note;
   return text;
 }
@@ -66,7 +80,8 @@ void Progress::finish() {
   if (!visible_) return;
   if (terminal_) fmt::print(stderr, "\r\033[K");
   const double seconds = seconds_between(start_, Clock::now());
-  log_->info("{}: {} {} in {} ({}/s)", what_, done_ - before_, unit_, format_duration(seconds), format_rate(rate(seconds)));
+  log_->info("{}: {} {} in {} ({}/s)", what_, done_ - before_, unit_, format_duration(seconds),
+             format_rate(rate(seconds)));
 }
 
 }  // namespace gpuhpc

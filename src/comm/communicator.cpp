@@ -9,12 +9,16 @@ namespace gpuhpc {
 std::size_t size_of(DataType type) {
   switch (type) {
     case DataType::float64:
-    case DataType::int64: return 8;
+    case DataType::int64:
+      return 8;
     case DataType::float32:
-    case DataType::int32: return 4;
+    case DataType::int32:
+      return 4;
     case DataType::bfloat16:
-    case DataType::float16: return 2;
-    case DataType::uint8: return 1;
+    case DataType::float16:
+      return 2;
+    case DataType::uint8:
+      return 1;
   }
   return 0;
 }
@@ -29,17 +33,21 @@ class Finished final : public Work {
 }  // namespace
 
 // Without an engine of its own a communicator finishes the collective at once.
-std::unique_ptr<Work> Communicator::start_all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) {
+std::unique_ptr<Work> Communicator::start_all_reduce(void* data, std::int64_t count, DataType type,
+                                                     Reduce reduce) {
   all_reduce(data, count, type, reduce);
   return std::make_unique<Finished>();
 }
 
-std::unique_ptr<Work> Communicator::start_reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) {
+std::unique_ptr<Work> Communicator::start_reduce_scatter(const void* send, void* receive,
+                                                         std::int64_t count, DataType type,
+                                                         Reduce reduce) {
   reduce_scatter(send, receive, count, type, reduce);
   return std::make_unique<Finished>();
 }
 
-std::unique_ptr<Work> Communicator::start_all_gather(const void* send, std::int64_t count, DataType type, void* receive) {
+std::unique_ptr<Work> Communicator::start_all_gather(const void* send, std::int64_t count,
+                                                     DataType type, void* receive) {
   all_gather(send, count, type, receive);
   return std::make_unique<Finished>();
 }
@@ -81,20 +89,29 @@ class SingleCommunicator final : public Communicator {
   void barrier() override {}
   void all_reduce(void*, std::int64_t, DataType, Reduce) override {}
   void broadcast(void*, std::int64_t, DataType, int) override {}
-  void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override { copy(send, count, type, receive); }
-  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive, std::span<const std::int64_t>) override {
+  void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override {
     copy(send, count, type, receive);
   }
-  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce) override { copy(send, count, type, receive); }
+  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive,
+                         std::span<const std::int64_t>) override {
+    copy(send, count, type, receive);
+  }
+  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type,
+                      Reduce) override {
+    copy(send, count, type, receive);
+  }
 
  private:
   static void copy(const void* from, std::int64_t count, DataType type, void* to) {
-    if (count > 0 && from != to) std::memmove(to, from, static_cast<std::size_t>(count) * size_of(type));
+    if (count > 0 && from != to)
+      std::memmove(to, from, static_cast<std::size_t>(count) * size_of(type));
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_single_communicator() { return std::make_unique<SingleCommunicator>(); }
+std::unique_ptr<Communicator> make_single_communicator() {
+  return std::make_unique<SingleCommunicator>();
+}
 
 }  // namespace gpuhpc

@@ -14,7 +14,8 @@ namespace {
 
 class MpiWork final : public Work {
  public:
-  MpiWork(MpiEngine& engine, std::shared_ptr<Ticket> ticket) : engine_(engine), ticket_(std::move(ticket)) {}
+  MpiWork(MpiEngine& engine, std::shared_ptr<Ticket> ticket)
+      : engine_(engine), ticket_(std::move(ticket)) {}
   ~MpiWork() override {
     try {
       if (!waited_) engine_.wait(*ticket_);
@@ -34,11 +35,13 @@ class MpiWork final : public Work {
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm parent, const ParallelOptions& options) : engine_(parent), options_(options) {
+  MpiCommunicator(MPI_Comm parent, const ParallelOptions& options)
+      : engine_(parent), options_(options) {
     MPI_Comm_rank(parent, &rank_);
     MPI_Comm_size(parent, &size_);
     MPI_Comm node = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+    check_mpi(MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node),
+              "MPI_Comm_split_type");
     MPI_Comm_rank(node, &node_rank_);
     MPI_Comm_size(node, &node_size_);
     MPI_Comm_free(&node);
@@ -53,48 +56,70 @@ class MpiCommunicator final : public Communicator {
   PeerBoard* peer_board() override { return &engine_; }
 
   void barrier() override { wait(submit({.kind = CollectiveKind::barrier}, nullptr, nullptr)); }
-  void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override { wait(reduce_all(data, count, type, reduce)); }
-  void broadcast(void* data, std::int64_t count, DataType type, int root) override {
-    wait(submit({.kind = CollectiveKind::broadcast, .type = type, .root = root, .count = count}, nullptr, data));
+  void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override {
+    wait(reduce_all(data, count, type, reduce));
   }
-  void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override { wait(gather(send, count, type, receive)); }
-  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive, std::span<const std::int64_t> counts) override {
+  void broadcast(void* data, std::int64_t count, DataType type, int root) override {
+    wait(submit({.kind = CollectiveKind::broadcast, .type = type, .root = root, .count = count},
+                nullptr, data));
+  }
+  void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override {
+    wait(gather(send, count, type, receive));
+  }
+  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive,
+                         std::span<const std::int64_t> counts) override {
     std::int64_t total = 0;
     for (const auto n : counts) total += n;
     if (std::ssize(counts) != size_ || counts[static_cast<std::size_t>(rank_)] != count)
-      throw internal_error("all_gather_ragged: counts do not fit {} elements of rank {} of {}", count, rank_, size_);
-    wait(submit({.kind = CollectiveKind::all_gather_ragged, .type = type, .count = total}, send, receive, {counts.begin(), counts.end()}));
+      throw internal_error("all_gather_ragged: counts do not fit {} elements of rank {} of {}",
+                           count, rank_, size_);
+    wait(submit({.kind = CollectiveKind::all_gather_ragged, .type = type, .count = total}, send,
+                receive, {counts.begin(), counts.end()}));
   }
-  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) override {
+  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type,
+                      Reduce reduce) override {
     wait(scatter(send, receive, count, type, reduce));
   }
 
-  std::unique_ptr<Work> start_all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override {
+  std::unique_ptr<Work> start_all_reduce(void* data, std::int64_t count, DataType type,
+                                         Reduce reduce) override {
     return std::make_unique<MpiWork>(engine_, reduce_all(data, count, type, reduce));
   }
-  std::unique_ptr<Work> start_reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) override {
+  std::unique_ptr<Work> start_reduce_scatter(const void* send, void* receive, std::int64_t count,
+                                             DataType type, Reduce reduce) override {
     return std::make_unique<MpiWork>(engine_, scatter(send, receive, count, type, reduce));
   }
-  std::unique_ptr<Work> start_all_gather(const void* send, std::int64_t count, DataType type, void* receive) override {
+  std::unique_ptr<Work> start_all_gather(const void* send, std::int64_t count, DataType type,
+                                         void* receive) override {
     return std::make_unique<MpiWork>(engine_, gather(send, count, type, receive));
   }
 
  private:
   using TicketPointer = std::shared_ptr<Ticket>;
-  TicketPointer submit(const CollectiveCall& call, const void* send, void* receive, std::vector<std::int64_t> counts = {}) {
-    return engine_.submit({call, send, receive, std::move(counts), static_cast<double>(options_.timeout), options_.check_collectives});
+  TicketPointer submit(const CollectiveCall& call, const void* send, void* receive,
+                       std::vector<std::int64_t> counts = {}) {
+    return engine_.submit({call, send, receive, std::move(counts),
+                           static_cast<double>(options_.timeout), options_.check_collectives});
   }
   void wait(const TicketPointer& ticket) { engine_.wait(*ticket); }
   TicketPointer reduce_all(void* data, std::int64_t count, DataType type, Reduce reduce) {
-    return submit({.kind = CollectiveKind::all_reduce, .type = type, .reduce = reduce, .count = count}, nullptr, data);
+    return submit(
+        {.kind = CollectiveKind::all_reduce, .type = type, .reduce = reduce, .count = count},
+        nullptr, data);
   }
   TicketPointer gather(const void* send, std::int64_t count, DataType type, void* receive) {
-    return submit({.kind = CollectiveKind::all_gather, .type = type, .count = count}, send, receive, equal_counts(count));
+    return submit({.kind = CollectiveKind::all_gather, .type = type, .count = count}, send, receive,
+                  equal_counts(count));
   }
-  TicketPointer scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) {
-    return submit({.kind = CollectiveKind::reduce_scatter, .type = type, .reduce = reduce, .count = count}, send, receive, equal_counts(count));
+  TicketPointer scatter(const void* send, void* receive, std::int64_t count, DataType type,
+                        Reduce reduce) {
+    return submit(
+        {.kind = CollectiveKind::reduce_scatter, .type = type, .reduce = reduce, .count = count},
+        send, receive, equal_counts(count));
   }
-  std::vector<std::int64_t> equal_counts(std::int64_t count) const { return std::vector<std::int64_t>(static_cast<std::size_t>(size_), count); }
+  std::vector<std::int64_t> equal_counts(std::int64_t count) const {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(size_), count);
+  }
 
   MpiEngine engine_;
   ParallelOptions options_;
@@ -104,8 +129,8 @@ class MpiCommunicator final : public Communicator {
 }  // namespace
 
 MpiSession::MpiSession(int* argc, char*** argv) {
-  // Alone (no launcher) Open MPI would look for a daemon, or in a step of Slurm (srun -n1) for Slurm's; this keeps a single process
-  // self-contained.
+  // Alone (no launcher) Open MPI would look for a daemon, or in a step of Slurm (srun -n1) for
+  // Slurm's; this keeps a single process self-contained.
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr) {
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     unsetenv("SLURM_STEPID");
@@ -124,7 +149,9 @@ std::unique_ptr<Communicator> MpiSession::world(const ParallelOptions& options) 
   if (size == 1) return make_single_communicator();
   MPI_Query_thread(&threads);
   if (threads < MPI_THREAD_MULTIPLE)
-    throw configuration_error("this MPI library has no MPI_THREAD_MULTIPLE, which several ranks need; use Open MPI 4.1 as Debian builds it");
+    throw configuration_error(
+        "this MPI library has no MPI_THREAD_MULTIPLE, which several ranks need; use Open MPI 4.1 "
+        "as Debian builds it");
   const StartDeadline deadline(StartDeadline::limit());  // the first messages between the hosts
   return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, options);
 }

@@ -13,9 +13,9 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kOpen = 16;                 // pieces under way at once
-constexpr auto kBusy = microseconds(10);         // a poll that took this long moved data
-constexpr auto kSpin = microseconds(60);         // polling without naps while somebody waits
+constexpr std::size_t kOpen = 16;         // pieces under way at once
+constexpr auto kBusy = microseconds(10);  // a poll that took this long moved data
+constexpr auto kSpin = microseconds(60);  // polling without naps while somebody waits
 constexpr auto kLongestNap = microseconds(2000);
 constexpr auto kServe = milliseconds(50);  // how often peers' questions are looked for
 constexpr double kPatience = 4;            // seconds a peer has for its answer
@@ -97,8 +97,11 @@ void MpiEngine::run() {
       post();
       moved = test();
     } catch (const Error& e) {
-      const std::string hint = "; if no rank died, the ranks may have called different collectives: --parallel.check-collectives true tells";
-      peers_.leave(fmt::format("rank {} on {}: {}{}", rank_, hosts()[static_cast<std::size_t>(rank_)], e.what(), hint));
+      const std::string hint =
+          "; if no rank died, the ranks may have called different collectives: "
+          "--parallel.check-collectives true tells";
+      peers_.leave(fmt::format("rank {} on {}: {}{}", rank_,
+                               hosts()[static_cast<std::size_t>(rank_)], e.what(), hint));
     }
     const auto now = std::chrono::steady_clock::now();
     clock_ += std::min(1.0, std::chrono::duration<double>(now - last_turn_).count());
@@ -133,9 +136,10 @@ void MpiEngine::enter(Running& running) {
   running.comparing = true;
   running.calls.resize(static_cast<std::size_t>(size_));
   Piece& piece = pieces_.emplace_back(Piece{&running, {}, {}});
-  check_mpi(MPI_Iallgather(&running.job.call, sizeof(CollectiveCall), MPI_BYTE, running.calls.data(), sizeof(CollectiveCall), MPI_BYTE, comm_,
-                           &piece.requests.emplace_back()),
-            "comparing collectives");
+  check_mpi(
+      MPI_Iallgather(&running.job.call, sizeof(CollectiveCall), MPI_BYTE, running.calls.data(),
+                     sizeof(CollectiveCall), MPI_BYTE, comm_, &piece.requests.emplace_back()),
+      "comparing collectives");
 }
 
 void MpiEngine::post() {
@@ -157,8 +161,10 @@ void MpiEngine::post_piece(Running& running, std::int64_t number) {
   if (call.kind == CollectiveKind::barrier) {
     check_mpi(MPI_Ibarrier(comm_, &piece.requests.emplace_back()), "barrier");
   } else if (call.kind == CollectiveKind::broadcast) {
-    const auto width = static_cast<std::int64_t>(size_of(call.type)), length = kPieceBytes / width, at = number * length;
-    check_mpi(MPI_Ibcast(static_cast<char*>(running.job.receive) + at * width, static_cast<int>(std::min(length, call.count - at)), mpi_type(call.type),
+    const auto width = static_cast<std::int64_t>(size_of(call.type)), length = kPieceBytes / width,
+               at = number * length;
+    check_mpi(MPI_Ibcast(static_cast<char*>(running.job.receive) + at * width,
+                         static_cast<int>(std::min(length, call.count - at)), mpi_type(call.type),
                          call.root, comm_, &piece.requests.emplace_back()),
               "broadcast");
   } else {
@@ -173,11 +179,14 @@ bool MpiEngine::test() {
   for (auto piece = pieces_.begin(); piece != pieces_.end();) {
     int done = 0;
     const CollectiveCall& call = piece->owner->job.call;
-    const int result = MPI_Testall(static_cast<int>(piece->requests.size()), piece->requests.data(), &done, MPI_STATUSES_IGNORE);
+    const int result = MPI_Testall(static_cast<int>(piece->requests.size()), piece->requests.data(),
+                                   &done, MPI_STATUSES_IGNORE);
     if (result != MPI_SUCCESS) check_mpi(result, describe(call).c_str());
     moved = moved || done != 0;
-    if (done && !advance(*piece)) piece = pieces_.erase(piece);
-    else ++piece;
+    if (done && !advance(*piece))
+      piece = pieces_.erase(piece);
+    else
+      ++piece;
   }
   finish_jobs();
   return moved || std::chrono::steady_clock::now() - start > kBusy;
@@ -186,15 +195,18 @@ bool MpiEngine::test() {
 bool MpiEngine::advance(Piece& piece) {
   if (piece.exchange && piece.exchange->advance(piece.requests)) return true;
   Running& owner = *piece.owner;
-  if (owner.comparing) finish_compared(owner);
-  else ++owner.ended;
+  if (owner.comparing)
+    finish_compared(owner);
+  else
+    ++owner.ended;
   return false;
 }
 
 void MpiEngine::finish_jobs() {
   while (!running_.empty()) {
     const Running& first = running_.front();
-    const bool over = failure_ ? first.ended == first.posted : first.entered && !first.comparing && first.ended == first.pieces;
+    const bool over = failure_ ? first.ended == first.posted
+                               : first.entered && !first.comparing && first.ended == first.pieces;
     if (!over) return;
     first.ticket->finish(failure_);
     running_.pop_front();
@@ -204,7 +216,8 @@ void MpiEngine::finish_jobs() {
 void MpiEngine::finish_compared(Running& running) {
   running.comparing = false;
   if (const auto mismatch = find_mismatch(running.calls, hosts()))
-    failure_ = std::make_exception_ptr(Error(ExitCode::peer, *mismatch + "; this is an error of the program", true));
+    failure_ = std::make_exception_ptr(
+        Error(ExitCode::peer, *mismatch + "; this is an error of the program", true));
 }
 
 void MpiEngine::check_deadline() {
@@ -213,13 +226,17 @@ void MpiEngine::check_deadline() {
   const double waited = clock_ - first.since;
   if (waited < first.job.timeout) return;
   std::vector<std::optional<CollectiveCall>> entered;
-  for (const auto& peer : peers_.ask(state(), kPatience)) entered.push_back(peer ? std::optional(peer->entered) : std::nullopt);
+  for (const auto& peer : peers_.ask(state(), kPatience))
+    entered.push_back(peer ? std::optional(peer->entered) : std::nullopt);
   const std::string sentence = name_missing(first.job.call, waited, rank_, entered, hosts());
   if (!sentence.empty()) peers_.leave(sentence);
   // Everybody is here and answers: only slow. Once more the same time.
   if (first.extended)
-    peers_.leave(fmt::format("rank {} on {} waited {:.0f} s for {}, which all ranks have entered but which does not end; check the network, or raise --parallel.timeout",
-                             rank_, hosts()[static_cast<std::size_t>(rank_)], waited + first.job.timeout, describe(first.job.call)));
+    peers_.leave(
+        fmt::format("rank {} on {} waited {:.0f} s for {}, which all ranks have entered but which "
+                    "does not end; check the network, or raise --parallel.timeout",
+                    rank_, hosts()[static_cast<std::size_t>(rank_)], waited + first.job.timeout,
+                    describe(first.job.call)));
   first.extended = true;
   first.since = clock_;
 }
@@ -253,18 +270,24 @@ void MpiEngine::answer_questions() {
   }
   if (questions.empty()) return;
   Noted noted;
-  for (const auto& peer : peers_.ask(state(), kPatience)) noted.push_back(peer ? std::optional(peer->noted) : std::nullopt);
+  for (const auto& peer : peers_.ask(state(), kPatience))
+    noted.push_back(peer ? std::optional(peer->noted) : std::nullopt);
   for (auto& question : questions) question.set_value(noted);
 }
 
-// Nothing under way: sleeps until something is queued. Somebody waits: polls, then naps that grow with the wait. Nobody
-// waits: the caller computes, and the engine takes as little of its core as keeps data moving.
+// Nothing under way: sleeps until something is queued. Somebody waits: polls, then naps that grow
+// with the wait. Nobody waits: the caller computes, and the engine takes as little of its core as
+// keeps data moving.
 void MpiEngine::pause(bool moved) {
-  const auto quiet = std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - last_moved_);
+  const auto quiet =
+      std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - last_moved_);
   if (running_.empty()) {
     if (quiet > kSpin) nap(milliseconds(100));
   } else if (!moved && (quiet > kSpin || waiting_.load(std::memory_order_relaxed) == 0)) {
-    nap(std::clamp(quiet / 16, waiting_.load(std::memory_order_relaxed) > 0 ? microseconds(10) : microseconds(100), kLongestNap));
+    nap(std::clamp(
+        quiet / 16,
+        waiting_.load(std::memory_order_relaxed) > 0 ? microseconds(10) : microseconds(100),
+        kLongestNap));
   }
 }
 

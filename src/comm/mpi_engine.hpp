@@ -1,6 +1,7 @@
 #pragma once
-// The thread that makes all MPI calls of one communicator. Callers queue collectives; the engine starts them in order as
-// nonblocking MPI collectives, drives them beside the callers' work, and watches their deadlines.
+// The thread that makes all MPI calls of one communicator. Callers queue collectives; the engine
+// starts them in order as nonblocking MPI collectives, drives them beside the callers' work, and
+// watches their deadlines.
 #include <mpi.h>
 
 #include <atomic>
@@ -53,7 +54,7 @@ class MpiEngine final : public PeerBoard {
     MpiJob job;
     std::shared_ptr<Ticket> ticket;
     bool entered = false, comparing = false, extended = false;
-    double since = 0;         // of clock_
+    double since = 0;  // of clock_
     std::int64_t pieces = 0, posted = 0, ended = 0;
     std::vector<CollectiveCall> calls;  // of all ranks, when they are compared
   };
@@ -92,7 +93,8 @@ class MpiEngine final : public PeerBoard {
   int tag_ = 0;  // of the next piece
   CollectiveCall last_entered_;
   std::exception_ptr failure_;  // of a comparison: nothing is started any more
-  double clock_ = 0;            // seconds that this process was awake: being stopped and continued costs nobody's deadline
+  double clock_ = 0;  // seconds that this process was awake: being stopped and continued costs
+                      // nobody's deadline
   Time last_turn_, last_moved_, last_served_;
 
   // Shared.

@@ -11,14 +11,20 @@ namespace {
 
 constexpr std::int64_t kWholeBytes = 2048;
 
-std::int64_t width_of(const CollectiveCall& call) { return static_cast<std::int64_t>(size_of(call.type)); }
+std::int64_t width_of(const CollectiveCall& call) {
+  return static_cast<std::int64_t>(size_of(call.type));
+}
 // Elements of a piece: of the whole buffer where it is cut as a whole, else of each rank's block.
 std::int64_t piece_length(const MpiJob& job) {
   const std::int64_t length = kPieceBytes / width_of(job.call);
   return job.counts.empty() ? length : std::max<std::int64_t>(1, length / std::ssize(job.counts));
 }
-const char* shifted(const void* data, std::int64_t elements, const CollectiveCall& call) { return static_cast<const char*>(data) + elements * width_of(call); }
-char* shifted(void* data, std::int64_t elements, const CollectiveCall& call) { return static_cast<char*>(data) + elements * width_of(call); }
+const char* shifted(const void* data, std::int64_t elements, const CollectiveCall& call) {
+  return static_cast<const char*>(data) + elements * width_of(call);
+}
+char* shifted(void* data, std::int64_t elements, const CollectiveCall& call) {
+  return static_cast<char*>(data) + elements * width_of(call);
+}
 
 }  // namespace
 
@@ -31,11 +37,14 @@ ScratchPool::Buffer ScratchPool::take() {
 
 std::int64_t count_pieces(const MpiJob& job) {
   if (job.call.kind == CollectiveKind::barrier) return 1;
-  const std::int64_t longest = job.counts.empty() ? job.call.count : *std::ranges::max_element(job.counts), length = piece_length(job);
+  const std::int64_t longest = job.counts.empty() ? job.call.count
+                                                  : *std::ranges::max_element(job.counts),
+                     length = piece_length(job);
   return (longest + length - 1) / length;
 }
 
-MpiExchange::MpiExchange(const MpiJob& job, std::int64_t piece, MPI_Comm comm, int tag, ScratchPool& pool)
+MpiExchange::MpiExchange(const MpiJob& job, std::int64_t piece, MPI_Comm comm, int tag,
+                         ScratchPool& pool)
     : job_(job), comm_(comm), tag_(tag), pool_(pool) {
   MPI_Comm_rank(comm, &rank_);
   MPI_Comm_size(comm, &size_);
@@ -49,7 +58,8 @@ void MpiExchange::cut(std::int64_t piece) {
     whole_ = n * width_of(job_.call) <= kWholeBytes;
     for (int r = 0; r < size_; ++r) {
       const std::int64_t share = n * r / size_;
-      blocks_.push_back(whole_ ? Block{first, n} : Block{first + share, n * (r + 1) / size_ - share});
+      blocks_.push_back(whole_ ? Block{first, n}
+                               : Block{first + share, n * (r + 1) / size_ - share});
     }
     offset_ = blocks_[static_cast<std::size_t>(rank_)].at;
     return;
@@ -63,10 +73,13 @@ void MpiExchange::cut(std::int64_t piece) {
 }
 
 void MpiExchange::start(std::vector<MPI_Request>& requests) {
-  const bool gathers = job_.call.kind == CollectiveKind::all_gather || job_.call.kind == CollectiveKind::all_gather_ragged;
+  const bool gathers = job_.call.kind == CollectiveKind::all_gather ||
+                       job_.call.kind == CollectiveKind::all_gather_ragged;
   step_ = gathers ? Step::gather : Step::reduce;
-  if (gathers) send_mine(requests);
-  else send_parts(requests);
+  if (gathers)
+    send_mine(requests);
+  else
+    send_parts(requests);
 }
 
 bool MpiExchange::advance(std::vector<MPI_Request>& requests) {
@@ -92,14 +105,18 @@ void MpiExchange::send_parts(std::vector<MPI_Request>& requests) {
   std::int64_t row = 0;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || mine == 0) continue;
-    check_mpi(MPI_Irecv(shifted(scratch_.get(), row, job_.call), mine, mpi_type(job_.call.type), r, tag_, comm_, &requests.emplace_back()), "receiving");
+    check_mpi(MPI_Irecv(shifted(scratch_.get(), row, job_.call), mine, mpi_type(job_.call.type), r,
+                        tag_, comm_, &requests.emplace_back()),
+              "receiving");
     row += mine;
   }
-  for (int step = 1; step < size_; ++step) {  // each begins with its neighbour: nobody is everybody's first
+  for (int step = 1; step < size_;
+       ++step) {  // each begins with its neighbour: nobody is everybody's first
     const int r = (rank_ + step) % size_;
     const Block& theirs = blocks_[static_cast<std::size_t>(r)];
     if (theirs.count == 0) continue;
-    check_mpi(MPI_Isend(shifted(source, theirs.at, job_.call), static_cast<int>(theirs.count), mpi_type(job_.call.type), r, tag_, comm_, &requests.emplace_back()),
+    check_mpi(MPI_Isend(shifted(source, theirs.at, job_.call), static_cast<int>(theirs.count),
+                        mpi_type(job_.call.type), r, tag_, comm_, &requests.emplace_back()),
               "sending");
   }
 }
@@ -110,27 +127,33 @@ void MpiExchange::add_up() {
   std::vector<const void*> rows;
   std::int64_t row = 0;
   for (int r = 0; r < size_; ++r) {
-    rows.push_back(r == rank_ ? shifted(all ? job_.receive : job_.send, mine.at, job_.call) : shifted(scratch_.get(), row, job_.call));
+    rows.push_back(r == rank_ ? shifted(all ? job_.receive : job_.send, mine.at, job_.call)
+                              : shifted(scratch_.get(), row, job_.call));
     if (r != rank_) row += mine.count;
   }
-  reduce_rows(rows, shifted(job_.receive, offset_, job_.call), mine.count, job_.call.type, job_.call.reduce);
+  reduce_rows(rows, shifted(job_.receive, offset_, job_.call), mine.count, job_.call.type,
+              job_.call.reduce);
 }
 
 // My block to every rank; from every rank its block.
 void MpiExchange::send_mine(std::vector<MPI_Request>& requests) {
   const Block& mine = blocks_[static_cast<std::size_t>(rank_)];
   char* place = shifted(job_.receive, mine.at, job_.call);
-  const char* source = job_.call.kind == CollectiveKind::all_reduce ? place : shifted(job_.send, offset_, job_.call);
-  if (source != place && mine.count > 0) std::memcpy(place, source, static_cast<std::size_t>(mine.count * width_of(job_.call)));
+  const char* source =
+      job_.call.kind == CollectiveKind::all_reduce ? place : shifted(job_.send, offset_, job_.call);
+  if (source != place && mine.count > 0)
+    std::memcpy(place, source, static_cast<std::size_t>(mine.count * width_of(job_.call)));
   for (int r = 0; r < size_; ++r) {
     const Block& theirs = blocks_[static_cast<std::size_t>(r)];
     if (r == rank_ || theirs.count == 0) continue;
-    check_mpi(MPI_Irecv(shifted(job_.receive, theirs.at, job_.call), static_cast<int>(theirs.count), mpi_type(job_.call.type), r, tag_ + 1, comm_,
-                        &requests.emplace_back()),
+    check_mpi(MPI_Irecv(shifted(job_.receive, theirs.at, job_.call), static_cast<int>(theirs.count),
+                        mpi_type(job_.call.type), r, tag_ + 1, comm_, &requests.emplace_back()),
               "receiving");
   }
   for (int step = 1; step < size_ && mine.count > 0; ++step)
-    check_mpi(MPI_Isend(place, static_cast<int>(mine.count), mpi_type(job_.call.type), (rank_ + step) % size_, tag_ + 1, comm_, &requests.emplace_back()), "sending");
+    check_mpi(MPI_Isend(place, static_cast<int>(mine.count), mpi_type(job_.call.type),
+                        (rank_ + step) % size_, tag_ + 1, comm_, &requests.emplace_back()),
+              "sending");
 }
 
 }  // namespace gpuhpc

@@ -1,8 +1,9 @@
 #pragma once
-// One piece of a reduction or a gathering, sent straight from each rank to each: every rank adds up the elements it owns,
-// in rank order, and hands the sums to the others. All links are used both ways at once, no byte travels more than in a
-// ring, 16-bit floats are rounded once, and all ranks get the same bits, whatever the size of the piece.
-// (Open MPI's own nonblocking all_reduce in place is a reduction tree and a broadcast tree: twice the bytes in a row.)
+// One piece of a reduction or a gathering, sent straight from each rank to each: every rank adds up
+// the elements it owns, in rank order, and hands the sums to the others. All links are used both
+// ways at once, no byte travels more than in a ring, 16-bit floats are rounded once, and all ranks
+// get the same bits, whatever the size of the piece. (Open MPI's own nonblocking all_reduce in
+// place is a reduction tree and a broadcast tree: twice the bytes in a row.)
 #include <mpi.h>
 
 #include <cstddef>
@@ -27,7 +28,9 @@ class ScratchPool {
  public:
   using Buffer = std::unique_ptr<char[]>;
   Buffer take();  // of kPieceBytes
-  void give(Buffer buffer) { if (buffer) free_.push_back(std::move(buffer)); }
+  void give(Buffer buffer) {
+    if (buffer) free_.push_back(std::move(buffer));
+  }
 
  private:
   std::vector<Buffer> free_;
@@ -40,7 +43,8 @@ std::int64_t count_pieces(const MpiJob& job);
 
 class MpiExchange {
  public:
-  // `piece` of `job`, which must outlive this. `tag` and tag + 1 are its own among the pieces under way.
+  // `piece` of `job`, which must outlive this. `tag` and tag + 1 are its own among the pieces under
+  // way.
   MpiExchange(const MpiJob& job, std::int64_t piece, MPI_Comm comm, int tag, ScratchPool& pool);
   void start(std::vector<MPI_Request>& requests);
   // When all requests have ended: adds up and posts the next ones; false when the piece is done.

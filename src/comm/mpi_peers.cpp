@@ -28,8 +28,10 @@ MpiPeers::MpiPeers(MPI_Comm parent) {
   char mine[MPI_MAX_PROCESSOR_NAME] = {};
   MPI_Get_processor_name(mine, &length);
   std::vector<char> all(static_cast<std::size_t>(size) * sizeof(mine));
-  check_mpi(MPI_Allgather(mine, sizeof(mine), MPI_CHAR, all.data(), sizeof(mine), MPI_CHAR, comm_), "gathering host names");
-  for (int r = 0; r < size; ++r) hosts_.emplace_back(all.data() + static_cast<std::size_t>(r) * sizeof(mine));
+  check_mpi(MPI_Allgather(mine, sizeof(mine), MPI_CHAR, all.data(), sizeof(mine), MPI_CHAR, comm_),
+            "gathering host names");
+  for (int r = 0; r < size; ++r)
+    hosts_.emplace_back(all.data() + static_cast<std::size_t>(r) * sizeof(mine));
 }
 
 MpiPeers::~MpiPeers() {
@@ -39,7 +41,9 @@ MpiPeers::~MpiPeers() {
 
 void MpiPeers::send(int peer, int tag, const Message& message) {
   Outgoing& outgoing = sent_.emplace_back(Outgoing{message});
-  if (MPI_Isend(&outgoing.message, sizeof(Message), MPI_BYTE, peer, tag, comm_, &outgoing.request) != MPI_SUCCESS) sent_.pop_back();
+  if (MPI_Isend(&outgoing.message, sizeof(Message), MPI_BYTE, peer, tag, comm_,
+                &outgoing.request) != MPI_SUCCESS)
+    sent_.pop_back();
 }
 
 void MpiPeers::forget_sent() {
@@ -54,13 +58,19 @@ void MpiPeers::serve(const State& mine) {
   for (;;) {
     int waiting = 0;
     MPI_Status status;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &waiting, &status) != MPI_SUCCESS || !waiting) break;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &waiting, &status) != MPI_SUCCESS ||
+        !waiting)
+      break;
     Message message;
-    if (MPI_Recv(&message, sizeof(Message), MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm_, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+    if (MPI_Recv(&message, sizeof(Message), MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm_,
+                 MPI_STATUS_IGNORE) != MPI_SUCCESS)
+      break;
     if (status.MPI_TAG == kAsk) send(status.MPI_SOURCE, kAnswer, {mine, {}});
-    if (status.MPI_TAG == kAnswer && !answers_.empty()) answers_[static_cast<std::size_t>(status.MPI_SOURCE)] = message.state;
+    if (status.MPI_TAG == kAnswer && !answers_.empty())
+      answers_[static_cast<std::size_t>(status.MPI_SOURCE)] = message.state;
     if (status.MPI_TAG == kLeaving) {
-      fmt::print(stderr, "gpuhpc: rank {} on {} leaves too: {}\n", rank_, hosts_[static_cast<std::size_t>(rank_)], message.sentence);
+      fmt::print(stderr, "gpuhpc: rank {} on {} leaves too: {}\n", rank_,
+                 hosts_[static_cast<std::size_t>(rank_)], message.sentence);
       std::fflush(stderr);
       std::_Exit(static_cast<int>(ExitCode::peer));
     }
@@ -74,8 +84,11 @@ std::vector<std::optional<MpiPeers::State>> MpiPeers::ask(const State& mine, dou
   for (int peer = 0; peer < std::ssize(hosts_); ++peer)
     if (peer != rank_) send(peer, kAsk, {mine, {}});
   const auto start = std::chrono::steady_clock::now();
-  const auto complete = [this] { return std::ranges::all_of(answers_, [](const auto& answer) { return answer.has_value(); }); };
-  while (!complete() && std::chrono::steady_clock::now() - start < std::chrono::duration<double>(patience)) {
+  const auto complete = [this] {
+    return std::ranges::all_of(answers_, [](const auto& answer) { return answer.has_value(); });
+  };
+  while (!complete() &&
+         std::chrono::steady_clock::now() - start < std::chrono::duration<double>(patience)) {
     serve(mine);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }

@@ -1,6 +1,7 @@
 #pragma once
-// The side channel of a communicator: small messages between engine threads, beside all collectives. It tells a dead or
-// frozen rank (no answer) from one that is busy elsewhere (answers with the last collective it entered).
+// The side channel of a communicator: small messages between engine threads, beside all
+// collectives. It tells a dead or frozen rank (no answer) from one that is busy elsewhere (answers
+// with the last collective it entered).
 #include <mpi.h>
 
 #include <deque>
@@ -21,7 +22,8 @@ class MpiPeers {
   MpiPeers& operator=(const MpiPeers&) = delete;
 
   const std::vector<std::string>& hosts() const { return hosts_; }  // one a rank
-  // What a rank answers: the last collective that it entered here, and on a communicator built on this one.
+  // What a rank answers: the last collective that it entered here, and on a communicator built on
+  // this one.
   struct State {
     CollectiveCall entered, noted;
   };
@@ -29,8 +31,8 @@ class MpiPeers {
   void serve(const State& mine);
   // The state of every rank; nothing for a rank that has not answered after `patience` seconds.
   std::vector<std::optional<State>> ask(const State& mine, double patience);
-  // Prints the sentence, tells all peers and ends this process with exit code 79. Nothing is unwound: a lost peer would
-  // hold up whoever waits for it again.
+  // Prints the sentence, tells all peers and ends this process with exit code 79. Nothing is
+  // unwound: a lost peer would hold up whoever waits for it again.
   [[noreturn]] void leave(const std::string& sentence);
 
  private:

@@ -66,7 +66,8 @@ class NcclWatch {
     if (!failure_.empty()) throw Error(ExitCode::peer, failure_);
     return call();
   }
-  // Aborts the communicator, once: kernels that wait for a lost rank end, and with them whoever waits for their stream.
+  // Aborts the communicator, once: kernels that wait for a lost rank end, and with them whoever
+  // waits for their stream.
   void fail(const std::string& sentence) {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return;
@@ -99,7 +100,8 @@ class NcclWatch {
         continue;
       }
       changed_.wait_for(lock, kPoll, [this] { return ending_; });
-      while (!under_way_.empty() && api_.event_done(under_way_.front().done->handle())) under_way_.pop_front();
+      while (!under_way_.empty() && api_.event_done(under_way_.front().done->handle()))
+        under_way_.pop_front();
       if (under_way_.empty()) continue;
       const UnderWay first = under_way_.front();
       lock.unlock();
@@ -114,14 +116,18 @@ class NcclWatch {
     const std::string place = fmt::format("rank {} on {}", host_.rank(), host_.host());
     for (const int code : {result, state})
       if (code != NcclApi::kSuccess && code != NcclApi::kInProgress)
-        return fail(fmt::format("{}: NCCL failed in {}: {}; NCCL_DEBUG=WARN tells more", place, describe(first.call), api_.error_text(code)));
+        return fail(fmt::format("{}: NCCL failed in {}: {}; NCCL_DEBUG=WARN tells more", place,
+                                describe(first.call), api_.error_text(code)));
     const double waited = std::chrono::duration<double>(Clock::now() - first.since).count();
     if (waited < timeout_) return;
     std::string sentence;
-    if (PeerBoard* board = host_.peer_board()) sentence = name_missing(first.call, waited, host_.rank(), board->ask_noted(), board->hosts());
+    if (PeerBoard* board = host_.peer_board())
+      sentence = name_missing(first.call, waited, host_.rank(), board->ask_noted(), board->hosts());
     if (sentence.empty())
-      sentence = fmt::format("{} waited {:.0f} s for {}, which all ranks have entered but which does not end; check the network and the GPUs, or raise --parallel.timeout",
-                             place, waited, describe(first.call));
+      sentence = fmt::format(
+          "{} waited {:.0f} s for {}, which all ranks have entered but which does not end; check "
+          "the network and the GPUs, or raise --parallel.timeout",
+          place, waited, describe(first.call));
     fail(sentence);
   }
 
@@ -139,7 +145,8 @@ class NcclWatch {
 
 class NcclWork final : public Work {
  public:
-  NcclWork(const NcclApi& api, NcclWatch& watch, std::shared_ptr<Event> done) : api_(api), watch_(watch), done_(std::move(done)) {}
+  NcclWork(const NcclApi& api, NcclWatch& watch, std::shared_ptr<Event> done)
+      : api_(api), watch_(watch), done_(std::move(done)) {}
   ~NcclWork() override {
     if (!waited_) api_.stream_wait_event(api_.compute_stream(), done_->handle());
   }
@@ -158,9 +165,11 @@ class NcclWork final : public Work {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(Communicator& host, NcclApi api, const ParallelOptions& options) : host_(host), api_(std::move(api)), options_(options) {
+  NcclCommunicator(Communicator& host, NcclApi api, const ParallelOptions& options)
+      : host_(host), api_(std::move(api)), options_(options) {
     NcclId id{};
-    on_root(host_, [&] { check(api_.get_unique_id(id), "making the id of the NCCL communicator"); });
+    on_root(host_,
+            [&] { check(api_.get_unique_id(id), "making the id of the NCCL communicator"); });
     host_.broadcast(id.data(), std::ssize(id), DataType::uint8, 0);
     together(host_, [&] { connect(id); });
     stream_ = api_.create_stream();
@@ -185,9 +194,14 @@ class NcclCommunicator final : public Communicator {
   }
 
   void barrier() override { host_.barrier(); }
-  void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override { start_all_reduce(data, count, type, reduce)->wait(); }
-  void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override { start_all_gather(send, count, type, receive)->wait(); }
-  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) override {
+  void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override {
+    start_all_reduce(data, count, type, reduce)->wait();
+  }
+  void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override {
+    start_all_gather(send, count, type, receive)->wait();
+  }
+  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type,
+                      Reduce reduce) override {
     start_reduce_scatter(send, receive, count, type, reduce)->wait();
   }
   void broadcast(void* data, std::int64_t count, DataType type, int root) override {
@@ -196,23 +210,33 @@ class NcclCommunicator final : public Communicator {
         ->wait();
   }
   // A broadcast for each rank's piece, all in one group.
-  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive, std::span<const std::int64_t> counts) override {
+  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive,
+                         std::span<const std::int64_t> counts) override {
     std::int64_t total = 0;
     for (const auto n : counts) total += n;
     if (std::ssize(counts) != size() || counts[static_cast<std::size_t>(rank())] != count)
-      throw internal_error("all_gather_ragged: counts do not fit {} elements of rank {} of {}", count, rank(), size());
-    start({.kind = CollectiveKind::all_gather_ragged, .type = type, .count = total}, total, [&] { return grouped_broadcasts(send, type, receive, counts); })->wait();
+      throw internal_error("all_gather_ragged: counts do not fit {} elements of rank {} of {}",
+                           count, rank(), size());
+    start({.kind = CollectiveKind::all_gather_ragged, .type = type, .count = total}, total, [&] {
+      return grouped_broadcasts(send, type, receive, counts);
+    })->wait();
   }
 
-  std::unique_ptr<Work> start_all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override {
-    return start({.kind = CollectiveKind::all_reduce, .type = type, .reduce = reduce, .count = count}, count,
-                 [&] { return api_.all_reduce(data, data, count, type, reduce, comm_, stream_); });
+  std::unique_ptr<Work> start_all_reduce(void* data, std::int64_t count, DataType type,
+                                         Reduce reduce) override {
+    return start(
+        {.kind = CollectiveKind::all_reduce, .type = type, .reduce = reduce, .count = count}, count,
+        [&] { return api_.all_reduce(data, data, count, type, reduce, comm_, stream_); });
   }
-  std::unique_ptr<Work> start_reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) override {
-    return start({.kind = CollectiveKind::reduce_scatter, .type = type, .reduce = reduce, .count = count}, count,
-                 [&] { return api_.reduce_scatter(send, receive, count, type, reduce, comm_, stream_); });
+  std::unique_ptr<Work> start_reduce_scatter(const void* send, void* receive, std::int64_t count,
+                                             DataType type, Reduce reduce) override {
+    return start(
+        {.kind = CollectiveKind::reduce_scatter, .type = type, .reduce = reduce, .count = count},
+        count,
+        [&] { return api_.reduce_scatter(send, receive, count, type, reduce, comm_, stream_); });
   }
-  std::unique_ptr<Work> start_all_gather(const void* send, std::int64_t count, DataType type, void* receive) override {
+  std::unique_ptr<Work> start_all_gather(const void* send, std::int64_t count, DataType type,
+                                         void* receive) override {
     return start({.kind = CollectiveKind::all_gather, .type = type, .count = count}, count,
                  [&] { return api_.all_gather(send, receive, count, type, comm_, stream_); });
   }
@@ -220,30 +244,38 @@ class NcclCommunicator final : public Communicator {
  private:
   void check(int result, const std::string& what) const {
     if (result != NcclApi::kSuccess && result != NcclApi::kInProgress)
-      throw Error(ExitCode::peer, fmt::format("rank {} on {}: {} failed: {}; NCCL_DEBUG=WARN tells more", rank(), host(), what, api_.error_text(result)));
+      throw Error(ExitCode::peer,
+                  fmt::format("rank {} on {}: {} failed: {}; NCCL_DEBUG=WARN tells more", rank(),
+                              host(), what, api_.error_text(result)));
   }
 
   template <typename Call>
-  int use(const Call& call) { return watch_ ? watch_->use(call) : call(); }
+  int use(const Call& call) {
+    return watch_ ? watch_->use(call) : call();
+  }
 
   // A non-blocking call has returned `result`: waits until the communicator has taken it in.
   void settle(int result, const std::string& what, double patience) {
     const auto start = Clock::now();
     while (result == NcclApi::kInProgress) {
       if (std::chrono::duration<double>(Clock::now() - start).count() > patience)
-        throw Error(ExitCode::peer, fmt::format("rank {} on {}: {} did not end within {:.0f} s", rank(), host(), what, patience));
+        throw Error(ExitCode::peer, fmt::format("rank {} on {}: {} did not end within {:.0f} s",
+                                                rank(), host(), what, patience));
       check(use([&] { return api_.comm_get_async_error(comm_, result); }), what);
-      if (result == NcclApi::kInProgress) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (result == NcclApi::kInProgress)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     check(result, what);
   }
 
-  // Half the time limit: a rank that fails at once waits the other half for the others in the agreement behind this.
+  // Half the time limit: a rank that fails at once waits the other half for the others in the
+  // agreement behind this.
   void connect(const NcclId& id) {
     api_.set_device();
     const std::string what = "connecting the ranks by NCCL (each needs a GPU of its own)";
     try {
-      settle(api_.comm_init_rank_config(comm_, size(), id, rank()), what, static_cast<double>(options_.timeout) / 2);
+      settle(api_.comm_init_rank_config(comm_, size(), id, rank()), what,
+             static_cast<double>(options_.timeout) / 2);
     } catch (const Error&) {
       if (comm_ != nullptr) api_.comm_abort(comm_);
       throw;
@@ -288,16 +320,20 @@ class NcclCommunicator final : public Communicator {
     host_.all_gather(&mine, sizeof(mine), DataType::uint8, calls.data());
     const std::vector<std::string> hosts(static_cast<std::size_t>(size()), host());
     PeerBoard* board = host_.peer_board();
-    if (const auto mismatch = find_mismatch(calls, board ? board->hosts() : hosts)) throw Error(ExitCode::peer, *mismatch + "; this is an error of the program", true);
+    if (const auto mismatch = find_mismatch(calls, board ? board->hosts() : hosts))
+      throw Error(ExitCode::peer, *mismatch + "; this is an error of the program", true);
   }
 
-  int grouped_broadcasts(const void* send, DataType type, void* receive, std::span<const std::int64_t> counts) {
+  int grouped_broadcasts(const void* send, DataType type, void* receive,
+                         std::span<const std::int64_t> counts) {
     int result = api_.group_start();
     if (result != NcclApi::kSuccess) return result;
     char* slot = static_cast<char*>(receive);
-    for (int root = 0; root < size() && (result == NcclApi::kSuccess || result == NcclApi::kInProgress); ++root) {
+    for (int root = 0;
+         root < size() && (result == NcclApi::kSuccess || result == NcclApi::kInProgress); ++root) {
       const std::int64_t n = counts[static_cast<std::size_t>(root)];
-      if (n > 0) result = api_.broadcast(root == rank() ? send : slot, slot, n, type, root, comm_, stream_);
+      if (n > 0)
+        result = api_.broadcast(root == rank() ? send : slot, slot, n, type, root, comm_, stream_);
       slot += n * static_cast<std::int64_t>(size_of(type));
     }
     const int ended = api_.group_end();
@@ -315,7 +351,8 @@ class NcclCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator& host, NcclApi api, const ParallelOptions& options) {
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& host, NcclApi api,
+                                                     const ParallelOptions& options) {
   return std::make_unique<NcclCommunicator>(host, std::move(api), options);
 }
 

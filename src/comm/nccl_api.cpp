@@ -20,21 +20,31 @@ static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
 
 ncclDataType_t nccl_type(DataType type) {
   switch (type) {
-    case DataType::float32: return ncclFloat32;
-    case DataType::float64: return ncclFloat64;
-    case DataType::bfloat16: return ncclBfloat16;
-    case DataType::float16: return ncclFloat16;
-    case DataType::int32: return ncclInt32;
-    case DataType::int64: return ncclInt64;
-    case DataType::uint8: return ncclUint8;
+    case DataType::float32:
+      return ncclFloat32;
+    case DataType::float64:
+      return ncclFloat64;
+    case DataType::bfloat16:
+      return ncclBfloat16;
+    case DataType::float16:
+      return ncclFloat16;
+    case DataType::int32:
+      return ncclInt32;
+    case DataType::int64:
+      return ncclInt64;
+    case DataType::uint8:
+      return ncclUint8;
   }
   throw internal_error("unknown wire type");
 }
 
-ncclRedOp_t nccl_op(Reduce reduce) { return reduce == Reduce::max ? ncclMax : reduce == Reduce::min ? ncclMin : ncclSum; }
+ncclRedOp_t nccl_op(Reduce reduce) {
+  return reduce == Reduce::max ? ncclMax : reduce == Reduce::min ? ncclMin : ncclSum;
+}
 
 void check_cuda(cudaError_t result, const char* what) {
-  if (result != cudaSuccess) throw internal_error("{} failed: {}", what, cudaGetErrorString(result));
+  if (result != cudaSuccess)
+    throw internal_error("{} failed: {}", what, cudaGetErrorString(result));
 }
 
 ncclComm_t comm_of(NcclApi::Comm comm) { return static_cast<ncclComm_t>(comm); }
@@ -44,22 +54,32 @@ cudaEvent_t event_of(NcclApi::Event event) { return static_cast<cudaEvent_t>(eve
 void add_streams(NcclApi& api, int index) {
   api.set_device = [index] { check_cuda(cudaSetDevice(index), "cudaSetDevice"); };
   api.create_stream = [] {
-    // High priority: a collective's few blocks must not queue behind a backward pass that fills the device.
+    // High priority: a collective's few blocks must not queue behind a backward pass that fills the
+    // device.
     int lowest = 0, highest = 0;
-    check_cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+    check_cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest),
+               "cudaDeviceGetStreamPriorityRange");
     cudaStream_t stream = nullptr;
-    check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest), "cudaStreamCreate");
+    check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest),
+               "cudaStreamCreate");
     return static_cast<NcclApi::Stream>(stream);
   };
-  api.destroy_stream = [](NcclApi::Stream stream) { check_cuda(cudaStreamDestroy(stream_of(stream)), "cudaStreamDestroy"); };
-  api.compute_stream = [index] { return static_cast<NcclApi::Stream>(c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(index)).stream()); };
+  api.destroy_stream = [](NcclApi::Stream stream) {
+    check_cuda(cudaStreamDestroy(stream_of(stream)), "cudaStreamDestroy");
+  };
+  api.compute_stream = [index] {
+    return static_cast<NcclApi::Stream>(
+        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(index)).stream());
+  };
   api.create_event = [] {
     cudaEvent_t event = nullptr;
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
     return static_cast<NcclApi::Event>(event);
   };
   api.destroy_event = [](NcclApi::Event event) { cudaEventDestroy(event_of(event)); };
-  api.record_event = [](NcclApi::Event event, NcclApi::Stream stream) { check_cuda(cudaEventRecord(event_of(event), stream_of(stream)), "cudaEventRecord"); };
+  api.record_event = [](NcclApi::Event event, NcclApi::Stream stream) {
+    check_cuda(cudaEventRecord(event_of(event), stream_of(stream)), "cudaEventRecord");
+  };
   api.event_done = [](NcclApi::Event event) {
     const cudaError_t result = cudaEventQuery(event_of(event));
     if (result != cudaErrorNotReady) check_cuda(result, "cudaEventQuery");
@@ -71,17 +91,25 @@ void add_streams(NcclApi& api, int index) {
 }
 
 void add_collectives(NcclApi& api) {
-  api.all_reduce = [](const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce, NcclApi::Comm comm, NcclApi::Stream stream) -> int {
-    return ncclAllReduce(send, receive, static_cast<std::size_t>(count), nccl_type(type), nccl_op(reduce), comm_of(comm), stream_of(stream));
+  api.all_reduce = [](const void* send, void* receive, std::int64_t count, DataType type,
+                      Reduce reduce, NcclApi::Comm comm, NcclApi::Stream stream) -> int {
+    return ncclAllReduce(send, receive, static_cast<std::size_t>(count), nccl_type(type),
+                         nccl_op(reduce), comm_of(comm), stream_of(stream));
   };
-  api.reduce_scatter = [](const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce, NcclApi::Comm comm, NcclApi::Stream stream) -> int {
-    return ncclReduceScatter(send, receive, static_cast<std::size_t>(count), nccl_type(type), nccl_op(reduce), comm_of(comm), stream_of(stream));
+  api.reduce_scatter = [](const void* send, void* receive, std::int64_t count, DataType type,
+                          Reduce reduce, NcclApi::Comm comm, NcclApi::Stream stream) -> int {
+    return ncclReduceScatter(send, receive, static_cast<std::size_t>(count), nccl_type(type),
+                             nccl_op(reduce), comm_of(comm), stream_of(stream));
   };
-  api.all_gather = [](const void* send, void* receive, std::int64_t count, DataType type, NcclApi::Comm comm, NcclApi::Stream stream) -> int {
-    return ncclAllGather(send, receive, static_cast<std::size_t>(count), nccl_type(type), comm_of(comm), stream_of(stream));
+  api.all_gather = [](const void* send, void* receive, std::int64_t count, DataType type,
+                      NcclApi::Comm comm, NcclApi::Stream stream) -> int {
+    return ncclAllGather(send, receive, static_cast<std::size_t>(count), nccl_type(type),
+                         comm_of(comm), stream_of(stream));
   };
-  api.broadcast = [](const void* send, void* receive, std::int64_t count, DataType type, int root, NcclApi::Comm comm, NcclApi::Stream stream) -> int {
-    return ncclBroadcast(send, receive, static_cast<std::size_t>(count), nccl_type(type), root, comm_of(comm), stream_of(stream));
+  api.broadcast = [](const void* send, void* receive, std::int64_t count, DataType type, int root,
+                     NcclApi::Comm comm, NcclApi::Stream stream) -> int {
+    return ncclBroadcast(send, receive, static_cast<std::size_t>(count), nccl_type(type), root,
+                         comm_of(comm), stream_of(stream));
   };
   api.group_start = []() -> int { return ncclGroupStart(); };
   api.group_end = []() -> int { return ncclGroupEnd(); };
@@ -113,7 +141,9 @@ void add_life_cycle(NcclApi& api) {
   api.comm_finalize = [](NcclApi::Comm comm) -> int { return ncclCommFinalize(comm_of(comm)); };
   api.comm_destroy = [](NcclApi::Comm comm) -> int { return ncclCommDestroy(comm_of(comm)); };
   api.comm_abort = [](NcclApi::Comm comm) -> int { return ncclCommAbort(comm_of(comm)); };
-  api.error_text = [](int result) -> std::string { return ncclGetErrorString(static_cast<ncclResult_t>(result)); };
+  api.error_text = [](int result) -> std::string {
+    return ncclGetErrorString(static_cast<ncclResult_t>(result));
+  };
 }
 
 }  // namespace
@@ -126,7 +156,11 @@ NcclApi make_nccl_api(int index) {
   return api;
 }
 #else
-NcclApi make_nccl_api(int) { throw configuration_error("this gpuhpc was built without CUDA; build it where nvcc 13 is on PATH, or use --device.kind cpu"); }
+NcclApi make_nccl_api(int) {
+  throw configuration_error(
+      "this gpuhpc was built without CUDA; build it where nvcc 13 is on PATH, or use --device.kind "
+      "cpu");
+}
 #endif
 
 }  // namespace gpuhpc

@@ -12,39 +12,63 @@ Strategy ParallelOptions::strategy_kind() const {
 
 int ParallelOptions::replica_count(int ranks, int gpus) const {
   if (strategy_kind() != Strategy::dp) {
-    if (replicas > 1) throw usage_error("--parallel.replicas {} needs --parallel.strategy dp; under {} the launcher says how many ranks train", replicas, strategy);
+    if (replicas > 1)
+      throw usage_error(
+          "--parallel.replicas {} needs --parallel.strategy dp; under {} the launcher says how "
+          "many ranks train",
+          replicas, strategy);
     return 1;
   }
   if (ranks > 1)
-    throw usage_error("--parallel.strategy dp trains in one process, but {} ranks were started; start one without mpirun, or use --parallel.strategy ddp", ranks);
+    throw usage_error(
+        "--parallel.strategy dp trains in one process, but {} ranks were started; start one "
+        "without mpirun, or use --parallel.strategy ddp",
+        ranks);
   if (gpus > 0 && replicas > gpus)
-    throw configuration_error("--parallel.replicas {} on {} visible GPU{}; give at most one replica a GPU", replicas, gpus, gpus == 1 ? "" : "s");
+    throw configuration_error(
+        "--parallel.replicas {} on {} visible GPU{}; give at most one replica a GPU", replicas,
+        gpus, gpus == 1 ? "" : "s");
   return static_cast<int>(replicas > 0 ? replicas : std::max(1, gpus));
 }
 
 void declare(config::Section& section, ParallelOptions& options) {
   section
       .option("strategy", options.strategy,
-              "ddp: every rank updates all weights; zero1: each rank updates its part and holds its part of the optimizer's state; "
+              "ddp: every rank updates all weights; zero1: each rank updates its part and holds "
+              "its part of the optimizer's state; "
               "dp: as ddp without a launcher, replicas in one process")
       .one_of({"ddp", "zero1", "dp"});
   section
       .option("replicas", options.replicas,
-              "dp: copies of the model that train in this process, a thread each; they share --device.threads; all: one on each visible GPU, one on processors")
+              "dp: copies of the model that train in this process, a thread each; they share "
+              "--device.threads; all: one on each visible GPU, one on processors")
       .range(0, 1024)
       .word("all", 0);
-  section.option("reduce-type", options.reduce_type, "type in which gradients travel between ranks; bf16 halves the bytes and is added up in fp32")
+  section
+      .option("reduce-type", options.reduce_type,
+              "type in which gradients travel between ranks; bf16 halves the bytes and is added up "
+              "in fp32")
       .one_of({"fp32", "bf16"});
-  section.option("bucket-bytes", options.bucket_bytes, "gradients are reduced in buckets of about this size").range(1024, 1e12).unit("bytes");
+  section
+      .option("bucket-bytes", options.bucket_bytes,
+              "gradients are reduced in buckets of about this size")
+      .range(1024, 1e12)
+      .unit("bytes");
   section.option("reproducible", options.reproducible,
-                 "gradients are added in one fixed tree over quarters of the batch and ranks of processors: 1, 2 and 4 ranks give the same weights "
+                 "gradients are added in one fixed tree over quarters of the batch and ranks of "
+                 "processors: 1, 2 and 4 ranks give the same weights "
                  "bit for bit when a batch has four micro-batches or more");
-  section.option("overlap", options.overlap, "reduce buckets while the backward pass still computes others");
-  section.option("timeout", options.timeout, "longest wait for the other ranks in one collective; past it the run ends with exit 79 and names the missing rank")
+  section.option("overlap", options.overlap,
+                 "reduce buckets while the backward pass still computes others");
+  section
+      .option("timeout", options.timeout,
+              "longest wait for the other ranks in one collective; past it the run ends with exit "
+              "79 and names the missing rank")
       .range(1, 1e9)
       .unit("seconds");
   section.option("check-collectives", options.check_collectives,
-                 "before each collective the ranks compare what they are about to do: finds ranks that went different ways, costs a small message");
+                 "before each collective the ranks compare what they are about to do: finds ranks "
+                 "that went different ways, costs a small message");
 }
 
 }  // namespace gpuhpc

@@ -1,5 +1,6 @@
 #pragma once
-// Ends a launch whose ranks do not find each other: until the communicator stands MPI itself would wait for ever.
+// Ends a launch whose ranks do not find each other: until the communicator stands MPI itself would
+// wait for ever.
 #include <chrono>
 #include <condition_variable>
 #include <mutex>

@@ -36,10 +36,12 @@ class ThreadGroup final : public PeerBoard {
     std::optional<CollectiveCall> noted;
   };
 
-  explicit ThreadGroup(int size) : hosts_(static_cast<std::size_t>(size), host_name()), places_(hosts_.size()) {}
+  explicit ThreadGroup(int size)
+      : hosts_(static_cast<std::size_t>(size), host_name()), places_(hosts_.size()) {}
 
   // Enters a collective and waits until all ranks have.
-  void enter(int rank, const CollectiveCall& call, const void* send, void* receive, double timeout) {
+  void enter(int rank, const CollectiveCall& call, const void* send, void* receive,
+             double timeout) {
     std::unique_lock lock(mutex_);
     Place& mine = places_[static_cast<std::size_t>(rank)];
     mine.call = call;
@@ -48,7 +50,8 @@ class ThreadGroup final : public PeerBoard {
     meet(lock, rank, timeout);
     std::vector<CollectiveCall> calls;
     for (const Place& place : places_) calls.push_back(place.call);
-    if (const auto mismatch = find_mismatch(calls, hosts_)) throw Error(ExitCode::peer, *mismatch + "; this is an error of the program", true);
+    if (const auto mismatch = find_mismatch(calls, hosts_))
+      throw Error(ExitCode::peer, *mismatch + "; this is an error of the program", true);
   }
   // Waits until all ranks are done with each other's buffers.
   void finish(int rank, double timeout) {
@@ -63,7 +66,9 @@ class ThreadGroup final : public PeerBoard {
   const Place& place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
   int size() const { return static_cast<int>(places_.size()); }
 
-  void note(const CollectiveCall&) override { throw internal_error("a rank notes through its own communicator"); }
+  void note(const CollectiveCall&) override {
+    throw internal_error("a rank notes through its own communicator");
+  }
   void note(int rank, const CollectiveCall& call) {
     const std::lock_guard lock(mutex_);
     places_[static_cast<std::size_t>(rank)].noted = call;
@@ -71,7 +76,9 @@ class ThreadGroup final : public PeerBoard {
   std::vector<std::optional<CollectiveCall>> ask_noted() override {
     const std::lock_guard lock(mutex_);
     std::vector<std::optional<CollectiveCall>> all;
-    for (const Place& place : places_) all.push_back(place.left ? std::nullopt : std::optional(place.noted.value_or(CollectiveCall{})));
+    for (const Place& place : places_)
+      all.push_back(place.left ? std::nullopt
+                               : std::optional(place.noted.value_or(CollectiveCall{})));
     return all;
   }
   const std::vector<std::string>& hosts() const override { return hosts_; }
@@ -88,9 +95,12 @@ class ThreadGroup final : public PeerBoard {
     const std::uint64_t before = meetings_;
     while (failure_.empty() && meetings_ == before) {
       for (int peer = 0; peer < size(); ++peer)
-        if (place(peer).left) fail(fmt::format("rank {} on {} has left while rank {} waits for it in {}", peer, hosts_[0], rank, describe(place(rank).call)));
+        if (place(peer).left)
+          fail(fmt::format("rank {} on {} has left while rank {} waits for it in {}", peer,
+                           hosts_[0], rank, describe(place(rank).call)));
       if (!failure_.empty()) break;
-      if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && meetings_ == before) fail(late(rank, timeout));
+      if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && meetings_ == before)
+        fail(late(rank, timeout));
     }
     if (meetings_ == before) throw Error(ExitCode::peer, failure_, true);
   }
@@ -98,7 +108,9 @@ class ThreadGroup final : public PeerBoard {
     std::vector<std::optional<CollectiveCall>> entered;
     for (const Place& place : places_) entered.emplace_back(place.call);
     const std::string sentence = name_missing(place(rank).call, timeout, rank, entered, hosts_);
-    return sentence.empty() ? fmt::format("{} did not end within {:.0f} s", describe(place(rank).call), timeout) : sentence;
+    return sentence.empty()
+               ? fmt::format("{} did not end within {:.0f} s", describe(place(rank).call), timeout)
+               : sentence;
   }
   void fail(const std::string& sentence) {
     if (failure_.empty()) failure_ = sentence;
@@ -125,7 +137,9 @@ class ThreadCommunicator final : public Communicator, private PeerBoard {
   int node_rank() const override { return rank_; }
   int node_size() const override { return size(); }
   std::string host() const override { return group_->hosts()[0]; }
-  void configure(const ParallelOptions& options) override { timeout_ = static_cast<double>(options.timeout); }
+  void configure(const ParallelOptions& options) override {
+    timeout_ = static_cast<double>(options.timeout);
+  }
   PeerBoard* peer_board() override { return this; }
 
   void barrier() override {
@@ -133,36 +147,48 @@ class ThreadCommunicator final : public Communicator, private PeerBoard {
   }
   // Each rank adds up its share of the elements, in rank order, and hands it to the others.
   void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override {
-    run({.kind = CollectiveKind::all_reduce, .type = type, .reduce = reduce, .count = count}, nullptr, data, [&] {
-      const std::int64_t first = count * rank_ / size(), last = count * (rank_ + 1) / size();
-      std::vector<const void*> rows;
-      for (int r = 0; r < size(); ++r) rows.push_back(shifted(group_->place(r).receive, first, type));
-      char* mine = shifted(data, first, type);
-      reduce_rows(rows, mine, last - first, type, reduce);
-      for (int r = 0; r < size(); ++r)
-        if (r != rank_) copy(mine, last - first, type, shifted(group_->place(r).receive, first, type));
-    });
+    run({.kind = CollectiveKind::all_reduce, .type = type, .reduce = reduce, .count = count},
+        nullptr, data, [&] {
+          const std::int64_t first = count * rank_ / size(), last = count * (rank_ + 1) / size();
+          std::vector<const void*> rows;
+          for (int r = 0; r < size(); ++r)
+            rows.push_back(shifted(group_->place(r).receive, first, type));
+          char* mine = shifted(data, first, type);
+          reduce_rows(rows, mine, last - first, type, reduce);
+          for (int r = 0; r < size(); ++r)
+            if (r != rank_)
+              copy(mine, last - first, type, shifted(group_->place(r).receive, first, type));
+        });
   }
   void broadcast(void* data, std::int64_t count, DataType type, int root) override {
-    run({.kind = CollectiveKind::broadcast, .type = type, .root = root, .count = count}, nullptr, data,
-        [&] { if (rank_ != root) copy(group_->place(root).receive, count, type, data); });
+    run({.kind = CollectiveKind::broadcast, .type = type, .root = root, .count = count}, nullptr,
+        data, [&] {
+          if (rank_ != root) copy(group_->place(root).receive, count, type, data);
+        });
   }
   void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override {
-    gather({.kind = CollectiveKind::all_gather, .type = type, .count = count}, send, receive, std::vector<std::int64_t>(static_cast<std::size_t>(size()), count));
+    gather({.kind = CollectiveKind::all_gather, .type = type, .count = count}, send, receive,
+           std::vector<std::int64_t>(static_cast<std::size_t>(size()), count));
   }
-  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive, std::span<const std::int64_t> counts) override {
+  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive,
+                         std::span<const std::int64_t> counts) override {
     std::int64_t total = 0;
     for (const auto n : counts) total += n;
     if (std::ssize(counts) != size() || counts[static_cast<std::size_t>(rank_)] != count)
-      throw internal_error("all_gather_ragged: counts do not fit {} elements of rank {} of {}", count, rank_, size());
-    gather({.kind = CollectiveKind::all_gather_ragged, .type = type, .count = total}, send, receive, counts);
+      throw internal_error("all_gather_ragged: counts do not fit {} elements of rank {} of {}",
+                           count, rank_, size());
+    gather({.kind = CollectiveKind::all_gather_ragged, .type = type, .count = total}, send, receive,
+           counts);
   }
-  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) override {
-    run({.kind = CollectiveKind::reduce_scatter, .type = type, .reduce = reduce, .count = count}, send, receive, [&] {
-      std::vector<const void*> rows;
-      for (int r = 0; r < size(); ++r) rows.push_back(shifted(group_->place(r).send, rank_ * count, type));
-      reduce_rows(rows, receive, count, type, reduce);
-    });
+  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type,
+                      Reduce reduce) override {
+    run({.kind = CollectiveKind::reduce_scatter, .type = type, .reduce = reduce, .count = count},
+        send, receive, [&] {
+          std::vector<const void*> rows;
+          for (int r = 0; r < size(); ++r)
+            rows.push_back(shifted(group_->place(r).send, rank_ * count, type));
+          reduce_rows(rows, receive, count, type, reduce);
+        });
   }
 
  private:
@@ -173,7 +199,8 @@ class ThreadCommunicator final : public Communicator, private PeerBoard {
     action();
     group_->finish(rank_, timeout_);
   }
-  void gather(const CollectiveCall& call, const void* send, void* receive, std::span<const std::int64_t> counts) {
+  void gather(const CollectiveCall& call, const void* send, void* receive,
+              std::span<const std::int64_t> counts) {
     run(call, send, receive, [&] {
       std::int64_t at = 0;
       for (int r = 0; r < size(); ++r) {
@@ -183,12 +210,15 @@ class ThreadCommunicator final : public Communicator, private PeerBoard {
       }
     });
   }
-  static char* shifted(void* data, std::int64_t at, DataType type) { return static_cast<char*>(data) + at * static_cast<std::int64_t>(size_of(type)); }
+  static char* shifted(void* data, std::int64_t at, DataType type) {
+    return static_cast<char*>(data) + at * static_cast<std::int64_t>(size_of(type));
+  }
   static const char* shifted(const void* data, std::int64_t at, DataType type) {
     return static_cast<const char*>(data) + at * static_cast<std::int64_t>(size_of(type));
   }
   static void copy(const void* from, std::int64_t count, DataType type, void* to) {
-    if (count > 0 && from != to) std::memcpy(to, from, static_cast<std::size_t>(count) * size_of(type));
+    if (count > 0 && from != to)
+      std::memcpy(to, from, static_cast<std::size_t>(count) * size_of(type));
   }
 
   void note(const CollectiveCall& entered) override { group_->note(rank_, entered); }
@@ -203,10 +233,12 @@ class ThreadCommunicator final : public Communicator, private PeerBoard {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size, const ParallelOptions& options) {
+std::vector<std::unique_ptr<Communicator>> make_thread_communicators(
+    int size, const ParallelOptions& options) {
   const auto group = std::make_shared<ThreadGroup>(size);
   std::vector<std::unique_ptr<Communicator>> all;
-  for (int rank = 0; rank < size; ++rank) all.push_back(std::make_unique<ThreadCommunicator>(group, rank, options));
+  for (int rank = 0; rank < size; ++rank)
+    all.push_back(std::make_unique<ThreadCommunicator>(group, rank, options));
   return all;
 }
 
@@ -220,14 +252,17 @@ struct Outcome {
   std::exception_ptr first;
 };
 
-void run_rank(Outcome& outcome, std::unique_ptr<Communicator> comm, const std::function<void(Communicator&)>& body) {
+void run_rank(Outcome& outcome, std::unique_ptr<Communicator> comm,
+              const std::function<void(Communicator&)>& body) {
   std::exception_ptr failure;
   try {
     body(*comm);
   } catch (...) {
     failure = std::current_exception();
   }
-  const std::lock_guard lock(outcome.mutex);  // before the communicator goes: the others' complaint is not the first failure
+  const std::lock_guard lock(
+      outcome
+          .mutex);  // before the communicator goes: the others' complaint is not the first failure
   if (!outcome.first) outcome.first = failure;
   comm.reset();
   --outcome.running;
@@ -246,26 +281,30 @@ void run_rank(Outcome& outcome, std::unique_ptr<Communicator> comm, const std::f
     sentence = e.what();
   } catch (...) {
   }
-  fmt::print(stderr, "gpuhpc: {}; {} ranks do not come back, the program ends\n", sentence, outcome.running);
+  fmt::print(stderr, "gpuhpc: {}; {} ranks do not come back, the program ends\n", sentence,
+             outcome.running);
   std::fflush(stderr);
   std::_Exit(static_cast<int>(code));
 }
 
 }  // namespace
 
-void run_thread_ranks(int size, const ParallelOptions& options, const std::function<void(Communicator&)>& body) {
+void run_thread_ranks(int size, const ParallelOptions& options,
+                      const std::function<void(Communicator&)>& body) {
   auto comms = make_thread_communicators(size, options);
   Outcome outcome;
   outcome.running = size;
   std::vector<std::thread> threads;
   for (int rank = 1; rank < size; ++rank)
-    threads.emplace_back([&, rank] { run_rank(outcome, std::move(comms[static_cast<std::size_t>(rank)]), body); });
+    threads.emplace_back(
+        [&, rank] { run_rank(outcome, std::move(comms[static_cast<std::size_t>(rank)]), body); });
   run_rank(outcome, std::move(comms[0]), body);
   {
     std::unique_lock lock(outcome.mutex);
     const auto ended = [&] { return outcome.running == 0; };
     outcome.changed.wait(lock, [&] { return ended() || outcome.first; });
-    if (!outcome.changed.wait_for(lock, std::chrono::seconds(options.timeout), ended)) leave(outcome);
+    if (!outcome.changed.wait_for(lock, std::chrono::seconds(options.timeout), ended))
+      leave(outcome);
   }
   for (std::thread& thread : threads) thread.join();
   if (outcome.first) std::rethrow_exception(outcome.first);

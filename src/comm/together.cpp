@@ -17,9 +17,11 @@ std::optional<Error> run_catching(const std::function<void()>& work) {
   } catch (const Error& e) {
     return e;
   } catch (const std::bad_alloc&) {
-    return Error(ExitCode::out_of_memory, "out of host memory; use fewer ranks a host or a smaller --train.micro-batch");
+    return Error(ExitCode::out_of_memory,
+                 "out of host memory; use fewer ranks a host or a smaller --train.micro-batch");
   } catch (const c10::OutOfMemoryError& e) {
-    return Error(ExitCode::out_of_memory, std::string("out of memory: ") + e.what_without_backtrace());
+    return Error(ExitCode::out_of_memory,
+                 std::string("out of memory: ") + e.what_without_backtrace());
   } catch (const std::exception& e) {
     return Error(ExitCode::internal, e.what());
   }
@@ -29,11 +31,13 @@ std::optional<Error> run_catching(const std::function<void()>& work) {
 
 void together(Communicator& comm, const std::function<void()>& work) {
   const std::optional<Error> mine = run_catching(work);
-  const int first = comm.all_reduce_value<std::int32_t>(mine ? comm.rank() : comm.size(), Reduce::min);
+  const int first =
+      comm.all_reduce_value<std::int32_t>(mine ? comm.rank() : comm.size(), Reduce::min);
   if (first == comm.size()) return;
   std::int32_t code = mine ? static_cast<std::int32_t>(mine->code()) : 0;
   comm.broadcast(&code, 1, DataType::int32, first);
-  throw Error(static_cast<ExitCode>(code), comm.broadcast_string(mine ? mine->what() : "", first), true);
+  throw Error(static_cast<ExitCode>(code), comm.broadcast_string(mine ? mine->what() : "", first),
+              true);
 }
 
 void on_root(Communicator& comm, const std::function<void()>& work) {

@@ -25,8 +25,9 @@ bool parse_number(const std::string& text, T& target) {
   return true;
 }
 
-// Why Boost could not read a config file. Its own words are not asked for: they put the user's text into a template again and again,
-// and a text with the template's own marks in it makes that endless.
+// Why Boost could not read a config file. Its own words are not asked for: they put the user's text
+// into a template again and again, and a text with the template's own marks in it makes that
+// endless.
 std::string config_syntax_error(const std::filesystem::path& file) {
   std::ifstream stream(file);
   int number = 0;
@@ -37,9 +38,11 @@ std::string config_syntax_error(const std::filesystem::path& file) {
     const std::string text = line.substr(first, comment == line.npos ? line.npos : comment - first);
     const bool section = text.front() == '[' && text.find_last_not_of(" \t\r") == text.rfind(']');
     if (!section && text.find('=') == text.npos)
-      return fmt::format("{}:{}: neither [section] nor key = value: `{}`", file.string(), number, text.substr(0, 60));
+      return fmt::format("{}:{}: neither [section] nor key = value: `{}`", file.string(), number,
+                         text.substr(0, 60));
   }
-  return fmt::format("{}: this is no config file; write [section] and key = value lines", file.string());
+  return fmt::format("{}: this is no config file; write [section] and key = value lines",
+                     file.string());
 }
 
 std::size_t edit_distance(const std::string& a, const std::string& b) {
@@ -58,13 +61,17 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 }
 
 std::string describe_type(const std::string& type) {
-  return type == "integer" ? "a whole number" : type == "number" ? "a number" : type == "flag" ? "true or false" : "text";
+  return type == "integer"  ? "a whole number"
+         : type == "number" ? "a number"
+         : type == "flag"   ? "true or false"
+                            : "text";
 }
 
 std::string or_word(const std::string& word) { return word.empty() ? "" : " or " + word; }
 
 // What help and docs show for the value; `separator` stands between words.
-std::string placeholder(const std::string& type, const std::vector<std::string>& words, const std::string& word, const char* separator) {
+std::string placeholder(const std::string& type, const std::vector<std::string>& words,
+                        const std::string& word, const char* separator) {
   if (!words.empty()) return fmt::format("{}", fmt::join(words, separator));
   return (type == "flag" ? "true|false" : type) + or_word(word);
 }
@@ -91,7 +98,8 @@ Option& Option::existing_path() {
 }
 Option& Option::word(std::string word, std::int64_t value) {
   word_ = std::move(word);
-  set_ = [set = std::move(set_), word = word_, number = std::to_string(value)](const std::string& text) { return set(text == word ? number : text); };
+  set_ = [set = std::move(set_), word = word_, number = std::to_string(value)](
+             const std::string& text) { return set(text == word ? number : text); };
   get_ = [get = std::move(get_), word = word_, number = std::to_string(value)] {
     const std::string text = get();
     return text == number ? word : text;
@@ -156,7 +164,9 @@ const Option* OptionSet::find(const std::string& name) const {
       if (option.name_ == name) return &option;
   return nullptr;
 }
-Option* OptionSet::find(const std::string& name) { return const_cast<Option*>(std::as_const(*this).find(name)); }
+Option* OptionSet::find(const std::string& name) {
+  return const_cast<Option*>(std::as_const(*this).find(name));
+}
 
 std::string OptionSet::nearest(const std::string& name) const {
   std::string best;
@@ -172,23 +182,30 @@ std::string OptionSet::nearest(const std::string& name) const {
   return best;
 }
 
-void OptionSet::assign(const std::string& name, const std::string& value, const std::string& where, std::vector<std::string>& problems) {
+void OptionSet::assign(const std::string& name, const std::string& value, const std::string& where,
+                       std::vector<std::string>& problems) {
   Option* option = find(name);
   if (option == nullptr) {
     const std::string near = nearest(name);
-    problems.push_back(fmt::format("{}: unknown option `{}`{}", where, name, near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
+    problems.push_back(fmt::format("{}: unknown option `{}`{}", where, name,
+                                   near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
     return;
   }
   const std::string before = option->get_();
   if (!option->set_(value)) {
-    problems.push_back(fmt::format("{}: `{}` must be {}{}, not `{}`", where, name, describe_type(option->type_), or_word(option->word_), value));
+    problems.push_back(fmt::format("{}: `{}` must be {}{}, not `{}`", where, name,
+                                   describe_type(option->type_), or_word(option->word_), value));
     return;
   }
-  if (!option->words_.empty() && std::find(option->words_.begin(), option->words_.end(), value) == option->words_.end()) {
-    problems.push_back(fmt::format("{}: `{}` must be one of {}, not `{}`", where, name, fmt::join(option->words_, ", "), value));
+  if (!option->words_.empty() &&
+      std::find(option->words_.begin(), option->words_.end(), value) == option->words_.end()) {
+    problems.push_back(fmt::format("{}: `{}` must be one of {}, not `{}`", where, name,
+                                   fmt::join(option->words_, ", "), value));
     option->set_(before);
-  } else if (option->ranged_ && value != option->word_ && (std::stod(value) < option->low_ || std::stod(value) > option->high_)) {
-    problems.push_back(fmt::format("{}: `{}` must be between {} and {}{}, not {}", where, name, option->low_, option->high_, or_word(option->word_), value));
+  } else if (option->ranged_ && value != option->word_ &&
+             (std::stod(value) < option->low_ || std::stod(value) > option->high_)) {
+    problems.push_back(fmt::format("{}: `{}` must be between {} and {}{}, not {}", where, name,
+                                   option->low_, option->high_, or_word(option->word_), value));
     option->set_(before);
   } else {
     option->given_ = true;
@@ -196,26 +213,32 @@ void OptionSet::assign(const std::string& name, const std::string& value, const 
   }
 }
 
-void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::string>& arguments) {
+void OptionSet::parse(const std::filesystem::path& file,
+                      const std::vector<std::string>& arguments) {
   po::options_description description;
   for (const Section& section : sections_)
-    for (const Option& option : section.options_) description.add_options()(option.name_.c_str(), po::value<std::string>());
+    for (const Option& option : section.options_)
+      description.add_options()(option.name_.c_str(), po::value<std::string>());
   std::vector<std::string> problems;
   const auto assign_all = [&](const po::parsed_options& parsed, const std::string& where) {
-    bool after_unknown = false;  // the word behind an unknown option is its value: one mistake, one sentence
+    bool after_unknown =
+        false;  // the word behind an unknown option is its value: one mistake, one sentence
     for (const auto& given : parsed.options) {
       const bool value_of_unknown = after_unknown && given.position_key >= 0;
       after_unknown = given.unregistered && given.position_key < 0 && given.value.empty();
       if (value_of_unknown) continue;
       if (given.position_key >= 0 && given.unregistered == false)
-        problems.push_back(fmt::format("{}: unexpected argument `{}`; options are written --section.key VALUE", where, fmt::join(given.value, " ")));
+        problems.push_back(
+            fmt::format("{}: unexpected argument `{}`; options are written --section.key VALUE",
+                        where, fmt::join(given.value, " ")));
       else
         assign(given.string_key, given.value.empty() ? "" : given.value.back(), where, problems);
     }
   };
   if (!file.empty()) {
     std::ifstream stream(file);
-    if (!stream) throw usage_error("{}: cannot open this config file; check --config", file.string());
+    if (!stream)
+      throw usage_error("{}: cannot open this config file; check --config", file.string());
     try {
       assign_all(po::parse_config_file(stream, description, true), file.string());
     } catch (const po::error&) {
@@ -223,18 +246,29 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
     }
   }
   try {
-    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    assign_all(po::command_line_parser(arguments).options(description).style(style).allow_unregistered().run(), "command line");
+    const int style =
+        po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    assign_all(po::command_line_parser(arguments)
+                   .options(description)
+                   .style(style)
+                   .allow_unregistered()
+                   .run(),
+               "command line");
   } catch (const po::error_with_option_name& e) {  // e.what(): see config_syntax_error
-    problems.push_back(fmt::format("command line: `{}` lacks its value, or is not written as --section.key VALUE; see gpuhpc --help", e.get_option_name()));
+    problems.push_back(
+        fmt::format("command line: `{}` lacks its value, or is not written as --section.key VALUE; "
+                    "see gpuhpc --help",
+                    e.get_option_name()));
   } catch (const po::error& e) {
     problems.push_back(fmt::format("command line: {}; see gpuhpc --help", e.what()));
   }
   // Paths last: the command line may have put another one in the place of the file's.
   for (const Section& section : sections_)
     for (const Option& option : section.options_)
-      if (const std::string value = option.get_(); option.path_ && option.given_ && !value.empty() && !std::filesystem::exists(value))
-        problems.push_back(fmt::format("{}: `{}` names `{}`, which does not exist", option.where_, option.name_, value));
+      if (const std::string value = option.get_();
+          option.path_ && option.given_ && !value.empty() && !std::filesystem::exists(value))
+        problems.push_back(fmt::format("{}: `{}` names `{}`, which does not exist", option.where_,
+                                       option.name_, value));
   if (!problems.empty()) throw usage_error("{}", fmt::join(problems, "\n"));
 }
 
@@ -246,7 +280,8 @@ bool OptionSet::given(const std::string& name) const {
 void OptionSet::set_default(const std::string& name, const std::string& value) {
   Option* option = find(name);
   if (option == nullptr) throw internal_error("preset sets an unknown option {}", name);
-  if (!option->given_ && !option->set_(value)) throw internal_error("preset value {} does not fit {}", value, name);
+  if (!option->given_ && !option->set_(value))
+    throw internal_error("preset value {} does not fit {}", value, name);
 }
 
 std::string OptionSet::value(const std::string& name) const {
@@ -259,7 +294,8 @@ std::vector<std::string> OptionSet::resolved(const std::string& prefix) const {
   std::vector<std::string> lines;
   for (const Section& section : sections_)
     for (const Option& option : section.options_)
-      if (option.name_ == prefix || (prefix.ends_with('.') && option.name_.starts_with(prefix))) lines.push_back(option.name_ + " = " + option.get_());
+      if (option.name_ == prefix || (prefix.ends_with('.') && option.name_.starts_with(prefix)))
+        lines.push_back(option.name_ + " = " + option.get_());
   if (lines.empty()) throw internal_error("no option is called {}", prefix);
   return lines;
 }
@@ -269,7 +305,9 @@ std::string OptionSet::help() const {
   for (const Section& section : sections_) {
     text += fmt::format("\n[{}] {}\n", section.name_, section.about_);
     for (const Option& option : section.options_) {
-      text += fmt::format("  --{} {}\n      {}", option.name_, placeholder(option.type_, option.words_, option.word_, "|"), option.help_);
+      text +=
+          fmt::format("  --{} {}\n      {}", option.name_,
+                      placeholder(option.type_, option.words_, option.word_, "|"), option.help_);
       if (!option.unit_.empty()) text += fmt::format(" [{}]", option.unit_);
       text += fmt::format(" (default: {})\n", option.default_.empty() ? "none" : option.default_);
     }
@@ -280,10 +318,14 @@ std::string OptionSet::help() const {
 std::string OptionSet::markdown() const {
   std::string text;
   for (const Section& section : sections_) {
-    text += fmt::format("\n## [{}]\n{}\n\n| option | value | default | meaning |\n|---|---|---|---|\n", section.name_, section.about_);
+    text +=
+        fmt::format("\n## [{}]\n{}\n\n| option | value | default | meaning |\n|---|---|---|---|\n",
+                    section.name_, section.about_);
     for (const Option& option : section.options_)
-      text += fmt::format("| `--{}` | {}{} | {} | {} |\n", option.name_, placeholder(option.type_, option.words_, option.word_, ", "),
-                          option.unit_.empty() ? "" : " (" + option.unit_ + ")", option.default_.empty() ? "" : "`" + option.default_ + "`", option.help_);
+      text += fmt::format("| `--{}` | {}{} | {} | {} |\n", option.name_,
+                          placeholder(option.type_, option.words_, option.word_, ", "),
+                          option.unit_.empty() ? "" : " (" + option.unit_ + ")",
+                          option.default_.empty() ? "" : "`" + option.default_ + "`", option.help_);
   }
   return text;
 }
@@ -294,7 +336,8 @@ std::string OptionSet::ini() const {
     text += fmt::format("[{}]\n", section.name_);
     for (const Option& option : section.options_) {
       const std::string value = option.get_();
-      text += fmt::format("{}{} = {}\n", value.empty() ? "# " : "", option.name_.substr(section.name_.size() + 1), value);
+      text += fmt::format("{}{} = {}\n", value.empty() ? "# " : "",
+                          option.name_.substr(section.name_.size() + 1), value);
     }
     text += "\n";
   }

@@ -20,11 +20,15 @@ LongDocuments long_documents(const std::string& word) {
 
 std::int64_t window_count(std::int64_t tokens, std::int64_t max_length, LongDocuments mode) {
   const std::int64_t content = max_length - specials;
-  if (content < 1) throw internal_error("windows of {} tokens hold nothing beside the specials", max_length);
-  return mode == LongDocuments::truncate ? 1 : std::max<std::int64_t>(1, (tokens + content - 1) / content);
+  if (content < 1)
+    throw internal_error("windows of {} tokens hold nothing beside the specials", max_length);
+  return mode == LongDocuments::truncate
+             ? 1
+             : std::max<std::int64_t>(1, (tokens + content - 1) / content);
 }
 
-std::vector<std::span<const std::int32_t>> windows(std::span<const std::int32_t> tokens, std::int64_t max_length, LongDocuments mode) {
+std::vector<std::span<const std::int32_t>> windows(std::span<const std::int32_t> tokens,
+                                                   std::int64_t max_length, LongDocuments mode) {
   const auto content = static_cast<std::size_t>(max_length - specials);
   std::vector<std::span<const std::int32_t>> all;
   for (std::int64_t i = 0; i < window_count(std::ssize(tokens), max_length, mode); ++i) {
@@ -34,7 +38,8 @@ std::vector<std::span<const std::int32_t>> windows(std::span<const std::int32_t>
   return all;
 }
 
-std::vector<Batch> make_batches(std::span<const std::int32_t> lengths, const BatchOptions& options) {
+std::vector<Batch> make_batches(std::span<const std::int32_t> lengths,
+                                const BatchOptions& options) {
   std::vector<std::int64_t> order(lengths.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
@@ -43,8 +48,8 @@ std::vector<Batch> make_batches(std::span<const std::int32_t> lengths, const Bat
   std::vector<Batch> batches;
   for (const std::int64_t item : order) {
     const std::int64_t length = lengths[static_cast<std::size_t>(item)];
-    const bool full =
-        batches.empty() || batches.back().tokens + length > options.token_budget || std::ssize(batches.back().items) >= options.max_items;
+    const bool full = batches.empty() || batches.back().tokens + length > options.token_budget ||
+                      std::ssize(batches.back().items) >= options.max_items;
     if (full) batches.emplace_back();
     batches.back().items.push_back(item);
     batches.back().tokens += length;
@@ -56,7 +61,8 @@ std::vector<std::int64_t> batches_of_rank(std::span<const Batch> batches, int ra
   std::vector<std::int64_t> order(batches.size()), load(static_cast<std::size_t>(size)), mine;
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return batches[static_cast<std::size_t>(a)].tokens > batches[static_cast<std::size_t>(b)].tokens;
+    return batches[static_cast<std::size_t>(a)].tokens >
+           batches[static_cast<std::size_t>(b)].tokens;
   });
   for (const std::int64_t batch : order) {
     const auto least = std::min_element(load.begin(), load.end());
@@ -82,14 +88,16 @@ void PackedIds::reserve(std::int64_t tokens, std::int64_t items) {
   offsets.reserve(static_cast<std::size_t>(items) + 1);
 }
 
-void PackedIds::add(std::int64_t item, std::span<const std::int32_t> tokens, std::int32_t cls, std::int32_t sep) {
+void PackedIds::add(std::int64_t item, std::span<const std::int32_t> tokens, std::int32_t cls,
+                    std::int32_t sep) {
   token_ids.push_back(cls);
   token_ids.insert(token_ids.end(), tokens.begin(), tokens.end());
   token_ids.push_back(sep);
   close(item);
 }
 
-void PackedIds::add_pair(std::int64_t item, std::span<const std::int32_t> tokens, std::span<const std::int32_t> token_segments) {
+void PackedIds::add_pair(std::int64_t item, std::span<const std::int32_t> tokens,
+                         std::span<const std::int32_t> token_segments) {
   token_ids.insert(token_ids.end(), tokens.begin(), tokens.end());
   segments.insert(segments.end(), token_segments.begin(), token_segments.end());
   close(item);
@@ -106,14 +114,17 @@ void PackedIds::close(std::int64_t item) {
   documents.push_back(item);
 }
 
-WindowedDataset::WindowedDataset(const TokenDataset& dataset, std::int64_t max_length, LongDocuments mode)
+WindowedDataset::WindowedDataset(const TokenDataset& dataset, std::int64_t max_length,
+                                 LongDocuments mode)
     : dataset_(&dataset), content_(max_length - specials) {
   lengths_.reserve(static_cast<std::size_t>(dataset.size()));
   first_item_.assign(1, 0);
   for (std::int64_t document = 0; document < dataset.size(); ++document) {
-    const std::int64_t tokens = dataset.length(document), count = window_count(tokens, max_length, mode);
+    const std::int64_t tokens = dataset.length(document),
+                       count = window_count(tokens, max_length, mode);
     for (std::int64_t i = 0; i < count; ++i) {
-      lengths_.push_back(static_cast<std::int32_t>(std::min(content_, tokens - i * content_) + specials));
+      lengths_.push_back(
+          static_cast<std::int32_t>(std::min(content_, tokens - i * content_) + specials));
       documents_.push_back(document);
     }
     first_item_.push_back(size());
@@ -131,11 +142,13 @@ std::int64_t WindowedDataset::first_item(std::int64_t document) const {
 
 std::span<const std::int32_t> WindowedDataset::tokens(std::int64_t item) const {
   const std::int64_t owner = document(item), window = item - first_item(owner);
-  return dataset_->tokens(owner).subspan(static_cast<std::size_t>(window * content_),
-                                         static_cast<std::size_t>(lengths_[static_cast<std::size_t>(item)] - specials));
+  return dataset_->tokens(owner).subspan(
+      static_cast<std::size_t>(window * content_),
+      static_cast<std::size_t>(lengths_[static_cast<std::size_t>(item)] - specials));
 }
 
-void WindowedDataset::pack(const Batch& batch, std::int32_t cls, std::int32_t sep, PackedIds& packed) const {
+void WindowedDataset::pack(const Batch& batch, std::int32_t cls, std::int32_t sep,
+                           PackedIds& packed) const {
   packed.clear();
   packed.reserve(batch.tokens, std::ssize(batch.items));
   for (const std::int64_t item : batch.items) packed.add(item, tokens(item), cls, sep);

@@ -30,7 +30,8 @@ bool names_column(const std::string& line, const CorpusOptions& options) {
   return id && text;
 }
 
-CorpusFormat recognise(const fs::path& path, const std::string& first_line, const CorpusOptions& options) {
+CorpusFormat recognise(const fs::path& path, const std::string& first_line,
+                       const CorpusOptions& options) {
   fs::path name = path.filename();
   if (name.extension() == ".gz") name = name.stem();
   const fs::path extension = name.extension();
@@ -45,26 +46,32 @@ CorpusFormat recognise(const fs::path& path, const std::string& first_line, cons
 void declare(config::Section& section, CorpusOptions& options) {
   section.option("format", options.format, "format of text files; auto goes by name and first line")
       .one_of({"auto", "tabbed", "jsonl", "csv", "tsv"});
-  section.option("id-field", options.id_field, "JSONL key or CSV/TSV column that holds a document's id");
-  section.option("text-field", options.text_field, "JSONL key or CSV/TSV column that holds a document's text");
+  section.option("id-field", options.id_field,
+                 "JSONL key or CSV/TSV column that holds a document's id");
+  section.option("text-field", options.text_field,
+                 "JSONL key or CSV/TSV column that holds a document's text");
 }
 
 struct CorpusReader::State {
   State(const fs::path& path, CorpusOptions chosen) : options(std::move(chosen)), lines(path) {
     CorpusFormat format = format_of(options.format);
     const std::string* first = lines.peek();
-    if (format == CorpusFormat::automatic) format = recognise(path, first == nullptr ? "" : *first, options);
+    if (format == CorpusFormat::automatic)
+      format = recognise(path, first == nullptr ? "" : *first, options);
     rows = make_row_reader(lines, format, options);
   }
 
   bool next(Document& document) {
     bool has_id = false;
     if (!rows->next(document, has_id)) {
-      if (count == 0) throw input_error("{}: there is no document in it; give a file with at least one", lines.where());
+      if (count == 0)
+        throw input_error("{}: there is no document in it; give a file with at least one",
+                          lines.where());
       return false;
     }
     if (!has_id && !options.ids_optional) {
-      throw input_error("{}: no field `{}`; name the field that holds the id with --input.id-field", rows->where(), options.id_field);
+      throw input_error("{}: no field `{}`; name the field that holds the id with --input.id-field",
+                        rows->where(), options.id_field);
     }
     if (!has_id) document.id = std::to_string(count);
     check_id(document.id);
@@ -73,16 +80,21 @@ struct CorpusReader::State {
   }
 
   void check_id(const std::string& id) {
-    if (id.empty()) throw input_error("{}: the document id is empty; give every document an id of its own", rows->where());
+    if (id.empty())
+      throw input_error("{}: the document id is empty; give every document an id of its own",
+                        rows->where());
     if (id.size() > max_id_bytes)
-      throw input_error("{}: the document id is {} bytes long, at most {} are allowed; is a tab missing?", rows->where(), id.size(),
-                        max_id_bytes);
+      throw input_error(
+          "{}: the document id is {} bytes long, at most {} are allowed; is a tab missing?",
+          rows->where(), id.size(), max_id_bytes);
     for (const char c : id) {
       if (static_cast<unsigned char>(c) < 0x20)
-        throw input_error("{}: the document id holds a control character; remove it", rows->where());
+        throw input_error("{}: the document id holds a control character; remove it",
+                          rows->where());
     }
     if (options.check_duplicates && !seen.insert(id)) {
-      throw input_error("{}: the document id `{}` was given before; ids must differ", rows->where(), id);
+      throw input_error("{}: the document id `{}` was given before; ids must differ", rows->where(),
+                        id);
     }
   }
 
@@ -93,7 +105,8 @@ struct CorpusReader::State {
   std::int64_t count = 0;
 };
 
-CorpusReader::CorpusReader(const fs::path& path, CorpusOptions options) : state_(std::make_unique<State>(path, std::move(options))) {}
+CorpusReader::CorpusReader(const fs::path& path, CorpusOptions options)
+    : state_(std::make_unique<State>(path, std::move(options))) {}
 CorpusReader::~CorpusReader() = default;
 CorpusReader::CorpusReader(CorpusReader&&) noexcept = default;
 CorpusReader& CorpusReader::operator=(CorpusReader&&) noexcept = default;

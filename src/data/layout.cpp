@@ -25,7 +25,9 @@ fs::path one_of(const fs::path& folder, const std::vector<std::string>& spelling
   for (const auto& spelling : spellings) {
     const fs::path candidate = present(folder / spelling);
     if (candidate.empty()) continue;
-    if (!found.empty()) throw input_error("{}: both {} and {} are there; remove one", folder.string(), found.string(), candidate.string());
+    if (!found.empty())
+      throw input_error("{}: both {} and {} are there; remove one", folder.string(), found.string(),
+                        candidate.string());
     found = candidate;
   }
   return found;
@@ -34,7 +36,9 @@ fs::path one_of(const fs::path& folder, const std::vector<std::string>& spelling
 fs::path needed(const fs::path& folder, const std::string& first, const std::string& second) {
   const fs::path found = one_of(folder, {first, second});
   if (found.empty())
-    throw input_error("{}: neither {} nor {} is there (plain or .gz); put one into the input folder", folder.string(), first, second);
+    throw input_error(
+        "{}: neither {} nor {} is there (plain or .gz); put one into the input folder",
+        folder.string(), first, second);
   return found;
 }
 
@@ -51,7 +55,8 @@ fs::path corpus(const fs::path& folder, const std::string& part) {
 
 InputLayout resolve_layout(const fs::path& folder, bool need_corpus) {
   if (!fs::is_directory(folder))
-    throw input_error("{}: there is no such folder; give the folder of the input with --input.dir", folder.string());
+    throw input_error("{}: there is no such folder; give the folder of the input with --input.dir",
+                      folder.string());
   InputLayout layout;
   layout.folder = folder;
   layout.labels = needed(folder, "labels.txt", "classes.txt");
@@ -69,7 +74,8 @@ InputLayout resolve_layout(const fs::path& folder, bool need_corpus) {
   layout.train_gold = present(folder / "train/doc2labels.txt");
   if (layout.generated_docs.empty() != layout.generated_labels.empty()) {
     throw input_error(
-        "{}: train/generated_docs.txt and train/generated_doc2label.json belong together and one is missing; add it or remove the other",
+        "{}: train/generated_docs.txt and train/generated_doc2label.json belong together and one "
+        "is missing; add it or remove the other",
         folder.string());
   }
   if (layout.train_corpus.empty() && !layout.test_corpus.empty()) {
@@ -78,7 +84,8 @@ InputLayout resolve_layout(const fs::path& folder, bool need_corpus) {
   }
   if (need_corpus && layout.train_corpus.empty()) {
     throw input_error(
-        "{}: there is no text: neither train/corpus.txt, train/train_corpus.txt, test/corpus.txt nor test/test_corpus.txt (or .jsonl, "
+        "{}: there is no text: neither train/corpus.txt, train/train_corpus.txt, test/corpus.txt "
+        "nor test/test_corpus.txt (or .jsonl, "
         ".csv, .tsv, .gz)",
         folder.string());
   }
@@ -89,12 +96,16 @@ std::string describe(const InputLayout& layout) {
   const auto name = [&](const fs::path& path) {
     return path.empty() ? std::string("none") : path.lexically_relative(layout.folder).string();
   };
-  std::string text = fmt::format(
-      "{}: classes {}, hierarchy {}, train texts {}, test texts {}", layout.folder.string(), name(layout.labels), name(layout.hierarchy),
-      layout.test_serves_as_train ? "none (the test texts serve, unlabelled)" : name(layout.train_corpus), name(layout.test_corpus));
+  std::string text =
+      fmt::format("{}: classes {}, hierarchy {}, train texts {}, test texts {}",
+                  layout.folder.string(), name(layout.labels), name(layout.hierarchy),
+                  layout.test_serves_as_train ? "none (the test texts serve, unlabelled)"
+                                              : name(layout.train_corpus),
+                  name(layout.test_corpus));
   if (!layout.descriptions.empty()) text += ", descriptions " + name(layout.descriptions);
   if (!layout.keywords.empty()) text += ", keywords " + name(layout.keywords);
-  if (!layout.generated_docs.empty()) text += ", generated documents " + name(layout.generated_docs);
+  if (!layout.generated_docs.empty())
+    text += ", generated documents " + name(layout.generated_docs);
   return text;
 }
 

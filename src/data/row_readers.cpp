@@ -21,7 +21,8 @@ class TabbedRows final : public RowReader {
     } while (line_.empty());
     where_ = lines_.where();
     const std::size_t tab = line_.find('\t');
-    if (tab == line_.npos) throw input_error("{}: no tab between id and text; write `id<TAB>text` on one line", where_);
+    if (tab == line_.npos)
+      throw input_error("{}: no tab between id and text; write `id<TAB>text` on one line", where_);
     document.id.assign(line_, 0, tab);
     document.text.assign(line_, tab + 1, line_.npos);
     has_id = true;
@@ -44,8 +45,9 @@ class JsonlRows final : public RowReader {
     const Json row = parse();
     const auto text = row.find(options_.text_field);
     if (text == row.end() || !text->is_string()) {
-      throw input_error("{}: no string field `{}`; name the field that holds the text with --input.text-field", where_,
-                        options_.text_field);
+      throw input_error(
+          "{}: no string field `{}`; name the field that holds the text with --input.text-field",
+          where_, options_.text_field);
     }
     document.text = text->get<std::string>();
     const auto id = row.find(options_.id_field);
@@ -57,7 +59,9 @@ class JsonlRows final : public RowReader {
     } else if (id->is_number_integer()) {
       document.id = id->dump();
     } else {
-      throw input_error("{}: field `{}` is neither a string nor a whole number; give every document such an id", where_, options_.id_field);
+      throw input_error(
+          "{}: field `{}` is neither a string nor a whole number; give every document such an id",
+          where_, options_.id_field);
     }
     return true;
   }
@@ -68,9 +72,11 @@ class JsonlRows final : public RowReader {
       Json row = Json::parse(line_);
       if (row.is_object()) return row;
     } catch (const Json::parse_error& error) {
-      throw input_error("{}: this is not valid JSON near character {}; write one object a line", where_, error.byte);
+      throw input_error("{}: this is not valid JSON near character {}; write one object a line",
+                        where_, error.byte);
     } catch (const Json::exception&) {
-      throw input_error("{}: the JSON holds a number that is out of range; write one object a line", where_);
+      throw input_error("{}: the JSON holds a number that is out of range; write one object a line",
+                        where_);
     }
     throw input_error("{}: this is no JSON object; write one object a line", where_);
   }
@@ -82,7 +88,8 @@ class JsonlRows final : public RowReader {
 // CSV and TSV: the first record names the columns.
 class ColumnRows final : public RowReader {
  public:
-  ColumnRows(PeekedLines& lines, const CorpusOptions& options, bool quoted) : lines_(lines), quoted_(quoted) {
+  ColumnRows(PeekedLines& lines, const CorpusOptions& options, bool quoted)
+      : lines_(lines), quoted_(quoted) {
     if (!record()) return;
     columns_ = fields_.size();
     const auto id = std::find(fields_.begin(), fields_.end(), options.id_field),
@@ -95,8 +102,9 @@ class ColumnRows final : public RowReader {
   bool next(Document& document, bool& has_id) override {
     if (!record()) return false;
     if (fields_.size() != columns_) {
-      throw input_error("{}: {} fields where the first line names {} columns; quote fields that hold {}", where_, fields_.size(), columns_,
-                        quoted_ ? "commas or line breaks" : "tabs, in a CSV file");
+      throw input_error(
+          "{}: {} fields where the first line names {} columns; quote fields that hold {}", where_,
+          fields_.size(), columns_, quoted_ ? "commas or line breaks" : "tabs, in a CSV file");
     }
     document.text = std::move(fields_[static_cast<std::size_t>(text_)]);
     has_id = id_ < std::ssize(fields_);
@@ -106,8 +114,9 @@ class ColumnRows final : public RowReader {
 
  private:
   [[noreturn]] void missing(const std::string& column, const char* option) const {
-    throw input_error("{}: no column `{}` in the first line, which names: {}; name the column with {}", where_, column,
-                      fmt::join(fields_, ", "), option);
+    throw input_error(
+        "{}: no column `{}` in the first line, which names: {}; name the column with {}", where_,
+        column, fmt::join(fields_, ", "), option);
   }
   // The next record that is not an empty line.
   bool record() {
@@ -124,10 +133,14 @@ class ColumnRows final : public RowReader {
     split_csv(record_, fields_, open, where_);
     while (open) {
       if (!lines_.next(record_))
-        throw input_error("{}: a quote is opened and never closed; close it or double the quotes inside the field", where_);
+        throw input_error(
+            "{}: a quote is opened and never closed; close it or double the quotes inside the "
+            "field",
+            where_);
       split_csv(record_, fields_, open, where_);
       if (fields_.back().size() > max_field_bytes)
-        throw input_error("{}: a quoted field is longer than {} bytes; close the quote", where_, max_field_bytes);
+        throw input_error("{}: a quoted field is longer than {} bytes; close the quote", where_,
+                          max_field_bytes);
     }
     return true;
   }
@@ -141,7 +154,8 @@ class ColumnRows final : public RowReader {
 
 }  // namespace
 
-void split_csv(std::string_view line, std::vector<std::string>& fields, bool& open, const std::string& where) {
+void split_csv(std::string_view line, std::vector<std::string>& fields, bool& open,
+               const std::string& where) {
   std::size_t at = 0;
   for (bool resumed = open;; resumed = false) {
     if (resumed) {
@@ -163,7 +177,8 @@ void split_csv(std::string_view line, std::vector<std::string>& fields, bool& op
         field.push_back('"');
         ++at;
       } else if (at < line.size() && line[at] != ',') {
-        throw input_error("{}: text behind a closing quote; double the quotes inside the field", where);
+        throw input_error("{}: text behind a closing quote; double the quotes inside the field",
+                          where);
       }
     }
     if (!quoted) {
@@ -186,13 +201,18 @@ void split_tabs(std::string_view line, std::vector<std::string>& fields) {
   }
 }
 
-std::unique_ptr<RowReader> make_row_reader(PeekedLines& lines, CorpusFormat format, const CorpusOptions& options) {
+std::unique_ptr<RowReader> make_row_reader(PeekedLines& lines, CorpusFormat format,
+                                           const CorpusOptions& options) {
   switch (format) {
-    case CorpusFormat::jsonl: return std::make_unique<JsonlRows>(lines, options);
-    case CorpusFormat::csv: return std::make_unique<ColumnRows>(lines, options, true);
-    case CorpusFormat::tsv: return std::make_unique<ColumnRows>(lines, options, false);
+    case CorpusFormat::jsonl:
+      return std::make_unique<JsonlRows>(lines, options);
+    case CorpusFormat::csv:
+      return std::make_unique<ColumnRows>(lines, options, true);
+    case CorpusFormat::tsv:
+      return std::make_unique<ColumnRows>(lines, options, false);
     case CorpusFormat::automatic:
-    case CorpusFormat::tabbed: break;
+    case CorpusFormat::tabbed:
+      break;
   }
   return std::make_unique<TabbedRows>(lines);
 }

@@ -10,7 +10,8 @@
 
 namespace gpuhpc {
 
-// Lines with one line of look-ahead, so that the format can be told from the first line of a stream.
+// Lines with one line of look-ahead, so that the format can be told from the first line of a
+// stream.
 class PeekedLines {
  public:
   explicit PeekedLines(const std::filesystem::path& path) : reader_(path) {}
@@ -45,11 +46,13 @@ class RowReader {
   std::string where_;
 };
 
-std::unique_ptr<RowReader> make_row_reader(PeekedLines& lines, CorpusFormat format, const CorpusOptions& options);
+std::unique_ptr<RowReader> make_row_reader(PeekedLines& lines, CorpusFormat format,
+                                           const CorpusOptions& options);
 
-// One line of CSV added to `fields`. `open`: a quoted field goes on; set it to false (and clear the fields) before a record.
-// Throws input_error with `where` for characters behind a closing quote.
-void split_csv(std::string_view line, std::vector<std::string>& fields, bool& open, const std::string& where);
+// One line of CSV added to `fields`. `open`: a quoted field goes on; set it to false (and clear the
+// fields) before a record. Throws input_error with `where` for characters behind a closing quote.
+void split_csv(std::string_view line, std::vector<std::string>& fields, bool& open,
+               const std::string& where);
 void split_tabs(std::string_view line, std::vector<std::string>& fields);
 
 }  // namespace gpuhpc

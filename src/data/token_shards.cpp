@@ -14,7 +14,8 @@ namespace gpuhpc {
 namespace fs = std::filesystem;
 namespace {
 
-// Cuts the stream of documents into shards; a function of the documents alone, so all ranks agree without a word.
+// Cuts the stream of documents into shards; a function of the documents alone, so all ranks agree
+// without a word.
 class ShardCutter {
  public:
   explicit ShardCutter(const ShardOptions& options)
@@ -51,7 +52,8 @@ class ShardBuilder {
     if (ids_.empty()) return;
     for (const auto token : tokens_) {
       if (token < 0 || token >= tokenizer_.vocabulary_size())
-        throw internal_error("the tokenizer gave {}, its vocabulary has {}", token, tokenizer_.vocabulary_size());
+        throw internal_error("the tokenizer gave {}, its vocabulary has {}", token,
+                             tokenizer_.vocabulary_size());
     }
     Hdf5Writer file(folder_ / shard_name(shard));
     file.attribute("format", "gpuhpc token shard");
@@ -78,19 +80,23 @@ class ShardBuilder {
   std::int64_t longest_ = 0;
 };
 
-// Removes what an earlier run left: the manifest first, so that a half-replaced folder is never taken for a whole one.
+// Removes what an earlier run left: the manifest first, so that a half-replaced folder is never
+// taken for a whole one.
 void clear_folder(const fs::path& folder) {
   create_folder(folder);
   remove_file(folder / manifest_name);
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("shard-") && (name.ends_with(".h5") || name.ends_with(".h5.tmp"))) remove_file(entry.path());
+    if (name.starts_with("shard-") && (name.ends_with(".h5") || name.ends_with(".h5.tmp")))
+      remove_file(entry.path());
   }
 }
 
-// Streams the corpus; returns (shard, documents, tokens, longest) of each shard written by this rank.
-std::vector<std::int64_t> write_my_shards(CorpusReader& reader, const Tokenizer& tokenizer, const fs::path& folder,
-                                          const ShardOptions& options, const Communicator& comm,
+// Streams the corpus; returns (shard, documents, tokens, longest) of each shard written by this
+// rank.
+std::vector<std::int64_t> write_my_shards(CorpusReader& reader, const Tokenizer& tokenizer,
+                                          const fs::path& folder, const ShardOptions& options,
+                                          const Communicator& comm,
                                           const std::function<void(std::int64_t)>& progress) {
   constexpr std::int64_t progress_step = 1024;
   ShardCutter cutter(options);
@@ -114,21 +120,33 @@ std::vector<std::int64_t> write_my_shards(CorpusReader& reader, const Tokenizer&
 }  // namespace
 
 void declare(config::Section& section, ShardOptions& options) {
-  section.option("shard-documents", options.shard_documents, "documents a token shard").range(1, 1e9);
-  section.option("shard-megabytes", options.shard_megabytes, "text a token shard at most").range(1, 4096).unit("MiB");
+  section.option("shard-documents", options.shard_documents, "documents a token shard")
+      .range(1, 1e9);
+  section.option("shard-megabytes", options.shard_megabytes, "text a token shard at most")
+      .range(1, 4096)
+      .unit("MiB");
 }
 
-ShardSummary prepare_shards(const fs::path& corpus, const CorpusOptions& corpus_options, const Tokenizer& tokenizer, const fs::path& folder,
-                            const ShardOptions& options, Communicator& comm, const std::function<void(std::int64_t)>& progress) {
+ShardSummary prepare_shards(const fs::path& corpus, const CorpusOptions& corpus_options,
+                            const Tokenizer& tokenizer, const fs::path& folder,
+                            const ShardOptions& options, Communicator& comm,
+                            const std::function<void(std::int64_t)>& progress) {
   if (corpus == "-" && comm.size() > 1) {
-    throw configuration_error("standard input can be read by one rank only, {} were started; give a file or start one rank", comm.size());
+    throw configuration_error(
+        "standard input can be read by one rank only, {} were started; give a file or start one "
+        "rank",
+        comm.size());
   }
   std::unique_ptr<CorpusReader> reader;
-  together(comm, [&] { reader = std::make_unique<CorpusReader>(corpus, corpus_options); });  // before anything old is removed
+  together(comm, [&] {
+    reader = std::make_unique<CorpusReader>(corpus, corpus_options);
+  });  // before anything old is removed
   on_root(comm, [&] { clear_folder(folder); });
   std::vector<std::int64_t> written;
   try {
-    together(comm, [&] { written = write_my_shards(*reader, tokenizer, folder, options, comm, progress); });
+    together(comm, [&] {
+      written = write_my_shards(*reader, tokenizer, folder, options, comm, progress);
+    });
   } catch (...) {  // on all ranks alike, and none writes any more
     if (comm.is_root()) clear_folder(folder);
     throw;
@@ -171,19 +189,27 @@ TokenDataset::TokenDataset(const fs::path& folder, Verify verify) : folder_(fold
   for (std::size_t i = 0; i < manifest.shards.size(); ++i) {
     const ShardEntry& entry = manifest.shards[i];
     const fs::path path = folder / shard_name(static_cast<std::int64_t>(i));
-    if (!fs::exists(path)) throw input_error("{}: the shard is missing; run `gpuhpc prepare` again", path.string());
+    if (!fs::exists(path))
+      throw input_error("{}: the shard is missing; run `gpuhpc prepare` again", path.string());
     if (head_fingerprint(path) != entry.head)
-      throw input_error("{}: the shard is not the one of the manifest; run `gpuhpc prepare` again", path.string());
+      throw input_error("{}: the shard is not the one of the manifest; run `gpuhpc prepare` again",
+                        path.string());
     auto shard = std::make_unique<Shard>(path, mode);
-    const bool sound = std::ssize(shard->offsets) == entry.documents + 1 && shard->ids.size() == entry.documents && entry.documents > 0 &&
-                       std::ssize(shard->tokens) == entry.tokens && shard->offsets.front() == 0 && shard->offsets.back() == entry.tokens &&
+    const bool sound = std::ssize(shard->offsets) == entry.documents + 1 &&
+                       shard->ids.size() == entry.documents && entry.documents > 0 &&
+                       std::ssize(shard->tokens) == entry.tokens && shard->offsets.front() == 0 &&
+                       shard->offsets.back() == entry.tokens &&
                        std::is_sorted(shard->offsets.begin(), shard->offsets.end());
-    if (!sound) throw input_error("{}: tokens, offsets and ids do not fit each other; run `gpuhpc prepare` again", path.string());
+    if (!sound)
+      throw input_error(
+          "{}: tokens, offsets and ids do not fit each other; run `gpuhpc prepare` again",
+          path.string());
     shards_.push_back(std::move(shard));
     first_.push_back(first_.back() + entry.documents);
     token_count_ += entry.tokens;
   }
-  if (shards_.empty()) throw input_error("{}: there are no shards in it; run `gpuhpc prepare` again", folder.string());
+  if (shards_.empty())
+    throw input_error("{}: there are no shards in it; run `gpuhpc prepare` again", folder.string());
   shard_documents_ = manifest.shards.front().documents;
   vocabulary_size_ = manifest.vocabulary;
   tokenizer_fingerprint_ = manifest.tokenizer;
@@ -194,11 +220,15 @@ TokenDataset::~TokenDataset() = default;
 TokenDataset::TokenDataset(TokenDataset&&) noexcept = default;
 TokenDataset& TokenDataset::operator=(TokenDataset&&) noexcept = default;
 
-const TokenDataset::Shard& TokenDataset::shard_of(std::int64_t document, std::int64_t& local) const {
+const TokenDataset::Shard& TokenDataset::shard_of(std::int64_t document,
+                                                  std::int64_t& local) const {
   // Shards are of equal size unless long texts ended one early: guess, then look.
-  auto guess = static_cast<std::size_t>(std::min(document / shard_documents_, std::ssize(shards_) - 1));
+  auto guess =
+      static_cast<std::size_t>(std::min(document / shard_documents_, std::ssize(shards_) - 1));
   if (document < first_[guess] || document >= first_[guess + 1]) {
-    guess = static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), document) - first_.begin()) - 1;
+    guess = static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), document) -
+                                     first_.begin()) -
+            1;
   }
   local = document - first_[guess];
   return *shards_[guess];
@@ -220,8 +250,10 @@ std::string_view TokenDataset::id(std::int64_t document) const {
 
 void TokenDataset::check_tokenizer(const Tokenizer& tokenizer) const {
   if (tokenizer.fingerprint() != tokenizer_fingerprint_) {
-    throw input_error("{}: these shards were made by another tokenizer ({}, the model has {}); run `gpuhpc prepare` with this model again",
-                      folder_.string(), tokenizer_fingerprint_, tokenizer.fingerprint());
+    throw input_error(
+        "{}: these shards were made by another tokenizer ({}, the model has {}); run `gpuhpc "
+        "prepare` with this model again",
+        folder_.string(), tokenizer_fingerprint_, tokenizer.fingerprint());
   }
 }
 

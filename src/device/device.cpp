@@ -17,15 +17,21 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, DeviceOptions& options) {
-  section.option("kind", options.kind, "where models run; auto takes a GPU when there is one").one_of({"auto", "cpu", "cuda"});
-  section.option("threads", options.threads, "CPU threads of each rank; 0 shares the cores of a host among its ranks").range(0, 4096);
+  section.option("kind", options.kind, "where models run; auto takes a GPU when there is one")
+      .one_of({"auto", "cpu", "cuda"});
+  section
+      .option("threads", options.threads,
+              "CPU threads of each rank; 0 shares the cores of a host among its ranks")
+      .range(0, 4096);
   section
       .option("memory-limit", options.memory_limit,
-              "most memory that the tensors of a rank may hold, in host memory or on its GPU; 0: whatever the machine gives")
+              "most memory that the tensors of a rank may hold, in host memory or on its GPU; 0: "
+              "whatever the machine gives")
       .range(0, 1e15)
       .unit("bytes");
   section.option("deterministic", options.deterministic,
-                 "only operators that give the same bits every time (same machine, threads and ranks); processors always do, GPUs lose speed");
+                 "only operators that give the same bits every time (same machine, threads and "
+                 "ranks); processors always do, GPUs lose speed");
 }
 
 CoreSet query_cores() {
@@ -40,40 +46,53 @@ CoreSet query_cores() {
 int share_of_cores(const CoreSet& mine, std::span<const CoreSet> on_host) {
   double share = 0;
   for (std::size_t core = 0; core < mine.size(); ++core)
-    if (mine[core]) share += 1.0 / static_cast<double>(std::ranges::count_if(on_host, [&](const CoreSet& cores) { return cores[core]; }));
+    if (mine[core])
+      share += 1.0 / static_cast<double>(std::ranges::count_if(
+                         on_host, [&](const CoreSet& cores) { return cores[core]; }));
   return static_cast<int>(share + 1e-6);  // thirds add up to a hair less than one
 }
 
-int query_cuda_devices() { return at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0; }
+int query_cuda_devices() {
+  return at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
+}
 
-DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& facts, int node_rank, int node_size) {
+DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& facts, int node_rank,
+                           int node_size) {
   DeviceChoice choice;
   if (options.kind == "cuda" && facts.cuda_devices == 0)
-    throw configuration_error("--device.kind is cuda but no GPU is visible; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device.kind cpu");
+    throw configuration_error(
+        "--device.kind is cuda but no GPU is visible; check nvidia-smi and CUDA_VISIBLE_DEVICES, "
+        "or use --device.kind cpu");
   choice.cuda = options.kind != "cpu" && facts.cuda_devices > 0;
   if (choice.cuda && facts.cuda_devices > 1 && node_size > facts.cuda_devices)
-    throw configuration_error("{} ranks on a host with {} GPUs; start at most one rank a GPU", node_size, facts.cuda_devices);
+    throw configuration_error("{} ranks on a host with {} GPUs; start at most one rank a GPU",
+                              node_size, facts.cuda_devices);
   choice.index = choice.cuda ? node_rank % facts.cuda_devices : 0;
-  choice.threads = options.threads > 0 ? static_cast<int>(options.threads) : std::max(1, facts.cores);
+  choice.threads =
+      options.threads > 0 ? static_cast<int>(options.threads) : std::max(1, facts.cores);
   return choice;
 }
 
 void apply(const DeviceOptions& options, const DeviceChoice& choice) {
   at::set_num_threads(choice.threads);
-  if (options.memory_limit > 0 && choice.cuda) limit_cuda_memory(options.memory_limit, choice.index);
+  if (options.memory_limit > 0 && choice.cuda)
+    limit_cuda_memory(options.memory_limit, choice.index);
   limit_host_memory(choice.cuda ? 0 : options.memory_limit);
   if (!options.deterministic) return;
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // cuBLAS reads it when it starts
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-  at::globalContext().setDeterministicFillUninitializedMemory(false);  // nothing here reads what nobody wrote
+  at::globalContext().setDeterministicFillUninitializedMemory(
+      false);  // nothing here reads what nobody wrote
 }
 
 c10::Device torch_device(const DeviceChoice& choice) {
-  return choice.cuda ? c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index)) : c10::Device(c10::kCPU);
+  return choice.cuda ? c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index))
+                     : c10::Device(c10::kCPU);
 }
 
 std::string describe(const DeviceChoice& choice) {
-  const std::string threads = fmt::format("{} thread{}", choice.threads, choice.threads == 1 ? "" : "s");
+  const std::string threads =
+      fmt::format("{} thread{}", choice.threads, choice.threads == 1 ? "" : "s");
   return choice.cuda ? fmt::format("cuda:{}, {}", choice.index, threads) : "cpu, " + threads;
 }
 

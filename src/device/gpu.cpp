@@ -14,7 +14,9 @@ GpuFacts query_gpu([[maybe_unused]] int index) {
   char bus[32] = {};
   cudaError_t error = cudaGetDeviceProperties(&properties, index);
   if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(bus, sizeof(bus), index);
-  if (error != cudaSuccess) throw configuration_error("GPU {} cannot be asked what it is ({}); check nvidia-smi", index, cudaGetErrorString(error));
+  if (error != cudaSuccess)
+    throw configuration_error("GPU {} cannot be asked what it is ({}); check nvidia-smi", index,
+                              cudaGetErrorString(error));
   return {properties.name, bus, static_cast<std::int64_t>(properties.totalGlobalMem)};
 #else
   throw configuration_error("this program was built without CUDA");
@@ -28,7 +30,9 @@ PeerAccess query_peer_access(int gpus) {
   for (int a = 0; a < gpus; ++a)
     for (int b = a + 1; b < gpus; ++b) {
       int there = 0, back = 0;
-      if (cudaDeviceCanAccessPeer(&there, a, b) == cudaSuccess && cudaDeviceCanAccessPeer(&back, b, a) == cudaSuccess && there != 0 && back != 0) ++access.direct;
+      if (cudaDeviceCanAccessPeer(&there, a, b) == cudaSuccess &&
+          cudaDeviceCanAccessPeer(&back, b, a) == cudaSuccess && there != 0 && back != 0)
+        ++access.direct;
     }
 #endif
   return access;

@@ -36,14 +36,16 @@ struct Counter {
       used.fetch_sub(bytes);
       return false;
     }
-    for (std::int64_t highest = peak.load(); now > highest && !peak.compare_exchange_weak(highest, now);) {
+    for (std::int64_t highest = peak.load();
+         now > highest && !peak.compare_exchange_weak(highest, now);) {
     }
     return true;
   }
 };
 
-// Blocks of a megabyte and more, straight from the system in huge pages where it has them, and kept when a tensor dies: a training step
-// asks for the same hundreds of megabytes again and again, and fresh pages cost more than the arithmetic on them.
+// Blocks of a megabyte and more, straight from the system in huge pages where it has them, and kept
+// when a tensor dies: a training step asks for the same hundreds of megabytes again and again, and
+// fresh pages cost more than the arithmetic on them.
 class LargeBlocks {
  public:
   static constexpr std::int64_t smallest = 1 << 20;
@@ -96,14 +98,18 @@ class LargeBlocks {
 
  private:
   static constexpr std::int64_t huge_page = 2 << 20;
-  static std::int64_t mapped_bytes(std::int64_t bytes) { return (bytes + huge_page - 1) / huge_page * huge_page; }
+  static std::int64_t mapped_bytes(std::int64_t bytes) {
+    return (bytes + huge_page - 1) / huge_page * huge_page;
+  }
   // On a huge page's boundary; what is mapped around it is given back at once.
   static void* map(std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(mapped_bytes(bytes)), room = size + huge_page;
-    void* start = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* start = mmap(nullptr, room, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) return nullptr;
     auto* first = static_cast<std::byte*>(start);
-    const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(first) % huge_page) % huge_page;
+    const std::size_t before =
+        (huge_page - reinterpret_cast<std::uintptr_t>(first) % huge_page) % huge_page;
     if (before > 0) munmap(first, before);
     if (before < huge_page) munmap(first + before + size, huge_page - before);
     madvise(first + before, size, MADV_HUGEPAGE);  // a wish: without it everything works
@@ -134,7 +140,9 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t asked) override {
     if (asked == 0) return {nullptr, nullptr, &release, at::Device(at::kCPU)};
     const auto bytes = static_cast<std::int64_t>(asked);
-    if (const std::int64_t most = counter.limit.load(); bytes < 0 || (most > 0 && bytes > most - counter.used.load())) refuse(asked);
+    if (const std::int64_t most = counter.limit.load();
+        bytes < 0 || (most > 0 && bytes > most - counter.used.load()))
+      refuse(asked);
     if (bytes >= LargeBlocks::smallest) return large(bytes);
     void* data = c10::alloc_cpu(asked);
     if (!counter.add(static_cast<std::int64_t>(malloc_usable_size(data)))) {
@@ -144,13 +152,16 @@ class CountingAllocator final : public c10::Allocator {
     return {data, data, &release, at::Device(at::kCPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
 
   Counter counter;
 
  private:
   c10::DataPtr large(std::int64_t asked) {
-    const std::int64_t most = counter.limit.load(), kept = counter.peak.load() + counter.peak.load() / 4 + (64 << 20);
+    const std::int64_t most = counter.limit.load(),
+                       kept = counter.peak.load() + counter.peak.load() / 4 + (64 << 20);
     void* data = blocks_.take(LargeBlocks::rounded(asked), most > 0 ? std::min(most, kept) : kept);
     if (data == nullptr) refuse(static_cast<std::size_t>(asked));
     if (!counter.add(blocks_.size_of(data))) {
@@ -161,11 +172,16 @@ class CountingAllocator final : public c10::Allocator {
   }
   [[noreturn]] void refuse(std::size_t bytes) const {
     const std::int64_t most = counter.limit.load();
-    TORCH_CHECK_WITH(OutOfMemoryError, most == 0, "a tensor of ", bytes, " bytes does not fit: this process holds ", counter.used.load(), " of the ",
-                     most, " bytes that --device.memory-limit allows; raise it, or compute fewer documents at once (--train.micro-batch, ",
+    TORCH_CHECK_WITH(OutOfMemoryError, most == 0, "a tensor of ", bytes,
+                     " bytes does not fit: this process holds ", counter.used.load(), " of the ",
+                     most,
+                     " bytes that --device.memory-limit allows; raise it, or compute fewer "
+                     "documents at once (--train.micro-batch, ",
                      "--infer.token-budget)");
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "a tensor of ", bytes, " bytes does not fit: this process holds ", counter.used.load(),
-                     " bytes and the system gives no more; compute fewer documents at once (--train.micro-batch, --infer.token-budget)");
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "a tensor of ", bytes,
+                     " bytes does not fit: this process holds ", counter.used.load(),
+                     " bytes and the system gives no more; compute fewer documents at once "
+                     "(--train.micro-batch, --infer.token-budget)");
   }
   static void release(void* data) {
     CountingAllocator* allocator = installed();
@@ -189,23 +205,28 @@ CountingAllocator* installed() { return dynamic_cast<CountingAllocator*>(c10::Ge
 }  // namespace
 
 void limit_host_memory(std::int64_t bytes) {
-  if (installed() == nullptr) c10::SetCPUAllocator(new CountingAllocator, 255);  // LibTorch owns it from here on, until the process ends
+  if (installed() == nullptr)
+    c10::SetCPUAllocator(new CountingAllocator,
+                         255);  // LibTorch owns it from here on, until the process ends
   installed()->counter.limit = bytes;
 }
 
 HostMemory host_memory() {
   const CountingAllocator* allocator = installed();
   if (allocator == nullptr) return {};
-  return {allocator->counter.used.load(), allocator->counter.peak.load(), allocator->counter.limit.load()};
+  return {allocator->counter.used.load(), allocator->counter.peak.load(),
+          allocator->counter.limit.load()};
 }
 
 void reset_host_memory_peak() {
-  if (CountingAllocator* allocator = installed()) allocator->counter.peak = allocator->counter.used.load();
+  if (CountingAllocator* allocator = installed())
+    allocator->counter.peak = allocator->counter.used.load();
 }
 
 DeviceMemory device_memory(int device) {
   const auto stats = at::accelerator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
-  const auto& tensors = stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+  const auto& tensors =
+      stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
   return {tensors.current, tensors.peak};
 }
 
@@ -214,11 +235,14 @@ void limit_cuda_memory(std::int64_t bytes, int device) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, device) != cudaSuccess)
-    throw configuration_error("--device.memory-limit: GPU {} cannot be asked for its memory", device);
+    throw configuration_error("--device.memory-limit: GPU {} cannot be asked for its memory",
+                              device);
   const double share = static_cast<double>(bytes) / static_cast<double>(properties.totalGlobalMem);
-  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(1.0, share), static_cast<c10::DeviceIndex>(device));
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(1.0, share),
+                                                     static_cast<c10::DeviceIndex>(device));
 #else
-  throw configuration_error("--device.memory-limit {} for GPU {}: this program was built without CUDA", bytes, device);
+  throw configuration_error(
+      "--device.memory-limit {} for GPU {}: this program was built without CUDA", bytes, device);
 #endif
 }
 

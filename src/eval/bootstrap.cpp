@@ -7,7 +7,8 @@
 
 namespace gpuhpc {
 
-void draw_counts(std::uint64_t seed, std::int64_t resample, std::int64_t documents, std::vector<std::uint16_t>& counts) {
+void draw_counts(std::uint64_t seed, std::int64_t resample, std::int64_t documents,
+                 std::vector<std::uint16_t>& counts) {
   counts.assign(static_cast<std::size_t>(documents), 0);
   RandomStream random(seed, static_cast<std::uint64_t>(resample));
   const auto bound = static_cast<std::uint64_t>(documents);

@@ -9,11 +9,13 @@ bool contains(const std::vector<std::int32_t>& classes, std::int32_t c) {
   return std::binary_search(classes.begin(), classes.end(), c);
 }
 
-void add_document(SiblingConfusion& group, const std::vector<std::int32_t>& gold, const std::vector<std::int32_t>& predicted) {
+void add_document(SiblingConfusion& group, const std::vector<std::int32_t>& gold,
+                  const std::vector<std::int32_t>& predicted) {
   const std::size_t k = group.classes.size();
   std::vector<std::size_t> wrong;
   for (std::size_t j = 0; j < k; ++j)
-    if (contains(predicted, group.classes[j]) && !contains(gold, group.classes[j])) wrong.push_back(j);
+    if (contains(predicted, group.classes[j]) && !contains(gold, group.classes[j]))
+      wrong.push_back(j);
   for (std::size_t i = 0; i < k; ++i) {
     if (!contains(gold, group.classes[i])) continue;
     double* const row = group.counts.data() + i * (k + 1);
@@ -30,7 +32,9 @@ void add_document(SiblingConfusion& group, const std::vector<std::int32_t>& gold
 
 }  // namespace
 
-std::vector<SiblingConfusion> sibling_confusion(const Taxonomy& taxonomy, const LabelledDocuments& documents, std::size_t limit) {
+std::vector<SiblingConfusion> sibling_confusion(const Taxonomy& taxonomy,
+                                                const LabelledDocuments& documents,
+                                                std::size_t limit) {
   std::vector<SiblingConfusion> groups;
   std::vector<std::vector<std::size_t>> groups_of(static_cast<std::size_t>(taxonomy.size()));
   const auto add_group = [&](std::int32_t parent, const auto& members) {
@@ -44,17 +48,21 @@ std::vector<SiblingConfusion> sibling_confusion(const Taxonomy& taxonomy, const 
     groups.push_back(std::move(group));
   };
   add_group(-1, taxonomy.roots());
-  for (std::int32_t c = 0; c < static_cast<std::int32_t>(taxonomy.size()); ++c) add_group(c, taxonomy.children(c));
+  for (std::int32_t c = 0; c < static_cast<std::int32_t>(taxonomy.size()); ++c)
+    add_group(c, taxonomy.children(c));
 
   for (std::size_t d = 0; d < documents.ids.size(); ++d) {
     std::vector<std::size_t> touched;
-    for (const std::int32_t c : documents.gold[d]) touched.insert(touched.end(), groups_of[c].begin(), groups_of[c].end());
+    for (const std::int32_t c : documents.gold[d])
+      touched.insert(touched.end(), groups_of[c].begin(), groups_of[c].end());
     std::sort(touched.begin(), touched.end());
     touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    for (const std::size_t g : touched) add_document(groups[g], documents.gold[d], documents.predicted[d]);
+    for (const std::size_t g : touched)
+      add_document(groups[g], documents.gold[d], documents.predicted[d]);
   }
   std::erase_if(groups, [](const SiblingConfusion& group) { return group.confused == 0; });
-  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.confused > b.confused; });
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.confused > b.confused; });
   if (groups.size() > limit) groups.resize(limit);
   return groups;
 }

@@ -85,15 +85,18 @@ void add_best(double* row, const ClassSet& t, const std::vector<ClassScore>& sco
     hits += std::binary_search(t.begin(), t.end(), scores[i].class_id);
     if (i == 0) row[at_1] = static_cast<double>(hits);
     if (i < 3) {
-      row[at_3] = static_cast<double>(hits) / static_cast<double>(std::min<std::size_t>(3, t.size()));
+      row[at_3] =
+          static_cast<double>(hits) / static_cast<double>(std::min<std::size_t>(3, t.size()));
       row[at_3_plain] = static_cast<double>(hits) / 3;
     }
   }
   row[top_5] = hits > 0 ? 1 : 0;
 }
 
-// Ranks of the gold classes. `scores` is sorted; a gold class that has no score ranks behind everything that could beat it.
-void add_ranks(double* row, const ClassSet& t, const std::vector<ClassScore>& scores, std::int64_t class_count) {
+// Ranks of the gold classes. `scores` is sorted; a gold class that has no score ranks behind
+// everything that could beat it.
+void add_ranks(double* row, const ClassSet& t, const std::vector<ClassScore>& scores,
+               std::int64_t class_count) {
   double filtered = 0, raw = 0;
   std::size_t seen = 0;      // gold classes found among the scored ones
   std::int64_t outside = 0;  // classes outside T up to and including this score
@@ -118,7 +121,8 @@ void add_ranks(double* row, const ClassSet& t, const std::vector<ClassScore>& sc
       const auto place = std::lower_bound(scored.begin(), scored.end(), c);
       if (place != scored.end() && *place == c) continue;
       filtered += 1.0 / static_cast<double>(1 + class_count - static_cast<std::int64_t>(t.size()));
-      raw += 1.0 / static_cast<double>(static_cast<std::int64_t>(scores.size()) + c - (place - scored.begin()) + 1);
+      raw += 1.0 / static_cast<double>(static_cast<std::int64_t>(scores.size()) + c -
+                                       (place - scored.begin()) + 1);
     }
   }
   row[reciprocal_filtered] = filtered;
@@ -155,12 +159,14 @@ std::vector<Ratio> make_ratios(bool ranking, std::int32_t level_count) {
 }  // namespace
 
 const std::vector<std::string>& ranking_names() {
-  static const std::vector<std::string> names = {"precision_at_1", "precision_at_3", "precision_at_3_plain",
-                                                 "mrr_filtered",   "mrr_raw",        "top5_accuracy"};
+  static const std::vector<std::string> names = {
+      "precision_at_1", "precision_at_3", "precision_at_3_plain",
+      "mrr_filtered",   "mrr_raw",        "top5_accuracy"};
   return names;
 }
 
-DocumentSums sum_documents(const Taxonomy& taxonomy, const LabelledDocuments& documents, const Levels& levels) {
+DocumentSums sum_documents(const Taxonomy& taxonomy, const LabelledDocuments& documents,
+                           const Levels& levels) {
   DocumentSums sums;
   sums.ranking = documents.has_scores();
   sums.columns = fixed_columns + 2 * static_cast<std::size_t>(levels.count);

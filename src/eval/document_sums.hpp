@@ -1,5 +1,6 @@
 #pragma once
-// Every figure but the macro ones is a ratio of two sums over documents; here is what a document adds to them.
+// Every figure but the macro ones is a ratio of two sums over documents; here is what a document
+// adds to them.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,11 +23,14 @@ struct DocumentSums {
   bool ranking = false;  // whether the ranking figures are among `ratios`
 
   double figure(const Ratio& ratio, const std::vector<double>& sums) const {
-    return sums[ratio.denominator] == 0 ? 0 : ratio.scale * sums[ratio.numerator] / sums[ratio.denominator];
+    return sums[ratio.denominator] == 0
+               ? 0
+               : ratio.scale * sums[ratio.numerator] / sums[ratio.denominator];
   }
 };
 
-DocumentSums sum_documents(const Taxonomy& taxonomy, const LabelledDocuments& documents, const Levels& levels);
+DocumentSums sum_documents(const Taxonomy& taxonomy, const LabelledDocuments& documents,
+                           const Levels& levels);
 
 // The ranking figures, in their order, also when they cannot be computed.
 const std::vector<std::string>& ranking_names();

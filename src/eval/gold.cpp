@@ -20,19 +20,28 @@ GoldLabels read_gold(const std::filesystem::path& path, const Taxonomy& taxonomy
     if (detail::trimmed(line).empty()) continue;
     const std::size_t tab = line.find('\t');
     if (tab == std::string::npos)
-      throw input_error("{}: no tab between document id and classes; write `id<TAB>1,2,3`", lines.where());
+      throw input_error("{}: no tab between document id and classes; write `id<TAB>1,2,3`",
+                        lines.where());
     std::string id = line.substr(0, tab);
-    if (id.empty()) throw input_error("{}: the document id is empty; write `id<TAB>1,2,3`", lines.where());
-    auto classes = detail::parse_label_list(std::string_view(line).substr(tab + 1), words, lines.where(), true);
+    if (id.empty())
+      throw input_error("{}: the document id is empty; write `id<TAB>1,2,3`", lines.where());
+    auto classes = detail::parse_label_list(std::string_view(line).substr(tab + 1), words,
+                                            lines.where(), true);
     if (classes.empty())
-      throw input_error("{}: document `{}` has no class; name its classes, or remove the line to leave it out", lines.where(), id);
-    if (!seen.insert(id).second) throw input_error("{}: document `{}` has gold labels twice; keep one line", lines.where(), id);
+      throw input_error(
+          "{}: document `{}` has no class; name its classes, or remove the line to leave it out",
+          lines.where(), id);
+    if (!seen.insert(id).second)
+      throw input_error("{}: document `{}` has gold labels twice; keep one line", lines.where(),
+                        id);
     std::sort(classes.begin(), classes.end());
     gold.ids.push_back(std::move(id));
     gold.classes.push_back(std::move(classes));
     gold.lines.push_back(lines.line_number());
   }
-  if (gold.ids.empty()) throw input_error("{}: no gold labels in this file; give one with `id<TAB>1,2,3` lines", path.string());
+  if (gold.ids.empty())
+    throw input_error("{}: no gold labels in this file; give one with `id<TAB>1,2,3` lines",
+                      path.string());
   return gold;
 }
 
@@ -40,8 +49,9 @@ void require_known_documents(const GoldLabels& gold, std::span<const std::string
   const std::unordered_set<std::string_view> known(documents.begin(), documents.end());
   for (std::size_t d = 0; d < gold.ids.size(); ++d)
     if (!known.contains(gold.ids[d]))
-      throw input_error("{}:{}: unknown document `{}`; gold labels must belong to documents of the corpus", gold.path.string(),
-                        gold.lines[d], gold.ids[d]);
+      throw input_error(
+          "{}:{}: unknown document `{}`; gold labels must belong to documents of the corpus",
+          gold.path.string(), gold.lines[d], gold.ids[d]);
 }
 
 LabelledDocuments pair_with_gold(const GoldLabels& gold, const Predictions& predictions) {
@@ -68,7 +78,8 @@ LabelledDocuments pair_with_gold(const GoldLabels& gold, const Predictions& pred
   documents.without_gold = static_cast<std::int64_t>(predictions.ids.size()) - common;
   if (common == 0)
     throw input_error(
-        "{}: none of its {} documents is among the {} predicted ones; check that both files speak of the same documents",
+        "{}: none of its {} documents is among the {} predicted ones; check that both files speak "
+        "of the same documents",
         gold.path.string(), gold.ids.size(), predictions.ids.size());
   return documents;
 }

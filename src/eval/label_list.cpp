@@ -18,13 +18,16 @@ std::int32_t parse_label(std::string_view word, const ClassWords& words, const s
   if (found) return *found;
   const std::string shown(word.substr(0, 60));
   if (word.empty())
-    throw input_error("{}: an empty class between two commas; write class ids or names with one comma between", where);
-  throw input_error("{}: unknown class `{}`; use a class name of the taxonomy or an id from 0 to {}", where, shown,
-                    words.size() - 1);
+    throw input_error(
+        "{}: an empty class between two commas; write class ids or names with one comma between",
+        where);
+  throw input_error(
+      "{}: unknown class `{}`; use a class name of the taxonomy or an id from 0 to {}", where,
+      shown, words.size() - 1);
 }
 
-std::vector<std::int32_t> parse_label_list(std::string_view text, const ClassWords& words, const std::string& where,
-                                           bool refuse_repeats) {
+std::vector<std::int32_t> parse_label_list(std::string_view text, const ClassWords& words,
+                                           const std::string& where, bool refuse_repeats) {
   std::vector<std::int32_t> classes;
   text = trimmed(text);
   if (text.empty()) return classes;

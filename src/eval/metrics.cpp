@@ -16,9 +16,11 @@ namespace {
 
 using detail::DocumentSums;
 
-// The four means over classes. Classes with neither gold nor prediction count as 0, as in scikit-learn.
+// The four means over classes. Classes with neither gold nor prediction count as 0, as in
+// scikit-learn.
 constexpr std::size_t macro_figures = 4;
-const std::array<const char*, macro_figures> macro_names = {"macro_f1", "macro_precision", "macro_recall", "macro_f1_gold_classes"};
+const std::array<const char*, macro_figures> macro_names = {
+    "macro_f1", "macro_precision", "macro_recall", "macro_f1_gold_classes"};
 
 std::vector<PairCounts> count_classes(const LabelledDocuments& documents, std::int64_t class_count,
                                       const std::vector<std::uint16_t>* weights) {
@@ -36,9 +38,10 @@ std::vector<PairCounts> count_classes(const LabelledDocuments& documents, std::i
   return classes;
 }
 
-// Mean of a measure over all classes. Over a resample a rare class may be absent; its measure is undefined there, so the mean is
-// taken over the classes where it is defined and scaled to as many as have it over all documents: counting absent classes as 0
-// would put the interval below the figure itself.
+// Mean of a measure over all classes. Over a resample a rare class may be absent; its measure is
+// undefined there, so the mean is taken over the classes where it is defined and scaled to as many
+// as have it over all documents: counting absent classes as 0 would put the interval below the
+// figure itself.
 struct ClassMean {
   double sum = 0;
   std::int64_t defined = 0, whole_defined = 0;
@@ -49,15 +52,19 @@ struct ClassMean {
     sum += value;
   }
   double over(std::int64_t classes) const {
-    return defined ? sum / static_cast<double>(defined) * static_cast<double>(whole_defined) / static_cast<double>(classes) : 0;
+    return defined ? sum / static_cast<double>(defined) * static_cast<double>(whole_defined) /
+                         static_cast<double>(classes)
+                   : 0;
   }
 };
 
 // `whole` are the counts over all documents.
-std::array<double, macro_figures> macro_means(const std::vector<PairCounts>& classes, const std::vector<PairCounts>& whole) {
+std::array<double, macro_figures> macro_means(const std::vector<PairCounts>& classes,
+                                              const std::vector<PairCounts>& whole) {
   ClassMean f1, precision, recall;
   for (std::size_t c = 0; c < classes.size(); ++c) {
-    const bool gold = classes[c].gold > 0, whole_gold = whole[c].gold > 0;  // without gold F1 is 0 whatever is predicted
+    const bool gold = classes[c].gold > 0,
+               whole_gold = whole[c].gold > 0;  // without gold F1 is 0 whatever is predicted
     f1.add(classes[c].f1(), gold, whole_gold);
     recall.add(classes[c].recall(), gold, whole_gold);
     precision.add(classes[c].precision(), classes[c].predicted > 0, whole[c].predicted > 0);
@@ -66,8 +73,10 @@ std::array<double, macro_figures> macro_means(const std::vector<PairCounts>& cla
   return {f1.over(count), precision.over(count), recall.over(count), f1.over(f1.whole_defined)};
 }
 
-// Values of all figures (ratios, then macro) in one resample, or over all documents when `weights` is null.
-std::vector<double> all_figures(const DocumentSums& sums, const LabelledDocuments& documents, const std::vector<PairCounts>& whole,
+// Values of all figures (ratios, then macro) in one resample, or over all documents when `weights`
+// is null.
+std::vector<double> all_figures(const DocumentSums& sums, const LabelledDocuments& documents,
+                                const std::vector<PairCounts>& whole,
                                 const std::vector<std::uint16_t>* weights) {
   std::vector<double> totals(sums.columns, 0.0);
   for (std::size_t d = 0; d < documents.ids.size(); ++d) {
@@ -78,16 +87,20 @@ std::vector<double> all_figures(const DocumentSums& sums, const LabelledDocument
   }
   std::vector<double> figures;
   for (const detail::Ratio& ratio : sums.ratios) figures.push_back(sums.figure(ratio, totals));
-  const auto classes = weights ? count_classes(documents, static_cast<std::int64_t>(whole.size()), weights) : whole;
+  const auto classes =
+      weights ? count_classes(documents, static_cast<std::int64_t>(whole.size()), weights) : whole;
   for (const double value : macro_means(classes, whole)) figures.push_back(value);
   return figures;
 }
 
 // (figures, samples)
-std::vector<std::vector<double>> resample(const DocumentSums& sums, const LabelledDocuments& documents,
-                                          const std::vector<PairCounts>& whole, const EvalOptions& options, int threads) {
+std::vector<std::vector<double>> resample(const DocumentSums& sums,
+                                          const LabelledDocuments& documents,
+                                          const std::vector<PairCounts>& whole,
+                                          const EvalOptions& options, int threads) {
   const auto samples = static_cast<std::size_t>(options.bootstrap_samples);
-  std::vector<std::vector<double>> values(sums.ratios.size() + macro_figures, std::vector<double>(samples));
+  std::vector<std::vector<double>> values(sums.ratios.size() + macro_figures,
+                                          std::vector<double>(samples));
   std::vector<std::vector<std::uint16_t>> counts(static_cast<std::size_t>(std::max(1, threads)));
   parallel_for(0, options.bootstrap_samples, std::max(1, threads), [&](std::int64_t k, int thread) {
     draw_counts(static_cast<std::uint64_t>(options.seed), k, documents.size(), counts[thread]);
@@ -97,13 +110,14 @@ std::vector<std::vector<double>> resample(const DocumentSums& sums, const Labell
   return values;
 }
 
-// The middle 95% of the resamples. F1 of a class with a handful of documents is lower in most resamples than over all (the ratio
-// is concave, and duplicates replace documents), so the macro figures' resamples are `centred`: moved until their mean is the
-// value.
+// The middle 95% of the resamples. F1 of a class with a handful of documents is lower in most
+// resamples than over all (the ratio is concave, and duplicates replace documents), so the macro
+// figures' resamples are `centred`: moved until their mean is the value.
 std::pair<double, double> interval(std::vector<double>& samples, double value, bool centred) {
   const double low = quantile(samples, 0.025), high = quantile(samples, 0.975);
   if (!centred) return {low, high};
-  const double shift = value - std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+  const double shift = value - std::accumulate(samples.begin(), samples.end(), 0.0) /
+                                   static_cast<double>(samples.size());
   return {std::clamp(low + shift, 0.0, 1.0), std::clamp(high + shift, 0.0, 1.0)};
 }
 
@@ -116,7 +130,8 @@ void sort_scores(std::vector<ClassScore>& scores) {
 }
 
 const Figure* Evaluation::find(const std::string& name) const {
-  const auto found = std::find_if(figures.begin(), figures.end(), [&](const Figure& figure) { return figure.name == name; });
+  const auto found = std::find_if(figures.begin(), figures.end(),
+                                  [&](const Figure& figure) { return figure.name == name; });
   return found == figures.end() ? nullptr : &*found;
 }
 
@@ -130,8 +145,11 @@ Levels class_levels(const Taxonomy& taxonomy) {
   return levels;
 }
 
-Evaluation evaluate(const Taxonomy& taxonomy, const LabelledDocuments& documents, const EvalOptions& options, int threads) {
-  if (documents.ids.empty()) throw input_error("no document has both gold labels and a prediction: there is nothing to measure");
+Evaluation evaluate(const Taxonomy& taxonomy, const LabelledDocuments& documents,
+                    const EvalOptions& options, int threads) {
+  if (documents.ids.empty())
+    throw input_error(
+        "no document has both gold labels and a prediction: there is nothing to measure");
   Evaluation evaluation;
   evaluation.documents = documents.size();
   evaluation.without_gold = documents.without_gold;
@@ -153,7 +171,8 @@ Evaluation evaluate(const Taxonomy& taxonomy, const LabelledDocuments& documents
   auto samples = resample(sums, documents, evaluation.classes, options, threads);
   const auto add = [&](std::size_t f, const std::string& name) {
     Figure figure{name, values[f], std::nullopt, std::nullopt};
-    if (options.bootstrap_samples > 0) std::tie(figure.low, figure.high) = interval(samples[f], values[f], f >= sums.ratios.size());
+    if (options.bootstrap_samples > 0)
+      std::tie(figure.low, figure.high) = interval(samples[f], values[f], f >= sums.ratios.size());
     evaluation.figures.push_back(figure);
   };
   const std::size_t before_macro = 6;  // the macro figures stand behind the micro ones
@@ -163,7 +182,8 @@ Evaluation evaluate(const Taxonomy& taxonomy, const LabelledDocuments& documents
     add(f, sums.ratios[f].name);
   }
   if (!sums.ranking)
-    for (const std::string& name : detail::ranking_names()) evaluation.figures.push_back({name, {}, {}, {}});
+    for (const std::string& name : detail::ranking_names())
+      evaluation.figures.push_back({name, {}, {}, {}});
   return evaluation;
 }
 

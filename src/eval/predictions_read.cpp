@@ -13,7 +13,8 @@ namespace {
 
 using detail::trimmed;
 
-// One CSV record (RFC 4180), which may span lines inside quotes. False at the end of the file; `where` is its first line.
+// One CSV record (RFC 4180), which may span lines inside quotes. False at the end of the file;
+// `where` is its first line.
 bool next_record(LineReader& lines, std::vector<std::string>& fields, std::string& where) {
   std::string line;
   do {
@@ -26,7 +27,8 @@ bool next_record(LineReader& lines, std::vector<std::string>& fields, std::strin
     if (i == line.size()) {
       if (!quoted) return true;
       fields.back() += '\n';
-      if (!lines.next(line)) throw input_error("{}: a quote opens and never closes; write labels as \"1,2,3\"", where);
+      if (!lines.next(line))
+        throw input_error("{}: a quote opens and never closes; write labels as \"1,2,3\"", where);
       i = static_cast<std::size_t>(-1);
       continue;
     }
@@ -44,17 +46,21 @@ bool next_record(LineReader& lines, std::vector<std::string>& fields, std::strin
   }
 }
 
-std::size_t find_column(const std::vector<std::string>& header, std::initializer_list<std::string_view> names,
-                        const std::string& where) {
+std::size_t find_column(const std::vector<std::string>& header,
+                        std::initializer_list<std::string_view> names, const std::string& where) {
   for (const std::string_view name : names)
     for (std::size_t column = 0; column < header.size(); ++column)
       if (trimmed(header[column]) == name) return column;
-  throw input_error("{}: no column `{}`; the first line must name the columns, for example `pid,labels`", where, *names.begin());
+  throw input_error(
+      "{}: no column `{}`; the first line must name the columns, for example `pid,labels`", where,
+      *names.begin());
 }
 
-void add_document(Predictions& predictions, std::unordered_set<std::string>& seen, std::string id, const std::string& where) {
+void add_document(Predictions& predictions, std::unordered_set<std::string>& seen, std::string id,
+                  const std::string& where) {
   if (id.empty()) throw input_error("{}: the document id is empty", where);
-  if (!seen.insert(id).second) throw input_error("{}: document `{}` is predicted twice; keep one line", where, id);
+  if (!seen.insert(id).second)
+    throw input_error("{}: document `{}` is predicted twice; keep one line", where, id);
   predictions.ids.push_back(std::move(id));
 }
 
@@ -63,17 +69,21 @@ Predictions read_csv(const std::filesystem::path& path, const ClassWords& words)
   std::vector<std::string> header, fields;
   std::string where;
   if (!next_record(lines, header, where))
-    throw input_error("{}: the file is empty; it must begin with a line like `pid,labels`", path.string());
+    throw input_error("{}: the file is empty; it must begin with a line like `pid,labels`",
+                      path.string());
   const std::size_t id_column = find_column(header, {"pid", "id"}, where);
   const std::size_t label_column = find_column(header, {"labels", "label"}, where);
   Predictions predictions;
   std::unordered_set<std::string> seen;
   while (next_record(lines, fields, where)) {
     if (fields.size() != header.size())
-      throw input_error("{}: {} columns where the header has {}; put the labels of a document in quotes: \"1,2,3\"", where,
-                        fields.size(), header.size());
+      throw input_error(
+          "{}: {} columns where the header has {}; put the labels of a document in quotes: "
+          "\"1,2,3\"",
+          where, fields.size(), header.size());
     add_document(predictions, seen, std::string(trimmed(fields[id_column])), where);
-    predictions.labels.push_back(detail::parse_label_list(fields[label_column], words, where, false));
+    predictions.labels.push_back(
+        detail::parse_label_list(fields[label_column], words, where, false));
   }
   return predictions;
 }
@@ -84,20 +94,24 @@ std::string word_of(const Json& value, const char* what, const std::string& wher
   throw input_error("{}: {} must be text or a whole number", where, what);
 }
 
-std::vector<ClassScore> parse_scores(const Json& object, const ClassWords& words, const std::string& where) {
-  if (!object.is_object()) throw input_error("{}: \"scores\" must be an object, {{\"class\": number}}", where);
+std::vector<ClassScore> parse_scores(const Json& object, const ClassWords& words,
+                                     const std::string& where) {
+  if (!object.is_object())
+    throw input_error("{}: \"scores\" must be an object, {{\"class\": number}}", where);
   std::vector<ClassScore> scores;
   for (const auto& [word, value] : object.items()) {
     if (!value.is_number()) throw input_error("{}: the score of `{}` is not a number", where, word);
     scores.push_back({detail::parse_label(word, words, where), value.get<float>()});
-    if (!std::isfinite(scores.back().score)) throw input_error("{}: the score of `{}` is not finite", where, word);
+    if (!std::isfinite(scores.back().score))
+      throw input_error("{}: the score of `{}` is not finite", where, word);
   }
   std::vector<std::int32_t> classes;
   for (const ClassScore& s : scores) classes.push_back(s.class_id);
   std::sort(classes.begin(), classes.end());
   const auto twice = std::adjacent_find(classes.begin(), classes.end());
   if (twice != classes.end())
-    throw input_error("{}: class `{}` has two scores, by id and by name; keep one", where, words.word(*twice));
+    throw input_error("{}: class `{}` has two scores, by id and by name; keep one", where,
+                      words.word(*twice));
   sort_scores(scores);
   return scores;
 }
@@ -105,7 +119,9 @@ std::vector<ClassScore> parse_scores(const Json& object, const ClassWords& words
 Json parse_line(const std::string& line, const std::string& where) {
   Json value = Json::parse(line, nullptr, false);
   if (!value.is_object())
-    throw input_error("{}: not a JSON object; write {{\"id\": ..., \"labels\": [...], \"scores\": {{...}}}}", where);
+    throw input_error(
+        "{}: not a JSON object; write {{\"id\": ..., \"labels\": [...], \"scores\": {{...}}}}",
+        where);
   return value;
 }
 
@@ -120,7 +136,8 @@ Predictions read_jsonl(const std::filesystem::path& path, const ClassWords& word
     const Json value = parse_line(line, where);
     if (!value.contains("id")) throw input_error("{}: no \"id\"", where);
     add_document(predictions, seen, word_of(value["id"], "\"id\"", where), where);
-    if (!value.contains("labels") || !value["labels"].is_array()) throw input_error("{}: no \"labels\": [...]", where);
+    if (!value.contains("labels") || !value["labels"].is_array())
+      throw input_error("{}: no \"labels\": [...]", where);
     auto& labels = predictions.labels.emplace_back();
     for (const Json& item : value["labels"]) {
       const std::int32_t c = detail::parse_label(word_of(item, "a label", where), words, where);
@@ -129,8 +146,9 @@ Predictions read_jsonl(const std::filesystem::path& path, const ClassWords& word
     const bool has_scores = value.contains("scores") && !value["scores"].is_null();
     if (predictions.ids.size() == 1) with_scores = has_scores;
     if (has_scores != with_scores)
-      throw input_error("{}: {} \"scores\" where the first line has {}; give scores in all lines or in none", where,
-                        has_scores ? "has" : "has no", with_scores ? "them" : "none");
+      throw input_error(
+          "{}: {} \"scores\" where the first line has {}; give scores in all lines or in none",
+          where, has_scores ? "has" : "has no", with_scores ? "them" : "none");
     if (has_scores) predictions.scores.push_back(parse_scores(value["scores"], words, where));
   }
   return predictions;
@@ -146,7 +164,8 @@ bool is_json_lines(std::filesystem::path path) {
 Predictions read_predictions(const std::filesystem::path& path, const Taxonomy& taxonomy) {
   const ClassWords words(taxonomy);
   Predictions predictions = is_json_lines(path) ? read_jsonl(path, words) : read_csv(path, words);
-  if (predictions.ids.empty()) throw input_error("{}: no predicted document in this file", path.string());
+  if (predictions.ids.empty())
+    throw input_error("{}: no predicted document in this file", path.string());
   return predictions;
 }
 

@@ -27,7 +27,9 @@ std::string submission_header(const SubmissionOptions& options) {
   const std::size_t comma = options.header.find(',');
   if (comma == 0 || comma == std::string::npos || comma + 1 == options.header.size() ||
       options.header.find(',', comma + 1) != std::string::npos)
-    throw usage_error("submission-header is `{}`; give two column names with a comma between, such as pid,labels", options.header);
+    throw usage_error(
+        "submission-header is `{}`; give two column names with a comma between, such as pid,labels",
+        options.header);
   return options.header;
 }
 
@@ -36,21 +38,26 @@ std::string submission_line(const std::string& id, std::span<const std::int32_t>
 }
 
 std::string prediction_line(const std::string& id, std::span<const std::int32_t> labels,
-                            std::optional<std::span<const ClassScore>> scores, const ClassWords& words) {
+                            std::optional<std::span<const ClassScore>> scores,
+                            const ClassWords& words) {
   std::string line = fmt::format("{{\"id\": {}, \"labels\": [", json_string(id));
-  for (std::size_t i = 0; i < labels.size(); ++i) line += fmt::format("{}{}", i ? ", " : "", json_string(words.word(labels[i])));
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    line += fmt::format("{}{}", i ? ", " : "", json_string(words.word(labels[i])));
   line += ']';
   if (scores) {
     line += ", \"scores\": {";
-    // The shortest digits that read back as the same float: what is measured from the file is what was computed.
+    // The shortest digits that read back as the same float: what is measured from the file is what
+    // was computed.
     for (std::size_t i = 0; i < scores->size(); ++i)
-      line += fmt::format("{}{}: {}", i ? ", " : "", json_string(words.word((*scores)[i].class_id)), (*scores)[i].score);
+      line += fmt::format("{}{}: {}", i ? ", " : "", json_string(words.word((*scores)[i].class_id)),
+                          (*scores)[i].score);
     line += '}';
   }
   return line + '}';
 }
 
-void write_submission(const std::filesystem::path& path, const Predictions& predictions, const SubmissionOptions& options) {
+void write_submission(const std::filesystem::path& path, const Predictions& predictions,
+                      const SubmissionOptions& options) {
   AtomicFile file(path);
   file.write(submission_header(options) + '\n');
   for (std::size_t d = 0; d < predictions.ids.size(); ++d)
@@ -58,7 +65,8 @@ void write_submission(const std::filesystem::path& path, const Predictions& pred
   file.commit();
 }
 
-void write_predictions(const std::filesystem::path& path, const Predictions& predictions, const Taxonomy& taxonomy) {
+void write_predictions(const std::filesystem::path& path, const Predictions& predictions,
+                       const Taxonomy& taxonomy) {
   const ClassWords words(taxonomy);
   AtomicFile file(path);
   for (std::size_t d = 0; d < predictions.ids.size(); ++d) {

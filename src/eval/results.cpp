@@ -12,9 +12,12 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-constexpr std::uint64_t example_stream = ~std::uint64_t{0};  // apart from the streams of the resamples, 0, 1, 2, ...
+constexpr std::uint64_t example_stream =
+    ~std::uint64_t{0};  // apart from the streams of the resamples, 0, 1, 2, ...
 
-Ordered number_or_null(const std::optional<double>& value) { return value ? Ordered(*value) : Ordered(nullptr); }
+Ordered number_or_null(const std::optional<double>& value) {
+  return value ? Ordered(*value) : Ordered(nullptr);
+}
 
 Ordered counts_json(const PairCounts& counts) {
   return {{"gold", counts.gold},       {"predicted", counts.predicted},
@@ -23,14 +26,17 @@ Ordered counts_json(const PairCounts& counts) {
 }
 
 PairCounts read_counts(const Json& value) {
-  return {value.at("gold").get<std::int64_t>(), value.at("predicted").get<std::int64_t>(), value.at("correct").get<std::int64_t>()};
+  return {value.at("gold").get<std::int64_t>(), value.at("predicted").get<std::int64_t>(),
+          value.at("correct").get<std::int64_t>()};
 }
 
 std::optional<double> read_optional(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional(value.get<double>());
 }
 
-Ordered histogram_json(const ScoreHistogram& histogram) { return {{"correct", histogram.correct}, {"wrong", histogram.wrong}}; }
+Ordered histogram_json(const ScoreHistogram& histogram) {
+  return {{"correct", histogram.correct}, {"wrong", histogram.wrong}};
+}
 
 ScoreHistogram read_histogram(const Json& value) {
   ScoreHistogram histogram;
@@ -57,8 +63,9 @@ Evaluation read_figures(const Json& json) {
   evaluation.bootstrap_samples = json.at("bootstrap_samples").get<std::int64_t>();
   evaluation.seed = json.at("bootstrap_seed").get<std::int64_t>();
   for (const Json& figure : json.at("figures"))
-    evaluation.figures.push_back({figure.at("name").get<std::string>(), read_optional(figure.at("value")),
-                                  read_optional(figure.at("low")), read_optional(figure.at("high"))});
+    evaluation.figures.push_back(
+        {figure.at("name").get<std::string>(), read_optional(figure.at("value")),
+         read_optional(figure.at("low")), read_optional(figure.at("high"))});
   for (const Json& counts : json.at("classes")) evaluation.classes.push_back(read_counts(counts));
   for (const Json& counts : json.at("levels")) evaluation.levels.push_back(read_counts(counts));
   return evaluation;
@@ -73,21 +80,24 @@ EvaluationDetails read_details(const Json& json) {
     group.classes = value.at("classes").get<std::vector<std::int32_t>>();
     group.counts = value.at("counts").get<std::vector<double>>();
     group.confused = value.at("confused").get<double>();
-    if (group.counts.size() != group.classes.size() * (group.classes.size() + 1)) throw std::out_of_range("confusion counts");
+    if (group.counts.size() != group.classes.size() * (group.classes.size() + 1))
+      throw std::out_of_range("confusion counts");
     details.confusion.push_back(std::move(group));
   }
   details.histograms.with_gold = true;
   details.histograms.best = read_histogram(json.at("best_score_histogram"));
   details.histograms.predicted = read_histogram(json.at("predicted_score_histogram"));
   for (const Json& value : json.at("examples"))
-    details.examples.push_back({value.at("id").get<std::string>(), value.at("predicted").get<std::vector<std::int32_t>>(),
+    details.examples.push_back({value.at("id").get<std::string>(),
+                                value.at("predicted").get<std::vector<std::int32_t>>(),
                                 value.at("gold").get<std::vector<std::int32_t>>()});
   return details;
 }
 
 }  // namespace
 
-std::vector<std::int64_t> draw_examples(std::int64_t documents, std::int64_t count, std::uint64_t seed) {
+std::vector<std::int64_t> draw_examples(std::int64_t documents, std::int64_t count,
+                                        std::uint64_t seed) {
   // Floyd's sampling: `count` draws however many documents there are.
   RandomStream random(seed, example_stream);
   std::vector<std::int64_t> chosen;
@@ -99,14 +109,15 @@ std::vector<std::int64_t> draw_examples(std::int64_t documents, std::int64_t cou
   return chosen;
 }
 
-EvaluationDetails evaluate_in_detail(const Taxonomy& taxonomy, const LabelledDocuments& documents, const EvalOptions& options,
-                                     int threads) {
+EvaluationDetails evaluate_in_detail(const Taxonomy& taxonomy, const LabelledDocuments& documents,
+                                     const EvalOptions& options, int threads) {
   constexpr std::size_t groups_shown = 6;
   EvaluationDetails details;
   details.evaluation = evaluate(taxonomy, documents, options, threads);
   details.confusion = sibling_confusion(taxonomy, documents, groups_shown);
   details.histograms = score_histograms(documents.scores, documents.predicted, documents.gold);
-  for (const std::int64_t d : draw_examples(documents.size(), options.examples, static_cast<std::uint64_t>(options.seed)))
+  for (const std::int64_t d :
+       draw_examples(documents.size(), options.examples, static_cast<std::uint64_t>(options.seed)))
     details.examples.push_back({documents.ids[d], documents.predicted[d], documents.gold[d]});
   return details;
 }
@@ -135,7 +146,8 @@ void write_metrics(const std::filesystem::path& path, const Evaluation& evaluati
   write_json(path, json);
 }
 
-void write_evaluation(const std::filesystem::path& path, const EvaluationDetails& details, const Taxonomy& taxonomy) {
+void write_evaluation(const std::filesystem::path& path, const EvaluationDetails& details,
+                      const Taxonomy& taxonomy) {
   const Evaluation& evaluation = details.evaluation;
   Ordered json;
   json["documents"] = evaluation.documents;
@@ -154,13 +166,16 @@ void write_evaluation(const std::filesystem::path& path, const EvaluationDetails
   }
   json["confusion"] = Ordered::array();
   for (const SiblingConfusion& group : details.confusion)
-    json["confusion"].push_back(
-        {{"parent", group.parent}, {"confused", group.confused}, {"classes", group.classes}, {"counts", group.counts}});
+    json["confusion"].push_back({{"parent", group.parent},
+                                 {"confused", group.confused},
+                                 {"classes", group.classes},
+                                 {"counts", group.counts}});
   json["best_score_histogram"] = histogram_json(details.histograms.best);
   json["predicted_score_histogram"] = histogram_json(details.histograms.predicted);
   json["examples"] = Ordered::array();
   for (const ExampleLabels& example : details.examples)
-    json["examples"].push_back({{"id", example.id}, {"predicted", example.predicted}, {"gold", example.gold}});
+    json["examples"].push_back(
+        {{"id", example.id}, {"predicted", example.predicted}, {"gold", example.gold}});
   write_json(path, json);
 }
 
@@ -169,7 +184,8 @@ EvaluationDetails read_evaluation(const std::filesystem::path& path) {
   try {
     return read_details(json);
   } catch (const std::exception&) {
-    throw input_error("{}: not an evaluation that this program wrote; run `gpuhpc evaluate` again", path.string());
+    throw input_error("{}: not an evaluation that this program wrote; run `gpuhpc evaluate` again",
+                      path.string());
   }
 }
 

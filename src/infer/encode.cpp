@@ -29,11 +29,14 @@ void normalise(std::span<float> row) {
 std::int64_t window_length(const LoadedEncoder& model, const InferOptions& options) {
   const std::int64_t most = model.encoder.config().max_tokens();
   if (options.max_length > most)
-    throw configuration_error("infer.max-length is {}, but the model has {} positions; choose at most that", options.max_length, most);
+    throw configuration_error(
+        "infer.max-length is {}, but the model has {} positions; choose at most that",
+        options.max_length, most);
   if (options.max_length != 0 && options.max_length < 3)
     throw configuration_error("infer.max-length must leave room for a token; choose at least 3");
   if (options.max_length > 0) return options.max_length;
-  return model.model.embedding.max_tokens > 0 ? std::min(model.model.embedding.max_tokens, most) : most;
+  return model.model.embedding.max_tokens > 0 ? std::min(model.model.embedding.max_tokens, most)
+                                              : most;
 }
 
 }  // namespace
@@ -51,12 +54,15 @@ struct DocumentEncoder::State {
 
   std::vector<EncodeBatch> cut(const TokenSource& source, Range documents) const;
   void embed(CpuWorkspace* workspace, const PackedIds& packed, MutableMatrixView output) const;
-  void encode_batch(CpuWorkspace* workspace, const TokenSource& source, Range documents, MutableMatrixView rows) const;
+  void encode_batch(CpuWorkspace* workspace, const TokenSource& source, Range documents,
+                    MutableMatrixView rows) const;
   // use(first document, rows) for every batch, from several threads.
-  void run(const TokenSource& source, std::span<const EncodeBatch> batches, const std::function<void(std::int64_t, const Matrix&)>& use) const;
+  void run(const TokenSource& source, std::span<const EncodeBatch> batches,
+           const std::function<void(std::int64_t, const Matrix&)>& use) const;
 };
 
-DocumentEncoder::DocumentEncoder(const LoadedEncoder& model, const Tokenizer& tokenizer, const InferOptions& options, const DeviceChoice& device)
+DocumentEncoder::DocumentEncoder(const LoadedEncoder& model, const Tokenizer& tokenizer,
+                                 const InferOptions& options, const DeviceChoice& device)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   check_vocabulary(model.model, tokenizer.vocabulary_size());
@@ -79,47 +85,59 @@ DocumentEncoder::DocumentEncoder(const LoadedEncoder& model, const Tokenizer& to
   const kernels::Isa isa = options.isa();
   const bool instead = options.precision == "bf16" && precision != CpuPrecision::bf16;
   state.cpu_encoder = std::make_unique<CpuEncoder>(model.encoder, precision, isa);
-  state.numbers = fmt::format("{} on {}{}", to_string(precision), to_string(isa), instead ? " (which does not multiply bf16)" : "");
+  state.numbers = fmt::format("{} on {}{}", to_string(precision), to_string(isa),
+                              instead ? " (which does not multiply bf16)" : "");
 }
 DocumentEncoder::~DocumentEncoder() = default;
 DocumentEncoder::DocumentEncoder(DocumentEncoder&&) noexcept = default;
 
 std::int64_t DocumentEncoder::dimension() const { return state_->hidden; }
 std::string DocumentEncoder::describe() const {
-  return fmt::format("{}, {} thread{}", state_->numbers, state_->threads, state_->threads == 1 ? "" : "s");
+  return fmt::format("{}, {} thread{}", state_->numbers, state_->threads,
+                     state_->threads == 1 ? "" : "s");
 }
 std::string DocumentEncoder::fingerprint() const {
-  return fmt::format("{}, windows of {}, {}", state_->numbers, state_->max_length, state_->mode == LongDocuments::mean ? "mean" : "truncate");
+  return fmt::format("{}, windows of {}, {}", state_->numbers, state_->max_length,
+                     state_->mode == LongDocuments::mean ? "mean" : "truncate");
 }
 
-std::vector<EncodeBatch> DocumentEncoder::State::cut(const TokenSource& source, Range documents) const {
+std::vector<EncodeBatch> DocumentEncoder::State::cut(const TokenSource& source,
+                                                     Range documents) const {
   std::vector<std::int64_t> lengths;
   lengths.reserve(static_cast<std::size_t>(documents.size()));
   for (std::int64_t d = documents.first; d < documents.last; ++d) {
     const std::int64_t tokens = std::ssize(source.tokens(d)), content = max_length - 2;
     const std::int64_t count = window_count(tokens, max_length, mode);
-    lengths.push_back((mode == LongDocuments::truncate ? std::min(tokens, content) : tokens) + 2 * count);
+    lengths.push_back((mode == LongDocuments::truncate ? std::min(tokens, content) : tokens) +
+                      2 * count);
   }
   std::vector<EncodeBatch> batches = cut_batches(lengths, budget, hidden);
   for (EncodeBatch& batch : batches) batch.first += documents.first, batch.last += documents.first;
   return batches;
 }
 
-void DocumentEncoder::State::embed(CpuWorkspace* workspace, const PackedIds& packed, MutableMatrixView output) const {
+void DocumentEncoder::State::embed(CpuWorkspace* workspace, const PackedIds& packed,
+                                   MutableMatrixView output) const {
   EmbeddingConfig plain = embedding;
   plain.normalise = false;  // after the windows of a document are averaged
-  if (cpu_encoder) return cpu_encoder->embed(*workspace, {packed.token_ids, packed.offsets}, plain, output);
+  if (cpu_encoder)
+    return cpu_encoder->embed(*workspace, {packed.token_ids, packed.offsets}, plain, output);
   const at::NoGradGuard guard;
-  const at::Tensor rows = torch_encoder->embed(pack_tokens(packed.token_ids, packed.offsets, torch_encoder->device()), plain, forward)
-                              .to(at::kCPU, at::kFloat)
-                              .contiguous();
+  const at::Tensor rows =
+      torch_encoder
+          ->embed(pack_tokens(packed.token_ids, packed.offsets, torch_encoder->device()), plain,
+                  forward)
+          .to(at::kCPU, at::kFloat)
+          .contiguous();
   std::copy_n(rows.const_data_ptr<float>(), rows.numel(), output.data);
 }
 
-void DocumentEncoder::State::encode_batch(CpuWorkspace* workspace, const TokenSource& source, Range documents, MutableMatrixView rows) const {
+void DocumentEncoder::State::encode_batch(CpuWorkspace* workspace, const TokenSource& source,
+                                          Range documents, MutableMatrixView rows) const {
   PackedIds packed;
   for (std::int64_t d = documents.first; d < documents.last; ++d)
-    for (const auto window : windows(source.tokens(d), max_length, mode)) packed.add(d, window, cls, sep);
+    for (const auto window : windows(source.tokens(d), max_length, mode))
+      packed.add(d, window, cls, sep);
   const bool one_each = packed.size() == documents.size();
   Matrix vectors(one_each ? 0 : packed.size(), hidden);
   embed(workspace, packed, one_each ? rows : vectors.view());
@@ -137,8 +155,9 @@ void DocumentEncoder::State::encode_batch(CpuWorkspace* workspace, const TokenSo
   }
 }
 
-void DocumentEncoder::State::run(const TokenSource& source, std::span<const EncodeBatch> batches,
-                                 const std::function<void(std::int64_t, const Matrix&)>& use) const {
+void DocumentEncoder::State::run(
+    const TokenSource& source, std::span<const EncodeBatch> batches,
+    const std::function<void(std::int64_t, const Matrix&)>& use) const {
   std::vector<std::unique_ptr<CpuWorkspace>> workspaces(static_cast<std::size_t>(threads));
   parallel_for(0, std::ssize(batches), threads, [&](std::int64_t b, int thread) {
     auto& workspace = workspaces[static_cast<std::size_t>(thread)];
@@ -150,7 +169,8 @@ void DocumentEncoder::State::run(const TokenSource& source, std::span<const Enco
   });
 }
 
-Matrix DocumentEncoder::encode(const TokenSource& source, Range documents, const std::function<void(std::int64_t)>& done) const {
+Matrix DocumentEncoder::encode(const TokenSource& source, Range documents,
+                               const std::function<void(std::int64_t)>& done) const {
   Matrix all(documents.size(), state_->hidden);
   std::mutex mutex;
   state_->run(source, state_->cut(source, documents), [&](std::int64_t first, const Matrix& rows) {
@@ -168,11 +188,13 @@ Matrix DocumentEncoder::encode_together(const TokenSource& source, Communicator&
     const std::vector<EncodeBatch> batches = state_->cut(source, {0, source.size});
     const Range share = share_of_rank(batches, comm.rank(), comm.size());
     if (share.size() == 0) return;
-    const auto own = std::span(batches).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.size()));
+    const auto own = std::span(batches).subspan(static_cast<std::size_t>(share.first),
+                                                static_cast<std::size_t>(share.size()));
     const std::int64_t begin = own.front().first;
     mine.resize(static_cast<std::size_t>((own.back().last - begin) * state_->hidden));
     state_->run(source, own, [&](std::int64_t first, const Matrix& rows) {
-      std::copy(rows.values.begin(), rows.values.end(), mine.begin() + (first - begin) * state_->hidden);
+      std::copy(rows.values.begin(), rows.values.end(),
+                mine.begin() + (first - begin) * state_->hidden);
     });
   });
   Matrix all;
@@ -182,9 +204,12 @@ Matrix DocumentEncoder::encode_together(const TokenSource& source, Communicator&
   return all;
 }
 
-void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& comm, const std::filesystem::path& path,
-                                     const Attributes& attributes, const std::function<std::string_view(std::int64_t)>& id,
-                                     const Log& log, const std::function<void()>& after_batch) const {
+void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& comm,
+                                     const std::filesystem::path& path,
+                                     const Attributes& attributes,
+                                     const std::function<std::string_view(std::int64_t)>& id,
+                                     const Log& log,
+                                     const std::function<void()>& after_batch) const {
   std::vector<EncodeBatch> batches;
   std::vector<ArraySpec> arrays{{"values", ElementType::float32, {source.size, state_->hidden}}};
   together(comm, [&] {
@@ -197,7 +222,8 @@ void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& co
   MatrixFileWriter writer(path, comm, arrays, attributes);
   together(comm, [&] {
     const Range share = share_of_rank(batches, comm.rank(), comm.size());
-    const auto own = std::span<const EncodeBatch>(batches).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.size()));
+    const auto own = std::span<const EncodeBatch>(batches).subspan(
+        static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.size()));
     const std::int64_t documents = own.empty() ? 0 : own.back().last - own.front().first;
     Progress progress(log, "encoding", documents, "documents", comm.is_root());
     std::mutex mutex;

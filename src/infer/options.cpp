@@ -2,26 +2,39 @@
 
 namespace gpuhpc {
 
-kernels::Isa InferOptions::isa() const { return kernels == "auto" ? kernels::best_isa() : kernels::parse_isa(kernels); }
+kernels::Isa InferOptions::isa() const {
+  return kernels == "auto" ? kernels::best_isa() : kernels::parse_isa(kernels);
+}
 
 CpuPrecision InferOptions::precision_kind(bool cuda) const {
-  const CpuPrecision wanted = precision == "auto" ? CpuPrecision::bf16 : parse_cpu_precision(precision);
+  const CpuPrecision wanted =
+      precision == "auto" ? CpuPrecision::bf16 : parse_cpu_precision(precision);
   return cuda ? wanted : usable_cpu_precision(wanted, isa());
 }
 
 void declare(config::Section& section, InferOptions& options) {
-  section.option("precision", options.precision,
-                 "precision of encoding; tf32: fp32 whose matrix products keep 10 bits of mantissa or more, 16 on AMX; auto takes bf16 where the "
-                 "hardware multiplies it, else fp32")
+  section
+      .option("precision", options.precision,
+              "precision of encoding; tf32: fp32 whose matrix products keep 10 bits of mantissa or "
+              "more, 16 on AMX; auto takes bf16 where the "
+              "hardware multiplies it, else fp32")
       .one_of({"auto", "fp32", "tf32", "bf16"});
-  section.option("kernels", options.kernels, "instruction set of the CPU kernels; auto takes the best this machine has")
+  section
+      .option("kernels", options.kernels,
+              "instruction set of the CPU kernels; auto takes the best this machine has")
       .one_of({"auto", "generic", "avx2", "avx512", "avx512-bf16", "amx"});
-  section.option("max-length", options.max_length, "longest window with [CLS] and [SEP]; 0 takes the model's own limit")
+  section
+      .option("max-length", options.max_length,
+              "longest window with [CLS] and [SEP]; 0 takes the model's own limit")
       .range(0, 1 << 20)
       .unit("tokens");
-  section.option("long-documents", options.long_documents, "documents over max-length: first window only, or mean over all windows")
+  section
+      .option("long-documents", options.long_documents,
+              "documents over max-length: first window only, or mean over all windows")
       .one_of({"truncate", "mean"});
-  section.option("token-budget", options.token_budget, "size of one batch; 0 takes 2048 on CPUs and 32768 on GPUs")
+  section
+      .option("token-budget", options.token_budget,
+              "size of one batch; 0 takes 2048 on CPUs and 32768 on GPUs")
       .range(0, 1 << 30)
       .unit("tokens");
 }

@@ -15,21 +15,26 @@ TokenSource token_source(const std::vector<std::vector<std::int32_t>>& documents
           }};
 }
 
-std::vector<std::vector<std::int32_t>> tokenize(const Tokenizer& tokenizer, std::span<const std::string> texts, int threads) {
+std::vector<std::vector<std::int32_t>> tokenize(const Tokenizer& tokenizer,
+                                                std::span<const std::string> texts, int threads) {
   std::vector<std::vector<std::int32_t>> all(texts.size());
-  std::vector<std::unique_ptr<TokenizerScratch>> scratches(static_cast<std::size_t>(std::max(threads, 1)));
+  std::vector<std::unique_ptr<TokenizerScratch>> scratches(
+      static_cast<std::size_t>(std::max(threads, 1)));
   constexpr std::int64_t kBlock = 64;
-  parallel_for(0, block_count(std::ssize(texts), kBlock), std::max(threads, 1), [&](std::int64_t block, int thread) {
-    auto& scratch = scratches[static_cast<std::size_t>(thread)];
-    if (!scratch) scratch = tokenizer.make_scratch();
-    const Range items = block_items(block, std::ssize(texts), kBlock);
-    for (std::int64_t i = items.first; i < items.last; ++i)
-      tokenizer.encode_with(*scratch, texts[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i)]);
-  });
+  parallel_for(0, block_count(std::ssize(texts), kBlock), std::max(threads, 1),
+               [&](std::int64_t block, int thread) {
+                 auto& scratch = scratches[static_cast<std::size_t>(thread)];
+                 if (!scratch) scratch = tokenizer.make_scratch();
+                 const Range items = block_items(block, std::ssize(texts), kBlock);
+                 for (std::int64_t i = items.first; i < items.last; ++i)
+                   tokenizer.encode_with(*scratch, texts[static_cast<std::size_t>(i)],
+                                         all[static_cast<std::size_t>(i)]);
+               });
   return all;
 }
 
-std::vector<EncodeBatch> cut_batches(std::span<const std::int64_t> lengths, std::int64_t budget, std::int64_t hidden_size) {
+std::vector<EncodeBatch> cut_batches(std::span<const std::int64_t> lengths, std::int64_t budget,
+                                     std::int64_t hidden_size) {
   std::vector<EncodeBatch> batches;
   std::int64_t tokens = 0;
   for (std::int64_t d = 0; d < std::ssize(lengths); ++d) {
@@ -40,7 +45,8 @@ std::vector<EncodeBatch> cut_batches(std::span<const std::int64_t> lengths, std:
     }
     tokens += length;
     batches.back().last = d + 1;
-    // A token costs 24 H^2 multiply-adds in the linears and 4 H in attention for every token of its document.
+    // A token costs 24 H^2 multiply-adds in the linears and 4 H in attention for every token of its
+    // document.
     const double s = static_cast<double>(length);
     batches.back().work += s * (1.0 + s / (6.0 * static_cast<double>(hidden_size)));
   }

@@ -16,19 +16,31 @@ constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
 std::string cure(int error_number) {
   switch (error_number) {
-    case ENOSPC: return "the disk is full; free some space and start again";
-    case EDQUOT: return "the disk quota is used up; free some space and start again";
+    case ENOSPC:
+      return "the disk is full; free some space and start again";
+    case EDQUOT:
+      return "the disk quota is used up; free some space and start again";
     case EACCES:
-    case EPERM: return "permission denied; choose a path that you may use or change its rights";
-    case EROFS: return "the file system is read-only; choose another path";
-    case ENOENT: return "no such file or folder; check the path";
-    case ENOTDIR: return "a part of the path is a file, not a folder; check the path";
-    case EISDIR: return "this is a folder; give the path of a file";
+    case EPERM:
+      return "permission denied; choose a path that you may use or change its rights";
+    case EROFS:
+      return "the file system is read-only; choose another path";
+    case ENOENT:
+      return "no such file or folder; check the path";
+    case ENOTDIR:
+      return "a part of the path is a file, not a folder; check the path";
+    case EISDIR:
+      return "this is a folder; give the path of a file";
     case EMFILE:
-    case ENFILE: return "too many open files; raise `ulimit -n`";
-    case EFBIG: return "the file would be larger than the limit; raise `ulimit -f` or use another file system";
-    case EIO: return "the device reported an error; check the disk";
-    default: return std::string(std::strerror(error_number)) + "; check the disk and the path";
+    case ENFILE:
+      return "too many open files; raise `ulimit -n`";
+    case EFBIG:
+      return "the file would be larger than the limit; raise `ulimit -f` or use another file "
+             "system";
+    case EIO:
+      return "the device reported an error; check the disk";
+    default:
+      return std::string(std::strerror(error_number)) + "; check the disk and the path";
   }
 }
 
@@ -53,12 +65,16 @@ int open_temporary(const fs::path& temporary, const fs::path& path) {
     if (descriptor < 0) throw system_error("create", temporary, errno);
     if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(descriptor);
-      throw io_error("cannot write {}: another process is writing it; wait for that one or choose another path", path.string());
+      throw io_error(
+          "cannot write {}: another process is writing it; wait for that one or choose another "
+          "path",
+          path.string());
     }
     // Between open and flock the other writer may have renamed this inode away: then start over.
-    struct stat mine {}, there {};
-    if (::fstat(descriptor, &mine) == 0 && ::stat(temporary.c_str(), &there) == 0 && mine.st_ino == there.st_ino &&
-        mine.st_dev == there.st_dev) {
+    struct stat mine {
+    }, there{};
+    if (::fstat(descriptor, &mine) == 0 && ::stat(temporary.c_str(), &there) == 0 &&
+        mine.st_ino == there.st_ino && mine.st_dev == there.st_dev) {
       if (::ftruncate(descriptor, 0) != 0) {
         const int error_number = errno;
         ::close(descriptor);
@@ -79,7 +95,8 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
     if (descriptor_ < 0) throw system_error("open", path_, errno);
     return;
   }
-  if (fs::exists(status) && fs::is_symlink(fs::symlink_status(path_, ignored))) path_ = fs::canonical(path_);
+  if (fs::exists(status) && fs::is_symlink(fs::symlink_status(path_, ignored)))
+    path_ = fs::canonical(path_);
   temporary_ = path_;
   temporary_ += ".tmp";
   descriptor_ = open_temporary(temporary_, path_);
@@ -122,7 +139,8 @@ void AtomicFile::commit() {
 }
 
 void sync_descriptor(int descriptor, const fs::path& path) {
-  if (::fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS) throw system_error("write", path, errno);
+  if (::fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS)
+    throw system_error("write", path, errno);
 }
 
 void rename_synced(const fs::path& temporary, const fs::path& path) {
@@ -132,10 +150,12 @@ void rename_synced(const fs::path& temporary, const fs::path& path) {
   if (descriptor < 0) throw system_error("open", folder, errno);
   const int failed = ::fsync(descriptor) != 0 ? errno : 0;
   ::close(descriptor);
-  if (failed != 0 && failed != EINVAL && failed != EROFS) throw system_error("write", folder, failed);
+  if (failed != 0 && failed != EINVAL && failed != EROFS)
+    throw system_error("write", folder, failed);
 }
 
-void write_fully_at(int descriptor, std::span<const std::byte> bytes, std::int64_t offset, const fs::path& path) {
+void write_fully_at(int descriptor, std::span<const std::byte> bytes, std::int64_t offset,
+                    const fs::path& path) {
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(descriptor, bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;
@@ -168,7 +188,9 @@ std::string read_text_file(const fs::path& path) {
   }
 }
 
-void copy_file(const fs::path& from, const fs::path& to) { write_text_file(to, read_text_file(from)); }
+void copy_file(const fs::path& from, const fs::path& to) {
+  write_text_file(to, read_text_file(from));
+}
 
 void append_line(const fs::path& path, std::string_view line) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);

@@ -7,7 +7,9 @@
 
 namespace gpuhpc {
 
-std::uint64_t xxh3(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::uint64_t xxh3(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 Hash128 xxh3_128(std::string_view bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
@@ -55,6 +57,8 @@ std::string Fingerprint::hex() const {
   return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
 }
 
-std::string file_fingerprint(const std::filesystem::path& path) { return Fingerprint().add_file(path).hex(); }
+std::string file_fingerprint(const std::filesystem::path& path) {
+  return Fingerprint().add_file(path).hex();
+}
 
 }  // namespace gpuhpc

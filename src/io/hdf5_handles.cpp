@@ -43,12 +43,18 @@ std::array<TypeRow, 10> type_table() {
 }  // namespace
 
 std::array<std::byte, user_block_bytes> encode(const UserBlock& block) {
-  if (block.data.size() > max_extents) throw internal_error("an HDF5 file of ours holds at most {} datasets", max_extents);
+  if (block.data.size() > max_extents)
+    throw internal_error("an HDF5 file of ours holds at most {} datasets", max_extents);
   std::array<std::byte, user_block_bytes> bytes{};
-  Head head{{}, version, static_cast<std::uint32_t>(block.data.size()), block.file_bytes, block.structure_checksum};
+  Head head{{},
+            version,
+            static_cast<std::uint32_t>(block.data.size()),
+            block.file_bytes,
+            block.structure_checksum};
   std::memcpy(head.magic, magic, sizeof magic);
   std::memcpy(bytes.data(), &head, sizeof head);
-  if (!block.data.empty()) std::memcpy(bytes.data() + sizeof head, block.data.data(), block.data.size() * sizeof(Extent));
+  if (!block.data.empty())
+    std::memcpy(bytes.data() + sizeof head, block.data.data(), block.data.size() * sizeof(Extent));
   const std::uint64_t checksum = xxh3(std::span(bytes).first(checksum_at));
   std::memcpy(bytes.data() + checksum_at, &checksum, sizeof checksum);
   return bytes;
@@ -56,25 +62,32 @@ std::array<std::byte, user_block_bytes> encode(const UserBlock& block) {
 
 UserBlock decode(std::span<const std::byte> file, const std::filesystem::path& path) {
   if (file.size() < user_block_bytes || std::memcmp(file.data(), magic, sizeof magic) != 0) {
-    throw input_error("{}: this is no HDF5 file written by gpuhpc, or its beginning is damaged; make it again", path.string());
+    throw input_error(
+        "{}: this is no HDF5 file written by gpuhpc, or its beginning is damaged; make it again",
+        path.string());
   }
   std::uint64_t checksum;
   std::memcpy(&checksum, file.data() + checksum_at, sizeof checksum);
   Head head;
   std::memcpy(&head, file.data(), sizeof head);
   if (checksum != xxh3(file.first(checksum_at)) || head.extents > max_extents) {
-    throw input_error("{}: the first 4 KiB are damaged (checksum); make the file again", path.string());
+    throw input_error("{}: the first 4 KiB are damaged (checksum); make the file again",
+                      path.string());
   }
   if (head.version != version) {
-    throw input_error("{}: written by another version of gpuhpc (format {}, this one reads {}); make the file again", path.string(),
-                      head.version, version);
+    throw input_error(
+        "{}: written by another version of gpuhpc (format {}, this one reads {}); make the file "
+        "again",
+        path.string(), head.version, version);
   }
   if (head.file_bytes != std::ssize(file)) {
-    throw input_error("{}: the file is {} bytes, {} were written: it was cut or added to; make it again", path.string(), file.size(),
-                      head.file_bytes);
+    throw input_error(
+        "{}: the file is {} bytes, {} were written: it was cut or added to; make it again",
+        path.string(), file.size(), head.file_bytes);
   }
   UserBlock block{head.file_bytes, head.structure_checksum, std::vector<Extent>(head.extents)};
-  if (head.extents > 0) std::memcpy(block.data.data(), file.data() + sizeof head, head.extents * sizeof(Extent));
+  if (head.extents > 0)
+    std::memcpy(block.data.data(), file.data() + sizeof head, head.extents * sizeof(Extent));
   std::int64_t end = user_block_bytes;
   for (const Extent& extent : block.data) {
     if (extent.offset < end || extent.bytes < 0 || extent.bytes > head.file_bytes - extent.offset) {

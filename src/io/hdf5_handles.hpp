@@ -48,7 +48,8 @@ struct UserBlock {
   std::vector<Extent> data;  // ascending
 };
 std::array<std::byte, user_block_bytes> encode(const UserBlock& block);
-UserBlock decode(std::span<const std::byte> file, const std::filesystem::path& path);  // input_error when damaged
+UserBlock decode(std::span<const std::byte> file,
+                 const std::filesystem::path& path);  // input_error when damaged
 // xxh3 of everything behind the user block that is no data.
 std::uint64_t structure_checksum(std::span<const std::byte> file, const std::vector<Extent>& data);
 
@@ -56,7 +57,8 @@ void silence_library();  // its own messages; ours name file and cure
 Handle file_access();    // property list: no locks of its own, everything 4 KiB aligned
 Handle make_type(ElementType type, std::int64_t string_width);
 Handle variable_string_type();
-bool element_type(hid_t type, ElementType& found, std::int64_t& string_width);  // false: not one of ours
+bool element_type(hid_t type, ElementType& found,
+                  std::int64_t& string_width);  // false: not one of ours
 std::string_view name_of(ElementType type);
 
 }  // namespace gpuhpc::hdf5

@@ -35,7 +35,10 @@ Handle open_file(const fs::path& path) {
 }
 
 std::string read_attribute(hid_t file, hsize_t index, std::string& name, const fs::path& path) {
-  const Handle attribute(need(H5Aopen_by_idx(file, ".", H5_INDEX_NAME, H5_ITER_INC, index, H5P_DEFAULT, H5P_DEFAULT), path), H5Aclose);
+  const Handle attribute(
+      need(H5Aopen_by_idx(file, ".", H5_INDEX_NAME, H5_ITER_INC, index, H5P_DEFAULT, H5P_DEFAULT),
+           path),
+      H5Aclose);
   name.resize(static_cast<std::size_t>(std::max<ssize_t>(0, H5Aget_name(attribute, 0, nullptr))));
   H5Aget_name(attribute, name.size() + 1, name.data());
   const Handle type = hdf5::variable_string_type();
@@ -48,7 +51,8 @@ std::string read_attribute(hid_t file, hsize_t index, std::string& name, const f
   return value;
 }
 
-Entry read_entry(hid_t file, const std::string& name, std::int64_t file_bytes, const fs::path& path) {
+Entry read_entry(hid_t file, const std::string& name, std::int64_t file_bytes,
+                 const fs::path& path) {
   const Handle dataset(need(H5Dopen2(file, name.c_str(), H5P_DEFAULT), path), H5Dclose);
   const Handle type(need(H5Dget_type(dataset), path), H5Tclose);
   const Handle space(need(H5Dget_space(dataset), path), H5Sclose);
@@ -58,20 +62,24 @@ Entry read_entry(hid_t file, const std::string& name, std::int64_t file_bytes, c
     damaged(path, "dataset `" + name + "` has an unknown type");
   hsize_t dimensions[H5S_MAX_RANK] = {};
   const int rank = H5Sget_simple_extent_dims(space, dimensions, nullptr);
-  if (rank < 1 || rank > 2) damaged(path, "dataset `" + name + "` has neither one nor two dimensions");
+  if (rank < 1 || rank > 2)
+    damaged(path, "dataset `" + name + "` has neither one nor two dimensions");
   std::int64_t elements = 1;
   for (int i = 0; i < rank; ++i) {
-    if (dimensions[i] > (std::uint64_t{1} << 62) || __builtin_mul_overflow(elements, static_cast<std::int64_t>(dimensions[i]), &elements)) {
+    if (dimensions[i] > (std::uint64_t{1} << 62) ||
+        __builtin_mul_overflow(elements, static_cast<std::int64_t>(dimensions[i]), &elements)) {
       damaged(path, "dataset `" + name + "` has an impossible shape");
     }
     entry.place.spec.shape.push_back(static_cast<std::int64_t>(dimensions[i]));
   }
-  entry.variable = entry.place.spec.type == ElementType::string && entry.place.spec.string_width == 0;
+  entry.variable =
+      entry.place.spec.type == ElementType::string && entry.place.spec.string_width == 0;
   if (entry.variable || elements == 0) return entry;
   std::int64_t bytes = 0;
   const haddr_t offset = H5Dget_offset(dataset);
-  if (__builtin_mul_overflow(elements, entry.place.spec.element_bytes(), &bytes) || offset == HADDR_UNDEF || offset % 8 != 0 ||
-      offset > static_cast<std::uint64_t>(file_bytes) || bytes > file_bytes - static_cast<std::int64_t>(offset) ||
+  if (__builtin_mul_overflow(elements, entry.place.spec.element_bytes(), &bytes) ||
+      offset == HADDR_UNDEF || offset % 8 != 0 || offset > static_cast<std::uint64_t>(file_bytes) ||
+      bytes > file_bytes - static_cast<std::int64_t>(offset) ||
       H5Dget_storage_size(dataset) != static_cast<hsize_t>(bytes)) {
     damaged(path, "dataset `" + name + "` lies outside the file or is not stored in one piece");
   }
@@ -99,16 +107,19 @@ struct Hdf5File::State {
     H5G_info_t group;
     if (H5Gget_info(opened, &group) < 0) damaged(path, "the HDF5 structure cannot be read");
     for (hsize_t i = 0; i < group.nlinks; ++i) {
-      const ssize_t length = H5Lget_name_by_idx(opened, ".", H5_INDEX_NAME, H5_ITER_INC, i, nullptr, 0, H5P_DEFAULT);
+      const ssize_t length =
+          H5Lget_name_by_idx(opened, ".", H5_INDEX_NAME, H5_ITER_INC, i, nullptr, 0, H5P_DEFAULT);
       if (length < 0) damaged(path, "the HDF5 structure cannot be read");
       std::string name(static_cast<std::size_t>(length), '\0');
-      H5Lget_name_by_idx(opened, ".", H5_INDEX_NAME, H5_ITER_INC, i, name.data(), name.size() + 1, H5P_DEFAULT);
+      H5Lget_name_by_idx(opened, ".", H5_INDEX_NAME, H5_ITER_INC, i, name.data(), name.size() + 1,
+                         H5P_DEFAULT);
       Entry entry = read_entry(opened, name, file.size(), path);
       entries.emplace(std::move(name), std::move(entry));
     }
     link_checksums();
     H5O_info_t root;
-    if (H5Oget_info2(opened, &root, H5O_INFO_NUM_ATTRS) < 0) damaged(path, "the HDF5 structure cannot be read");
+    if (H5Oget_info2(opened, &root, H5O_INFO_NUM_ATTRS) < 0)
+      damaged(path, "the HDF5 structure cannot be read");
     for (hsize_t i = 0; i < root.num_attrs; ++i) {
       std::string name;
       const std::string value = read_attribute(opened, i, name, path);
@@ -119,15 +130,18 @@ struct Hdf5File::State {
   // Gives every dataset the place of its checksums and hides those from names().
   void link_checksums() {
     for (auto& [name, entry] : entries) {
-      if (name.ends_with(hdf5::checksum_suffix) || entry.variable || entry.place.spec.bytes() == 0) continue;
+      if (name.ends_with(hdf5::checksum_suffix) || entry.variable || entry.place.spec.bytes() == 0)
+        continue;
       const auto sums = entries.find(name + std::string(hdf5::checksum_suffix));
       if (sums == entries.end() || sums->second.place.spec.type != ElementType::uint64 ||
-          sums->second.place.spec.shape != std::vector<std::int64_t>{checksum_count(entry.place.spec)}) {
+          sums->second.place.spec.shape !=
+              std::vector<std::int64_t>{checksum_count(entry.place.spec)}) {
         damaged(file.path(), "dataset `" + name + "` has no checksums");
       }
       entry.place.checksum_offset = sums->second.place.offset;
     }
-    std::erase_if(entries, [](const auto& item) { return item.first.ends_with(hdf5::checksum_suffix); });
+    std::erase_if(entries,
+                  [](const auto& item) { return item.first.ends_with(hdf5::checksum_suffix); });
   }
 
   const Entry& at(const std::string& name) const {
@@ -137,11 +151,13 @@ struct Hdf5File::State {
   }
 
   std::span<const std::byte> bytes(const ArrayPlace& place) const {
-    return file.bytes().subspan(static_cast<std::size_t>(place.offset), static_cast<std::size_t>(place.spec.bytes()));
+    return file.bytes().subspan(static_cast<std::size_t>(place.offset),
+                                static_cast<std::size_t>(place.spec.bytes()));
   }
 };
 
-Hdf5File::Hdf5File(const fs::path& path, Verify verify_now) : state_(std::make_unique<State>(path)) {
+Hdf5File::Hdf5File(const fs::path& path, Verify verify_now)
+    : state_(std::make_unique<State>(path)) {
   if (verify_now != Verify::all) return;
   for (const auto& [name, entry] : state_->entries) {
     if (!entry.variable) verify(name);
@@ -154,16 +170,20 @@ Hdf5File& Hdf5File::operator=(Hdf5File&&) noexcept = default;
 void Hdf5File::verify(const std::string& name) const {
   const ArrayPlace& place = state_->at(name).place;
   const auto data = state_->bytes(place);
-  const auto* sums = reinterpret_cast<const std::uint64_t*>(state_->file.bytes().data() + place.checksum_offset);
+  const auto* sums =
+      reinterpret_cast<const std::uint64_t*>(state_->file.bytes().data() + place.checksum_offset);
   for (std::int64_t i = 0; i < checksum_count(place.spec); ++i) {
     const auto at = static_cast<std::size_t>(i * checksum_block_bytes);
-    const auto block = data.subspan(at, std::min<std::size_t>(checksum_block_bytes, data.size() - at));
+    const auto block =
+        data.subspan(at, std::min<std::size_t>(checksum_block_bytes, data.size() - at));
     if (xxh3(block) != sums[i]) {
       const std::int64_t first = place.offset + i * checksum_block_bytes;
-      damaged(path(), fmt::format("dataset `{}` is damaged between bytes {} and {} of the file (checksum)", name, first,
-                                  first + std::ssize(block)));
+      damaged(path(),
+              fmt::format("dataset `{}` is damaged between bytes {} and {} of the file (checksum)",
+                          name, first, first + std::ssize(block)));
     }
-    if (data.size() > large_dataset_bytes) state_->file.let_go(block);  // checking must not make the process as large as the file
+    if (data.size() > large_dataset_bytes)
+      state_->file.let_go(block);  // checking must not make the process as large as the file
   }
 }
 
@@ -175,12 +195,15 @@ std::vector<std::string> Hdf5File::names() const {
   return all;
 }
 
-const ArraySpec& Hdf5File::spec(const std::string& name) const { return state_->at(name).place.spec; }
+const ArraySpec& Hdf5File::spec(const std::string& name) const {
+  return state_->at(name).place.spec;
+}
 
 std::span<const std::byte> Hdf5File::raw(const std::string& name, ElementType type) const {
   const Entry& entry = state_->at(name);
   if (entry.variable || entry.place.spec.type != type) {
-    damaged(path(), fmt::format("dataset `{}` holds {}, {} was expected", name, hdf5::name_of(entry.place.spec.type), hdf5::name_of(type)));
+    damaged(path(), fmt::format("dataset `{}` holds {}, {} was expected", name,
+                                hdf5::name_of(entry.place.spec.type), hdf5::name_of(type)));
   }
   return state_->bytes(entry.place);
 }
@@ -200,13 +223,15 @@ StringColumn Hdf5File::strings(const std::string& name) const {
 
 std::vector<std::string> Hdf5File::variable_strings(const std::string& name) const {
   const Entry& entry = state_->at(name);
-  if (!entry.variable || entry.place.spec.shape.size() != 1) damaged(path(), "dataset `" + name + "` is no list of texts");
+  if (!entry.variable || entry.place.spec.shape.size() != 1)
+    damaged(path(), "dataset `" + name + "` is no list of texts");
   const Handle file = open_file(path());
   const Handle dataset(need(H5Dopen2(file, name.c_str(), H5P_DEFAULT), path()), H5Dclose);
   const Handle type = hdf5::variable_string_type();
   std::vector<char*> pointers(static_cast<std::size_t>(entry.place.spec.shape[0]));
   if (pointers.empty()) return {};
-  if (H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()) < 0) damaged(path(), "dataset `" + name + "` cannot be read");
+  if (H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()) < 0)
+    damaged(path(), "dataset `" + name + "` cannot be read");
   std::vector<std::string> texts;
   for (char* pointer : pointers) {
     texts.emplace_back(pointer == nullptr ? "" : pointer);
@@ -223,7 +248,9 @@ std::vector<std::string> Hdf5File::string_vector(const std::string& name) const 
   return texts;
 }
 
-bool Hdf5File::has_attribute(const std::string& name) const { return state_->attributes.contains(name); }
+bool Hdf5File::has_attribute(const std::string& name) const {
+  return state_->attributes.contains(name);
+}
 
 std::string Hdf5File::attribute(const std::string& name) const {
   const auto found = state_->attributes.find(name);
@@ -231,7 +258,9 @@ std::string Hdf5File::attribute(const std::string& name) const {
   return found->second;
 }
 
-const std::map<std::string, std::string>& Hdf5File::attributes() const { return state_->attributes; }
+const std::map<std::string, std::string>& Hdf5File::attributes() const {
+  return state_->attributes;
+}
 const fs::path& Hdf5File::path() const { return state_->file.path(); }
 
 }  // namespace gpuhpc

@@ -12,10 +12,13 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t max_depth = 200;  // far beyond any file we read; keeps hostile nesting harmless
+constexpr std::size_t max_depth =
+    200;  // far beyond any file we read; keeps hostile nesting harmless
 
 std::int64_t line_of(std::string_view text, std::size_t byte) {
-  return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(byte, text.size())), '\n');
+  return 1 + std::count(text.begin(),
+                        text.begin() + static_cast<std::ptrdiff_t>(std::min(byte, text.size())),
+                        '\n');
 }
 
 // Fills `duplicate` with the first key given twice in one object; stops hostile nesting.
@@ -27,7 +30,8 @@ class KeyWatch {
       keys_.emplace_back();
     } else if (event == Json::parse_event_t::object_end) {
       keys_.pop_back();
-    } else if (event == Json::parse_event_t::key && !keys_.back().insert(value.get<std::string>()).second && duplicate.empty()) {
+    } else if (event == Json::parse_event_t::key &&
+               !keys_.back().insert(value.get<std::string>()).second && duplicate.empty()) {
       duplicate = value.get<std::string>();
       found = true;
     }
@@ -46,16 +50,25 @@ Json parse_json(std::string_view text, const std::string& where) {
   KeyWatch watch;
   Json value;
   try {
-    value =
-        Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, Json& part) { return watch(depth, event, part); });
+    value = Json::parse(text.begin(), text.end(),
+                        [&](int depth, Json::parse_event_t event, Json& part) {
+                          return watch(depth, event, part);
+                        });
   } catch (const Json::parse_error& error) {
-    throw input_error("{}:{}: this is not valid JSON near character {}; correct it or write the file again", where,
-                      line_of(text, error.byte), error.byte);
+    throw input_error(
+        "{}:{}: this is not valid JSON near character {}; correct it or write the file again",
+        where, line_of(text, error.byte), error.byte);
   } catch (const Json::exception&) {
-    throw input_error("{}: the JSON holds a number that is out of range; correct it or write the file again", where);
+    throw input_error(
+        "{}: the JSON holds a number that is out of range; correct it or write the file again",
+        where);
   }
-  if (watch.found) throw input_error("{}: the key `{}` is given twice in one object; keep one of them", where, watch.duplicate);
-  if (watch.too_deep) throw input_error("{}: the JSON is nested deeper than {} levels; this is not a file of ours", where, max_depth);
+  if (watch.found)
+    throw input_error("{}: the key `{}` is given twice in one object; keep one of them", where,
+                      watch.duplicate);
+  if (watch.too_deep)
+    throw input_error("{}: the JSON is nested deeper than {} levels; this is not a file of ours",
+                      where, max_depth);
   return value;
 }
 
@@ -68,8 +81,12 @@ Json read_json(const std::filesystem::path& path) {
   return parse_json(text, path.string());
 }
 
-void write_json(const std::filesystem::path& path, const Json& value) { write_text_file(path, value.dump(2) + "\n"); }
-void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& value) { write_text_file(path, value.dump(2) + "\n"); }
+void write_json(const std::filesystem::path& path, const Json& value) {
+  write_text_file(path, value.dump(2) + "\n");
+}
+void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& value) {
+  write_text_file(path, value.dump(2) + "\n");
+}
 
 JsonlWriter::JsonlWriter(const std::filesystem::path& path) {
   if (path != "-") file_ = std::make_unique<AtomicFile>(path);

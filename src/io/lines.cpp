@@ -16,10 +16,15 @@ namespace {
 
 constexpr std::size_t input_bytes = std::size_t{1} << 16;
 
-// Length of the well-formed UTF-8 sequence at `at` (RFC 3629: no surrogates, nothing overlong, at most U+10FFFF), 0 when none.
+// Length of the well-formed UTF-8 sequence at `at` (RFC 3629: no surrogates, nothing overlong, at
+// most U+10FFFF), 0 when none.
 std::size_t sequence_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> unsigned { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U; };
-  const auto tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) { return byte(i) >= low && byte(i) <= high; };
+  const auto byte = [&](std::size_t i) -> unsigned {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+  };
+  const auto tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
+    return byte(i) >= low && byte(i) <= high;
+  };
   const unsigned lead = byte(0);
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
@@ -53,7 +58,8 @@ std::size_t find_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-// Bytes come from `descriptor` into `input`, through zlib when the first two say gzip, into `buffer`; lines are cut there.
+// Bytes come from `descriptor` into `input`, through zlib when the first two say gzip, into
+// `buffer`; lines are cut there.
 struct LineReader::State {
   State(const std::filesystem::path& file, LineReaderOptions chosen) : path(file), options(chosen) {
     if (path == "-") {
@@ -92,7 +98,8 @@ struct LineReader::State {
     if (got >= 2 && input[0] == '\x1f' && input[1] == '\x8b') {
       stream.next_in = reinterpret_cast<Bytef*>(input.data());
       stream.avail_in = static_cast<uInt>(got);
-      if (::inflateInit2(&stream, 15 + 16) != Z_OK) throw io_error("cannot read {}: zlib could not start", name);
+      if (::inflateInit2(&stream, 15 + 16) != Z_OK)
+        throw io_error("cannot read {}: zlib could not start", name);
       inflating = true;
       fill();
     } else {
@@ -148,7 +155,8 @@ struct LineReader::State {
   }
 
   Error damaged(const char* how) const {
-    return input_error("{}:{}: the compressed file {}; copy or compress it again", name, line_number + 1, how);
+    return input_error("{}:{}: the compressed file {}; copy or compress it again", name,
+                       line_number + 1, how);
   }
 
   bool next(std::string_view& line) {
@@ -158,7 +166,8 @@ struct LineReader::State {
       if (end != std::string::npos) return give(line, end, end + 1);
       scanned = buffer.size();
       if (static_cast<std::int64_t>(buffer.size() - begin) > options.max_line_bytes) {
-        throw input_error("{}:{}: the line is longer than {} bytes; is this a text file?", name, line_number + 1, options.max_line_bytes);
+        throw input_error("{}:{}: the line is longer than {} bytes; is this a text file?", name,
+                          line_number + 1, options.max_line_bytes);
       }
       if (at_end) break;
       fill();
@@ -175,8 +184,9 @@ struct LineReader::State {
     if (options.check_utf8) {
       const std::size_t bad = find_invalid_utf8(line);
       if (bad != std::string_view::npos) {
-        throw input_error("{}:{}: byte {} (0x{:02x}) is not UTF-8; convert the file: iconv -f LATIN1 -t UTF-8", name, line_number, bad + 1,
-                          static_cast<unsigned char>(line[bad]));
+        throw input_error(
+            "{}:{}: byte {} (0x{:02x}) is not UTF-8; convert the file: iconv -f LATIN1 -t UTF-8",
+            name, line_number, bad + 1, static_cast<unsigned char>(line[bad]));
       }
     }
     return true;
@@ -185,14 +195,16 @@ struct LineReader::State {
   std::filesystem::path path;
   LineReaderOptions options;
   std::string name, input, buffer;
-  std::size_t begin = 0, scanned = 0;  // the next line begins at `begin`; no line end before `scanned`
+  std::size_t begin = 0,
+              scanned = 0;  // the next line begins at `begin`; no line end before `scanned`
   std::int64_t line_number = 0;
   int descriptor = -1;
   bool started = false, at_end = false, inflating = false, member_done = false;
   z_stream stream{};
 };
 
-LineReader::LineReader(const std::filesystem::path& path, LineReaderOptions options) : state_(std::make_unique<State>(path, options)) {}
+LineReader::LineReader(const std::filesystem::path& path, LineReaderOptions options)
+    : state_(std::make_unique<State>(path, options)) {}
 LineReader::~LineReader() = default;
 LineReader::LineReader(LineReader&&) noexcept = default;
 LineReader& LineReader::operator=(LineReader&&) noexcept = default;
@@ -207,7 +219,9 @@ bool LineReader::next(std::string& line) {
 }
 
 std::int64_t LineReader::line_number() const { return state_->line_number; }
-std::string LineReader::where() const { return fmt::format("{}:{}", state_->name, state_->line_number); }
+std::string LineReader::where() const {
+  return fmt::format("{}:{}", state_->name, state_->line_number);
+}
 const std::filesystem::path& LineReader::path() const { return state_->path; }
 
 }  // namespace gpuhpc

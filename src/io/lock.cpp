@@ -38,10 +38,13 @@ FolderLock::FolderLock(const std::filesystem::path& folder) {
     const std::string who = holder(descriptor_);
     ::close(descriptor_);
     if (error_number != EWOULDBLOCK) throw system_error("lock", path, error_number);
-    throw configuration_error("another gpuhpc is running in {} ({}); wait until it ends or give another --run.dir", folder.string(), who);
+    throw configuration_error(
+        "another gpuhpc is running in {} ({}); wait until it ends or give another --run.dir",
+        folder.string(), who);
   }
   const std::string mine = fmt::format("pid {} on host {}\n", ::getpid(), host_name());
-  const bool written = ::ftruncate(descriptor_, 0) == 0 && ::pwrite(descriptor_, mine.data(), mine.size(), 0) == std::ssize(mine);
+  const bool written = ::ftruncate(descriptor_, 0) == 0 &&
+                       ::pwrite(descriptor_, mine.data(), mine.size(), 0) == std::ssize(mine);
   if (!written) {
     const int error_number = errno;
     ::close(descriptor_);

@@ -22,7 +22,8 @@ MappedFile::MappedFile(const std::filesystem::path& path, Access access) : path_
   } else if (!S_ISREG(status.st_mode)) {
     failed = S_ISDIR(status.st_mode) ? EISDIR : ENODEV;
   } else if (status.st_size > 0) {
-    mapping = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, descriptor, 0);
+    mapping = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED,
+                     descriptor, 0);
     if (mapping == MAP_FAILED) failed = errno;
   }
   ::close(descriptor);
@@ -30,7 +31,8 @@ MappedFile::MappedFile(const std::filesystem::path& path, Access access) : path_
   data_ = static_cast<const std::byte*>(mapping);
   size_ = status.st_size;
   if (mapping != nullptr && access != Access::normal) {
-    ::madvise(mapping, static_cast<std::size_t>(size_), access == Access::random ? MADV_RANDOM : MADV_SEQUENTIAL);
+    ::madvise(mapping, static_cast<std::size_t>(size_),
+              access == Access::random ? MADV_RANDOM : MADV_SEQUENTIAL);
   }
 }
 

@@ -17,7 +17,8 @@ std::vector<fs::path> pickle_files(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const auto extension = entry.path().extension();
-    if (extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".ckpt") found.push_back(entry.path());
+    if (extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".ckpt")
+      found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());
   return found;
@@ -26,11 +27,14 @@ std::vector<fs::path> pickle_files(const fs::path& folder) {
 Error no_weights(const fs::path& folder, const std::string& stem) {
   const auto pickles = pickle_files(folder);
   if (pickles.empty()) {
-    return input_error("{}: neither {}.safetensors nor {}.safetensors.index.json is there; give the folder of a Hugging Face model",
-                       folder.string(), stem, stem);
+    return input_error(
+        "{}: neither {}.safetensors nor {}.safetensors.index.json is there; give the folder of a "
+        "Hugging Face model",
+        folder.string(), stem, stem);
   }
   return input_error(
-      "{}: these weights are a pickle file, which could run code when read; convert them once: python -c \"from transformers import "
+      "{}: these weights are a pickle file, which could run code when read; convert them once: "
+      "python -c \"from transformers import "
       "AutoModel; "
       "AutoModel.from_pretrained('{}').save_pretrained('{}', safe_serialization=True)\"",
       pickles.front().string(), folder.string(), folder.string());
@@ -40,13 +44,16 @@ Error no_weights(const fs::path& folder, const std::string& stem) {
 std::map<std::string, std::string> read_index(const fs::path& path) {
   const Json index = read_json(path);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    throw input_error("{}: there is no `weight_map` object; download the model again", path.string());
+    throw input_error("{}: there is no `weight_map` object; download the model again",
+                      path.string());
   }
   std::map<std::string, std::string> map;
   for (const auto& [tensor, file] : index["weight_map"].items()) {
     const std::string name = file.is_string() ? file.get<std::string>() : "";
     if (name.empty() || fs::path(name).filename() != name || name == "." || name == "..") {
-      throw input_error("{}: tensor `{}` is not mapped to a file of this folder; download the model again", path.string(), tensor);
+      throw input_error(
+          "{}: tensor `{}` is not mapped to a file of this folder; download the model again",
+          path.string(), tensor);
     }
     if (!name.ends_with(".safetensors")) throw no_weights(path.parent_path(), "model");
     map[tensor] = name;
@@ -57,8 +64,11 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
 }  // namespace
 
 ModelWeights::ModelWeights(const fs::path& folder, const std::string& stem) {
-  const fs::path single = folder / (stem + ".safetensors"), index = folder / (stem + ".safetensors.index.json");
-  if (!fs::is_directory(folder)) throw input_error("{}: there is no such folder; give the folder of a Hugging Face model", folder.string());
+  const fs::path single = folder / (stem + ".safetensors"),
+                 index = folder / (stem + ".safetensors.index.json");
+  if (!fs::is_directory(folder))
+    throw input_error("{}: there is no such folder; give the folder of a Hugging Face model",
+                      folder.string());
   if (fs::exists(single)) {
     path_ = single;
     files_.emplace_back(single);
@@ -73,14 +83,15 @@ ModelWeights::ModelWeights(const fs::path& folder, const std::string& stem) {
     }
     for (const auto& [tensor, file] : map) {
       if (files_[opened[file]].find(tensor) == nullptr) {
-        throw input_error("{}: tensor `{}` should be in {} and is not; download the model again", index.string(), tensor, file);
+        throw input_error("{}: tensor `{}` should be in {} and is not; download the model again",
+                          index.string(), tensor, file);
       }
     }
     for (const auto& file : files_) {
       for (const auto& tensor : file.tensors()) {
         if (!map.contains(tensor.name))
-          throw input_error("{}: tensor `{}` of {} is not listed; download the model again", index.string(), tensor.name,
-                            file.path().filename().string());
+          throw input_error("{}: tensor `{}` of {} is not listed; download the model again",
+                            index.string(), tensor.name, file.path().filename().string());
       }
     }
   } else {
@@ -89,7 +100,8 @@ ModelWeights::ModelWeights(const fs::path& folder, const std::string& stem) {
   for (const auto& file : files_) {
     for (const auto& tensor : file.tensors()) {
       if (!by_name_.emplace(tensor.name, &tensor).second)
-        throw input_error("{}: tensor `{}` is in two files; download the model again", path_.string(), tensor.name);
+        throw input_error("{}: tensor `{}` is in two files; download the model again",
+                          path_.string(), tensor.name);
     }
   }
 }
@@ -101,7 +113,9 @@ const TensorView* ModelWeights::find(std::string_view name) const {
 
 const TensorView& ModelWeights::at(std::string_view name) const {
   const TensorView* found = find(name);
-  if (found == nullptr) throw input_error("{}: there is no tensor `{}`; is config.json of the same model?", path_.string(), name);
+  if (found == nullptr)
+    throw input_error("{}: there is no tensor `{}`; is config.json of the same model?",
+                      path_.string(), name);
   return *found;
 }
 
@@ -111,10 +125,12 @@ std::vector<std::string> ModelWeights::names() const {
   return all;
 }
 
-void write_model_weights(const fs::path& folder, std::vector<TensorView> tensors, std::int64_t max_shard_bytes,
+void write_model_weights(const fs::path& folder, std::vector<TensorView> tensors,
+                         std::int64_t max_shard_bytes,
                          const std::map<std::string, std::string>& metadata) {
-  const std::int64_t total = std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0},
-                                             [](std::int64_t sum, const TensorView& t) { return sum + std::ssize(t.data); });
+  const std::int64_t total = std::accumulate(
+      tensors.begin(), tensors.end(), std::int64_t{0},
+      [](std::int64_t sum, const TensorView& t) { return sum + std::ssize(t.data); });
   const fs::path index = folder / "model.safetensors.index.json";
   if (total <= max_shard_bytes) {
     write_safetensors(folder / "model.safetensors", std::move(tensors), metadata);

@@ -39,17 +39,21 @@ constexpr std::array<TypeRow, 15> types{{{TensorType::boolean, "BOOL", 1},
                                          {TensorType::float64, "F64", 8}}};
 
 const TypeRow& row_of(TensorType type) {
-  return *std::find_if(types.begin(), types.end(), [&](const TypeRow& row) { return row.type == type; });
+  return *std::find_if(types.begin(), types.end(),
+                       [&](const TypeRow& row) { return row.type == type; });
 }
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
-  throw input_error("{}: not a sound safetensors file: {}; download or convert the weights again", where, what);
+  throw input_error("{}: not a sound safetensors file: {}; download or convert the weights again",
+                    where, what);
 }
 
 std::uint64_t as_size(const Json& value, const std::string& where, const std::string& name) {
-  if (!value.is_number_unsigned()) refuse(where, "tensor `" + name + "` has a size or place that is no whole number");
+  if (!value.is_number_unsigned())
+    refuse(where, "tensor `" + name + "` has a size or place that is no whole number");
   const auto size = value.get<std::uint64_t>();
-  if (size > (std::uint64_t{1} << 62)) refuse(where, "tensor `" + name + "` has an impossible size");
+  if (size > (std::uint64_t{1} << 62))
+    refuse(where, "tensor `" + name + "` has an impossible size");
   return size;
 }
 
@@ -58,16 +62,20 @@ struct Placed {
   std::uint64_t begin = 0, end = 0;
 };
 
-Placed read_entry(const std::string& name, const Json& entry, std::uint64_t data_bytes, const std::string& where) {
-  if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets")) {
+Placed read_entry(const std::string& name, const Json& entry, std::uint64_t data_bytes,
+                  const std::string& where) {
+  if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") ||
+      !entry.contains("shape") || !entry.contains("data_offsets")) {
     refuse(where, "tensor `" + name + "` needs exactly dtype, shape and data_offsets");
   }
   Placed placed;
   placed.tensor.name = name;
   const Json &dtype = entry["dtype"], &shape = entry["shape"], &place = entry["data_offsets"];
-  const auto type = std::find_if(types.begin(), types.end(),
-                                 [&](const TypeRow& row) { return dtype.is_string() && dtype.get<std::string>() == row.name; });
-  if (type == types.end()) refuse(where, "tensor `" + name + "` has the unknown type " + dtype.dump(-1, ' ', true));
+  const auto type = std::find_if(types.begin(), types.end(), [&](const TypeRow& row) {
+    return dtype.is_string() && dtype.get<std::string>() == row.name;
+  });
+  if (type == types.end())
+    refuse(where, "tensor `" + name + "` has the unknown type " + dtype.dump(-1, ' ', true));
   placed.tensor.type = type->type;
   if (!shape.is_array()) refuse(where, "tensor `" + name + "` has a shape that is no list");
   auto bytes = static_cast<std::uint64_t>(type->bytes);
@@ -77,12 +85,15 @@ Placed read_entry(const std::string& name, const Json& entry, std::uint64_t data
     if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > (std::uint64_t{1} << 62))
       refuse(where, "tensor `" + name + "` has an impossible size");
   }
-  if (!place.is_array() || place.size() != 2) refuse(where, "tensor `" + name + "` needs two data_offsets");
+  if (!place.is_array() || place.size() != 2)
+    refuse(where, "tensor `" + name + "` needs two data_offsets");
   placed.begin = as_size(place[0], where, name);
   placed.end = as_size(place[1], where, name);
-  if (placed.begin > placed.end || placed.end > data_bytes) refuse(where, "tensor `" + name + "` lies outside the file");
+  if (placed.begin > placed.end || placed.end > data_bytes)
+    refuse(where, "tensor `" + name + "` lies outside the file");
   if (placed.end - placed.begin != bytes) {
-    refuse(where, fmt::format("tensor `{}` has {} bytes, its type and shape say {}", name, placed.end - placed.begin, bytes));
+    refuse(where, fmt::format("tensor `{}` has {} bytes, its type and shape say {}", name,
+                              placed.end - placed.begin, bytes));
   }
   return placed;
 }
@@ -92,9 +103,11 @@ Json parse_header(std::span<const std::byte> bytes, const std::string& where) {
   std::uint64_t header_bytes;
   std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
   if (header_bytes > max_header_bytes)
-    refuse(where, fmt::format("its header claims {} bytes, at most {} are allowed", header_bytes, max_header_bytes));
+    refuse(where, fmt::format("its header claims {} bytes, at most {} are allowed", header_bytes,
+                              max_header_bytes));
   if (header_bytes > bytes.size() - 8)
-    refuse(where, fmt::format("its header claims {} bytes, the file has {}", header_bytes, bytes.size()));
+    refuse(where,
+           fmt::format("its header claims {} bytes, the file has {}", header_bytes, bytes.size()));
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, header_bytes);
   if (!text.starts_with('{')) refuse(where, "its header does not begin with {");
   Json header;
@@ -108,9 +121,11 @@ Json parse_header(std::span<const std::byte> bytes, const std::string& where) {
 }
 
 float half_to_float(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16, exponent = (half >> 10) & 31U, fraction = half & 1023U;
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16,
+                      exponent = (half >> 10) & 31U, fraction = half & 1023U;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000U | (fraction << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112U) << 23) | (fraction << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112U) << 23) | (fraction << 13));
   const float magnitude = static_cast<float>(fraction) * 0x1p-24F;  // subnormal
   return sign != 0 ? -magnitude : magnitude;
 }
@@ -155,14 +170,17 @@ SafeTensorsContent parse_safetensors(std::span<const std::byte> bytes, const std
     one.tensor.data = data.subspan(one.begin, one.end - one.begin);
     content.tensors.push_back(std::move(one.tensor));
   }
-  if (at != data.size()) refuse(where, fmt::format("{} bytes behind the last tensor belong to none", data.size() - at));
+  if (at != data.size())
+    refuse(where, fmt::format("{} bytes behind the last tensor belong to none", data.size() - at));
   return content;
 }
 
-SafeTensors::SafeTensors(const fs::path& path) : file_(path), content_(parse_safetensors(file_.bytes(), path.string())) {}
+SafeTensors::SafeTensors(const fs::path& path)
+    : file_(path), content_(parse_safetensors(file_.bytes(), path.string())) {}
 
 const TensorView* SafeTensors::find(std::string_view name) const {
-  const auto found = std::find_if(tensors().begin(), tensors().end(), [&](const TensorView& tensor) { return tensor.name == name; });
+  const auto found = std::find_if(tensors().begin(), tensors().end(),
+                                  [&](const TensorView& tensor) { return tensor.name == name; });
   return found == tensors().end() ? nullptr : &*found;
 }
 
@@ -173,17 +191,21 @@ std::vector<float> to_floats(const TensorView& tensor) {
     return values;
   }
   if (tensor.type != TensorType::float16 && tensor.type != TensorType::bfloat16) {
-    throw input_error("tensor `{}` is {}; F32, F16 or BF16 weights are needed", tensor.name, name_of(tensor.type));
+    throw input_error("tensor `{}` is {}; F32, F16 or BF16 weights are needed", tensor.name,
+                      name_of(tensor.type));
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::uint16_t bits;
     std::memcpy(&bits, tensor.data.data() + 2 * i, sizeof bits);
-    values[i] = tensor.type == TensorType::float16 ? half_to_float(bits) : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+    values[i] = tensor.type == TensorType::float16
+                    ? half_to_float(bits)
+                    : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
   return values;
 }
 
-void write_safetensors(const fs::path& path, std::vector<TensorView> tensors, const std::map<std::string, std::string>& metadata) {
+void write_safetensors(const fs::path& path, std::vector<TensorView> tensors,
+                       const std::map<std::string, std::string>& metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorView& a, const TensorView& b) {
     return size_of(a.type) != size_of(b.type) ? size_of(a.type) > size_of(b.type) : a.name < b.name;
   });
@@ -193,9 +215,11 @@ void write_safetensors(const fs::path& path, std::vector<TensorView> tensors, co
   for (const TensorView& tensor : tensors) {
     if (std::ssize(tensor.data) != tensor.count() * size_of(tensor.type))
       throw internal_error("tensor `{}` has bytes that do not fit its shape", tensor.name);
-    if (header.contains(tensor.name)) throw internal_error("tensor `{}` is given twice", tensor.name);
+    if (header.contains(tensor.name))
+      throw internal_error("tensor `{}` is given twice", tensor.name);
     const std::int64_t end = at + std::ssize(tensor.data);
-    header[tensor.name] = {{"dtype", name_of(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
+    header[tensor.name] = {
+        {"dtype", name_of(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
     at = end;
   }
   std::string text = header.dump();

@@ -1,5 +1,6 @@
 // AMX in bf16: one tile is 16 rows of 64 bytes.
-// Vector work on a finished block is spread between the tile multiplications of the next one, so that both units stay busy.
+// Vector work on a finished block is spread between the tile multiplications of the next one, so
+// that both units stay busy.
 #include <immintrin.h>
 
 #include "levels.hpp"
@@ -10,16 +11,18 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-
 namespace gpuhpc::kernels {
 namespace {
 
+#include "amx_blocks.inl"
+#include "avx512_bf16.inl"
 #include "avx512_vector.inl"
 #include "simd_math.inl"
-#include "avx512_bf16.inl"
-#include "amx_blocks.inl"
 
-// Tiles 0-3 = start + 32 rows of a x one panel. A stays in the first-level cache over the panels; B streams past it.
-// between.step(i) is called after the multiplications of the i-th 32 of k. (Functors, not lambdas: those do not get the target.)
+// Tiles 0-3 = start + 32 rows of a x one panel. A stays in the first-level cache over the panels; B
+// streams past it. between.step(i) is called after the multiplications of the i-th 32 of k.
+// (Functors, not lambdas: those do not get the target.)
 template <typename Between>
-inline void multiply(const BFloat16* a, std::int64_t stride, std::int64_t k_step, const BFloat16* b, std::int64_t k_count, Fetcher& fetcher,
-                     const Between& between, const Start& start) {
+inline void multiply(const BFloat16* a, std::int64_t stride, std::int64_t k_step, const BFloat16* b,
+                     std::int64_t k_count, Fetcher& fetcher, const Between& between,
+                     const Start& start) {
   const std::int64_t stride_bytes = stride * 2;
   start_block(start);
   for (std::int64_t k = 0; k < k_count; k += 32, a += k_step, b += 1024) {
@@ -36,7 +39,8 @@ inline void multiply(const BFloat16* a, std::int64_t stride, std::int64_t k_step
   }
 }
 
-// A finished 32 x 32 block, of which some rows are treated between the multiplications of the next block.
+// A finished 32 x 32 block, of which some rows are treated between the multiplications of the next
+// block.
 struct Pending {
   const float* block = nullptr;
   std::int64_t rows_a_step = 32;
@@ -60,7 +64,8 @@ struct Finish : Pending {
     }
     activate_bf16<kActivation>(x);
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) store_bf16(output + (first + r) * stride, x[2 * r], x[2 * r + 1]);
+    for (int r = 0; r < kRows; ++r)
+      store_bf16(output + (first + r) * stride, x[2 * r], x[2 * r + 1]);
   }
   void step(std::int64_t i) const {
     std::int64_t row = i * rows_a_step;
@@ -75,7 +80,8 @@ struct Nothing {
   void step(std::int64_t) const {}
 };
 
-// 32 rows of A of this depth fit into the first-level cache with room for B: longer sums are made piece by piece.
+// 32 rows of A of this depth fit into the first-level cache with room for B: longer sums are made
+// piece by piece.
 constexpr std::int64_t kPiece = 512;
 constexpr std::int64_t kPartialPanels = 8;
 
@@ -83,8 +89,10 @@ template <Activation kActivation>
 void linear_activated(const LinearCall<BFloat16>& call) {
   alignas(64) float blocks[2][32 * 32];
   alignas(64) float partial[kPartialPanels][32 * 32];
-  const std::int64_t k_count = depth_of(call), pieces = (k_count + kPiece - 1) / kPiece, piece = (k_count / 32 + pieces - 1) / pieces * 32;
-  const std::int64_t last_piece = (pieces - 1) * piece, last_steps = (k_count - last_piece) / 32, rows_a_step = (31 + last_steps) / last_steps;
+  const std::int64_t k_count = depth_of(call), pieces = (k_count + kPiece - 1) / kPiece,
+                     piece = (k_count / 32 + pieces - 1) / pieces * 32;
+  const std::int64_t last_piece = (pieces - 1) * piece, last_steps = (k_count - last_piece) / 32,
+                     rows_a_step = (31 + last_steps) / last_steps;
   const std::int64_t group = pieces == 1 ? call.panels : kPartialPanels;
   Fetcher fetcher(call.next);
   Finish<kActivation> finish;
@@ -95,16 +103,21 @@ void linear_activated(const LinearCall<BFloat16>& call) {
       const std::int64_t last = first + group < call.panels ? first + group : call.panels;
       for (std::int64_t k = 0; k < last_piece; k += piece)
         for (std::int64_t p = first; p < last; ++p) {
-          multiply(input + k, call.input_stride, 32, call.weight->panel(call.first_panel + p, call.first_k + k), piece, fetcher, Nothing{},
-                   k == 0 ? Start{} : Start{partial[p - first], 32});
+          multiply(input + k, call.input_stride, 32,
+                   call.weight->panel(call.first_panel + p, call.first_k + k), piece, fetcher,
+                   Nothing{}, k == 0 ? Start{} : Start{partial[p - first], 32});
           store_block(partial[p - first], 32);
         }
       for (std::int64_t p = first; p < last; ++p) {
-        multiply(input + last_piece, call.input_stride, 32, call.weight->panel(call.first_panel + p, call.first_k + last_piece),
-                 k_count - last_piece, fetcher, finish, pieces == 1 ? Start{} : Start{partial[p - first], 32});
+        multiply(input + last_piece, call.input_stride, 32,
+                 call.weight->panel(call.first_panel + p, call.first_k + last_piece),
+                 k_count - last_piece, fetcher, finish,
+                 pieces == 1 ? Start{} : Start{partial[p - first], 32});
         store_block(blocks[current], 32);
-        finish = {{blocks[current], rows_a_step}, call.bias + (call.first_panel + p) * kPanel,
-                  call.output + row * call.output_stride + p * kPanel, call.output_stride};
+        finish = {{blocks[current], rows_a_step},
+                  call.bias + (call.first_panel + p) * kPanel,
+                  call.output + row * call.output_stride + p * kPanel,
+                  call.output_stride};
         current ^= 1;
       }
     }
@@ -115,16 +128,21 @@ void linear_activated(const LinearCall<BFloat16>& call) {
 void linear(const LinearCall<BFloat16>& call) {
   stored_before_tiles();
   switch (call.activation) {
-    case Activation::none: return linear_activated<Activation::none>(call);
-    case Activation::gelu: return linear_activated<Activation::gelu>(call);
-    case Activation::gelu_tanh: return linear_activated<Activation::gelu_tanh>(call);
-    case Activation::relu: return linear_activated<Activation::relu>(call);
+    case Activation::none:
+      return linear_activated<Activation::none>(call);
+    case Activation::gelu:
+      return linear_activated<Activation::gelu>(call);
+    case Activation::gelu_tanh:
+      return linear_activated<Activation::gelu_tanh>(call);
+    case Activation::relu:
+      return linear_activated<Activation::relu>(call);
   }
 }
 
 void accumulate(const AccumulateCall<BFloat16>& call) {
   stored_before_tiles();
-  const std::int64_t k_count = depth_of(call), panels = panels_of(call), row_step = call.row_step == 0 ? 32 * call.input_stride : call.row_step;
+  const std::int64_t k_count = depth_of(call), panels = panels_of(call),
+                     row_step = call.row_step == 0 ? 32 * call.input_stride : call.row_step;
   Fetcher fetcher(call.next);
   for (std::int64_t row = 0; row < call.rows; row += 32)
     for (std::int64_t k = 0; k < k_count; k += kPiece) {
@@ -132,8 +150,9 @@ void accumulate(const AccumulateCall<BFloat16>& call) {
       const std::int64_t depth = k_count - k < kPiece ? k_count - k : kPiece;
       for (std::int64_t p = 0; p < panels; ++p) {
         float* output = call.output + row * call.output_stride + p * kPanel;
-        multiply(input, call.input_stride, call.k_step, call.weight->panel(call.first_panel + p, call.first_k + k), depth, fetcher, Nothing{},
-                 call.overwrite && k == 0 ? Start{} : Start{output, call.output_stride});
+        multiply(input, call.input_stride, call.k_step,
+                 call.weight->panel(call.first_panel + p, call.first_k + k), depth, fetcher,
+                 Nothing{}, call.overwrite && k == 0 ? Start{} : Start{output, call.output_stride});
         store_block(output, call.output_stride);
       }
     }
@@ -151,28 +170,36 @@ inline __m512 reduce_rows(const __m512 (&rows)[16]) {
   __m512 two[8], four[4], eight[2];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i)
-    two[i] = Operation::of(_mm512_unpacklo_ps(rows[2 * i], rows[2 * i + 1]), _mm512_unpackhi_ps(rows[2 * i], rows[2 * i + 1]));
+    two[i] = Operation::of(_mm512_unpacklo_ps(rows[2 * i], rows[2 * i + 1]),
+                           _mm512_unpackhi_ps(rows[2 * i], rows[2 * i + 1]));
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     const __m512d a = _mm512_castps_pd(two[2 * i]), b = _mm512_castps_pd(two[2 * i + 1]);
-    four[i] = Operation::of(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+    four[i] = Operation::of(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                            _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
   }
   for (int i = 0; i < 2; ++i)
-    eight[i] = Operation::of(_mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0x88), _mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0xdd));
-  return Operation::of(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88), _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd));
+    eight[i] = Operation::of(_mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0x88),
+                             _mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0xdd));
+  return Operation::of(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88),
+                       _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd));
 }
 
-// 16 rows of scores, `keys` wide (a multiple of 32) of which `tokens` count, to bf16 weights; factors: 1 / their sums.
-inline void softmax_block(const float* scores, BFloat16* weights, std::int64_t tokens, std::int64_t keys, float scale, float* factors) {
+// 16 rows of scores, `keys` wide (a multiple of 32) of which `tokens` count, to bf16 weights;
+// factors: 1 / their sums.
+inline void softmax_block(const float* scores, BFloat16* weights, std::int64_t tokens,
+                          std::int64_t keys, float scale, float* factors) {
   const std::int64_t whole = tokens / 16 * 16;
   const auto tail = static_cast<__mmask16>((1U << (tokens - whole)) - 1U);
   const __m512 lowest = _mm512_set1_ps(-1e30F), exponent = _mm512_set1_ps(scale * 1.44269504F);
   __m512 rows[16];
 #pragma GCC unroll 16
-  for (int r = 0; r < 16; ++r) rows[r] = tail == 0 ? lowest : _mm512_mask_loadu_ps(lowest, tail, scores + r * keys + whole);
+  for (int r = 0; r < 16; ++r)
+    rows[r] = tail == 0 ? lowest : _mm512_mask_loadu_ps(lowest, tail, scores + r * keys + whole);
   for (std::int64_t t = 0; t < whole; t += 16) {
 #pragma GCC unroll 16
-    for (int r = 0; r < 16; ++r) rows[r] = _mm512_max_ps(rows[r], _mm512_loadu_ps(scores + r * keys + t));
+    for (int r = 0; r < 16; ++r)
+      rows[r] = _mm512_max_ps(rows[r], _mm512_loadu_ps(scores + r * keys + t));
   }
   alignas(64) float tops[16];
   _mm512_store_ps(tops, _mm512_mul_ps(reduce_rows<Maximum>(rows), exponent));
@@ -184,17 +211,20 @@ inline void softmax_block(const float* scores, BFloat16* weights, std::int64_t t
     std::int64_t t = 0;
     for (; t + 32 <= tokens; t += 32) {
       const __m512 a = power_of_two_bf16(_mm512_fmsub_ps(_mm512_loadu_ps(row + t), exponent, top));
-      const __m512 b = power_of_two_bf16(_mm512_fmsub_ps(_mm512_loadu_ps(row + t + 16), exponent, top));
+      const __m512 b =
+          power_of_two_bf16(_mm512_fmsub_ps(_mm512_loadu_ps(row + t + 16), exponent, top));
       sum = _mm512_add_ps(sum, a);
       other = _mm512_add_ps(other, b);
       store_bf16(out + t, a, b);
     }
     if (t < tokens) {  // one or two registers, the last one partly
-      __m512 a = power_of_two_bf16(_mm512_fmsub_ps(_mm512_loadu_ps(row + t), exponent, top)), b = _mm512_setzero_ps();
+      __m512 a = power_of_two_bf16(_mm512_fmsub_ps(_mm512_loadu_ps(row + t), exponent, top)),
+             b = _mm512_setzero_ps();
       if (t == whole) {
         a = _mm512_maskz_mov_ps(tail, a);
       } else if (tail != 0) {
-        b = _mm512_maskz_mov_ps(tail, power_of_two_bf16(_mm512_fmsub_ps(_mm512_loadu_ps(row + whole), exponent, top)));
+        b = _mm512_maskz_mov_ps(
+            tail, power_of_two_bf16(_mm512_fmsub_ps(_mm512_loadu_ps(row + whole), exponent, top)));
       }
       sum = _mm512_add_ps(sum, a);
       other = _mm512_add_ps(other, b);
@@ -215,7 +245,8 @@ struct HeadScratch {
 
 constexpr std::int64_t kTile = 512;  // bf16 values
 
-void gather_head(const AttentionCall<BFloat16>& call, std::int64_t head, std::int64_t keys, const HeadScratch& scratch) {
+void gather_head(const AttentionCall<BFloat16>& call, std::int64_t head, std::int64_t keys,
+                 const HeadScratch& scratch) {
   const BFloat16* key = call.qkv + call.key_column + head * call.head_size;
   const BFloat16* value = call.qkv + call.value_column + head * call.head_size;
   BFloat16* tile = scratch.keys;
@@ -231,16 +262,19 @@ void gather_head(const AttentionCall<BFloat16>& call, std::int64_t head, std::in
       for (std::int64_t j = 0; j < 16; ++j) {
         const std::int64_t first = t + 2 * j;
         const BFloat16* row0 = first < call.tokens ? value + first * call.qkv_stride + i : nullptr;
-        const BFloat16* row1 = first + 1 < call.tokens ? value + (first + 1) * call.qkv_stride + i : nullptr;
+        const BFloat16* row1 =
+            first + 1 < call.tokens ? value + (first + 1) * call.qkv_stride + i : nullptr;
         _mm512_store_si512(tile + j * 32, interleave_rows(row0, row1));
       }
 }
 
 // Scores of 16 queries against all keys.
-inline void score_queries(const AttentionCall<BFloat16>& call, const BFloat16* query, std::int64_t q, std::int64_t keys, const BFloat16* key_tiles,
+inline void score_queries(const AttentionCall<BFloat16>& call, const BFloat16* query,
+                          std::int64_t q, std::int64_t keys, const BFloat16* key_tiles,
                           float* scores) {
   const std::int64_t tiles = keys / 16, depth = call.head_size / 32, stride = call.qkv_stride * 2;
-  for (std::int64_t t = 0; t < tiles; t += 4) {  // 64 keys in tiles 0-3, or the last 32 in tiles 0 and 1
+  for (std::int64_t t = 0; t < tiles;
+       t += 4) {  // 64 keys in tiles 0-3, or the last 32 in tiles 0 and 1
     const bool second = t + 2 < tiles;
     if (call.start == nullptr) {
       _tile_zero(0);
@@ -278,7 +312,8 @@ inline void score_queries(const AttentionCall<BFloat16>& call, const BFloat16* q
 }
 
 // results = weights of 16 queries times all values.
-inline void weigh_values(const AttentionCall<BFloat16>& call, std::int64_t keys, const HeadScratch& scratch, float* results) {
+inline void weigh_values(const AttentionCall<BFloat16>& call, std::int64_t keys,
+                         const HeadScratch& scratch, float* results) {
   const std::int64_t pairs = call.head_size / 32;
   for (std::int64_t i = 0; i < pairs; ++i) {
     _tile_zero(2);
@@ -295,7 +330,8 @@ inline void weigh_values(const AttentionCall<BFloat16>& call, std::int64_t keys,
   }
 }
 
-// What is left to do for 16 queries once their products are through: written one block later, so that nothing waits for tiles.
+// What is left to do for 16 queries once their products are through: written one block later, so
+// that nothing waits for tiles.
 struct Waiting {
   const float* results = nullptr;
   float factors[16];
@@ -307,7 +343,8 @@ struct Waiting {
       for (std::int64_t i = 0; i < call.head_size; i += 32) {
         const float* result = results + r * call.head_size + i;
         const __m512 factor = _mm512_set1_ps(factors[r]);
-        store_bf16(output + r * call.output_stride + i, _mm512_mul_ps(_mm512_loadu_ps(result), factor),
+        store_bf16(output + r * call.output_stride + i,
+                   _mm512_mul_ps(_mm512_loadu_ps(result), factor),
                    _mm512_mul_ps(_mm512_loadu_ps(result + 16), factor));
       }
   }
@@ -341,9 +378,12 @@ void attention(const AttentionCall<BFloat16>& call) {
     const BFloat16* queries = call.qkv + head * call.head_size;
     score_queries(call, queries, 0, keys, scratch.keys, scratch.scores[current]);
     for (std::int64_t q = 0; q < call.tokens; q += 16, current ^= 1) {
-      if (q + 16 < call.tokens) score_queries(call, queries + (q + 16) * call.qkv_stride, q + 16, keys, scratch.keys, scratch.scores[current ^ 1]);
+      if (q + 16 < call.tokens)
+        score_queries(call, queries + (q + 16) * call.qkv_stride, q + 16, keys, scratch.keys,
+                      scratch.scores[current ^ 1]);
       alignas(64) float factors[16];
-      softmax_block(scratch.scores[current], scratch.weights, call.tokens, keys, call.scale, factors);
+      softmax_block(scratch.scores[current], scratch.weights, call.tokens, keys, call.scale,
+                    factors);
       stored_before_tiles();
       weigh_values(call, keys, scratch, scratch.results[current]);
       waiting.write(call);

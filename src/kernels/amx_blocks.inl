@@ -1,5 +1,6 @@
-// Blocks of 32 x 32 sums on AMX tiles: included inside the anonymous namespace of a file that multiplies with them, after its target macro.
-// Tiles 0-3 hold the sums, 4 and 5 rows of A, 6 and 7 of B.
+// Blocks of 32 x 32 sums on AMX tiles: included inside the anonymous namespace of a file that
+// multiplies with them, after its target macro. Tiles 0-3 hold the sums, 4 and 5 rows of A, 6 and 7
+// of B.
 
 struct alignas(64) TileConfiguration {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -9,12 +10,15 @@ struct alignas(64) TileConfiguration {
 
 void begin() {
   const TileConfiguration configuration;
-  asm volatile("" ::"r"(&configuration) : "memory");  // all of it must be in memory: the intrinsic names its first 8 bytes only
+  asm volatile(
+      "" ::"r"(&configuration)
+      : "memory");  // all of it must be in memory: the intrinsic names its first 8 bytes only
   _tile_loadconfig(&configuration);
 }
 void end() { _tile_release(); }
 
-// Tile loads are invisible to the compiler: what was stored by vectors must have been stored before them.
+// Tile loads are invisible to the compiler: what was stored by vectors must have been stored before
+// them.
 inline void stored_before_tiles() { asm volatile("" ::: "memory"); }
 
 // Weights wanted next, fetched into the second-level cache a few lines at a time.
@@ -24,7 +28,8 @@ struct Fetcher {
   explicit Fetcher(const Prefetch& next) : at(next.from), end(next.from + next.bytes) {}
   void step() {
     if (at >= end) return;
-    for (int i = 0; i < 4; ++i) _mm_prefetch(reinterpret_cast<const char*>(at + 64 * i), _MM_HINT_T1);
+    for (int i = 0; i < 4; ++i)
+      _mm_prefetch(reinterpret_cast<const char*>(at + 64 * i), _MM_HINT_T1);
     at += 256;
   }
 };

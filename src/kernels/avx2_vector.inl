@@ -11,12 +11,14 @@ struct V8 {
   static V8 abs(V8 a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0F), a.v)}; }
   static V8 floor(V8 a) { return {_mm256_floor_ps(a.v)}; }
   static V8 scale_by_power(V8 a, V8 power) {  // power is whole and >= -126
-    const __m256i exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(power.v), _mm256_set1_epi32(127)), 23);
+    const __m256i exponent = _mm256_slli_epi32(
+        _mm256_add_epi32(_mm256_cvtps_epi32(power.v), _mm256_set1_epi32(127)), 23);
     return {_mm256_mul_ps(a.v, _mm256_castsi256_ps(exponent))};
   }
   // The first `count` values of a, then those of b.
   static V8 first(V8 a, V8 b, std::int64_t count) {
-    const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), counts = _mm256_set1_epi32(static_cast<int>(count));
+    const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                  counts = _mm256_set1_epi32(static_cast<int>(count));
     return {_mm256_blendv_ps(b.v, a.v, _mm256_castsi256_ps(_mm256_cmpgt_epi32(counts, places)))};
   }
   // low, high = a0 b0 a1 b1 ...

@@ -9,11 +9,14 @@ struct V16 {
   static V16 max(V16 a, V16 b) { return {_mm512_max_ps(a.v, b.v)}; }
   static V16 min(V16 a, V16 b) { return {_mm512_min_ps(a.v, b.v)}; }
   static V16 abs(V16 a) { return {_mm512_abs_ps(a.v)}; }
-  static V16 floor(V16 a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
+  static V16 floor(V16 a) {
+    return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
+  }
   static V16 scale_by_power(V16 a, V16 power) { return {_mm512_scalef_ps(a.v, power.v)}; }
   // The first `count` values of a, then those of b.
   static V16 first(V16 a, V16 b, std::int64_t count) {
-    return {_mm512_mask_blend_ps(static_cast<__mmask16>(count >= kWidth ? 0xffffU : (1U << count) - 1U), b.v, a.v)};
+    return {_mm512_mask_blend_ps(
+        static_cast<__mmask16>(count >= kWidth ? 0xffffU : (1U << count) - 1U), b.v, a.v)};
   }
   // low, high = a0 b0 a1 b1 ...
   static void zip(V16 a, V16 b, V16& low, V16& high) {

@@ -6,19 +6,25 @@ namespace gpuhpc::kernels {
 
 std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size) {
   const std::int64_t keys = round_up(tokens, 32), width = round_up(head_size, 32);
-  const std::int64_t keys_and_values = 2 * keys * width * 4, scores = 2 * 32 * keys * 4, results = 32 * width * 4;
+  const std::int64_t keys_and_values = 2 * keys * width * 4, scores = 2 * 32 * keys * 4,
+                     results = 32 * width * 4;
   return keys_and_values + scores + results + 1024;
 }
 
 template <>
-EncoderKernels<float> encoder_kernels<float>(Isa isa) { return best_table<EncoderKernels<float>>(isa); }
+EncoderKernels<float> encoder_kernels<float>(Isa isa) {
+  return best_table<EncoderKernels<float>>(isa);
+}
 template <>
-EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa) { return best_table<EncoderKernels<BFloat16>>(isa); }
+EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa) {
+  return best_table<EncoderKernels<BFloat16>>(isa);
+}
 template <>
 EncoderKernels<float, SplitBFloat16> encoder_kernels<float, SplitBFloat16>(Isa isa) {
   EncoderKernels<float, SplitBFloat16> kernels;
   set_generic(kernels);
-  kernels.attention = encoder_kernels<float>(isa).attention;  // all but the products with weights is fp32
+  kernels.attention =
+      encoder_kernels<float>(isa).attention;  // all but the products with weights is fp32
   kernels.relative_scores = encoder_kernels<BFloat16>(isa).relative_scores;  // in fp32 too
   if (isa >= Isa::amx) set_amx(kernels);
   return kernels;

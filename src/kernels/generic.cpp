@@ -9,16 +9,20 @@
 namespace gpuhpc::kernels {
 namespace {
 
-// sums[0:32) += row x panel p of the call; the sum over k runs upwards, whatever was asked for beside it.
+// sums[0:32) += row x panel p of the call; the sum over k runs upwards, whatever was asked for
+// beside it.
 template <typename T, typename Call>
-void multiply_panel(const Call& call, const PackedMatrix<T>& weight, const T* row, std::int64_t k_step, std::int64_t p, float* sums) {
+void multiply_panel(const Call& call, const PackedMatrix<T>& weight, const T* row,
+                    std::int64_t k_step, std::int64_t p, float* sums) {
   for (std::int64_t k = 0; k < depth_of(call); ++k) {
     const float x = to_float(row[k / 32 * k_step + k % 32]);
-    const T* values = weight.values.data() + packed_index(weight, call.first_k + k, (call.first_panel + p) * kPanel);
+    const T* values = weight.values.data() +
+                      packed_index(weight, call.first_k + k, (call.first_panel + p) * kPanel);
     if constexpr (std::is_same_v<T, float>) {
       for (std::int64_t n = 0; n < kPanel; ++n) sums[n] += x * values[n];
     } else {
-      for (std::int64_t n = 0; n < kPanel; ++n) sums[n] += x * to_float(values[n / 16 * 512 + n % 16 * 2]);
+      for (std::int64_t n = 0; n < kPanel; ++n)
+        sums[n] += x * to_float(values[n / 16 * 512 + n % 16 * 2]);
     }
   }
 }
@@ -30,24 +34,30 @@ Bf16Halves halves_at(const SplitBFloat16* row, std::int64_t k) {
 }
 
 template <typename T, typename Call>
-void multiply_split_panel(const Call& call, const T* row, std::int64_t k_step, std::int64_t p, float* sums) {
+void multiply_split_panel(const Call& call, const T* row, std::int64_t k_step, std::int64_t p,
+                          float* sums) {
   const PackedMatrix<SplitBFloat16>& weight = *call.weight;
   for (std::int64_t k = 0; k < depth_of(call); ++k) {
     const Bf16Halves x = halves_at(row, k / 32 * k_step + k % 32);
     const float high = to_float(x.high), low = to_float(x.low);
-    const BFloat16* values = halves(weight.values.data()) + packed_index(weight, call.first_k + k, (call.first_panel + p) * kPanel);
+    const BFloat16* values =
+        halves(weight.values.data()) +
+        packed_index(weight, call.first_k + k, (call.first_panel + p) * kPanel);
     for (std::int64_t n = 0; n < kPanel; ++n) {
       const BFloat16* at = values + n / 16 * 512 + n % 16 * 2;
-      sums[n] += (low * to_float(at[0]) + high * to_float(at[kLowOfBlock])) + high * to_float(at[0]);
+      sums[n] +=
+          (low * to_float(at[0]) + high * to_float(at[kLowOfBlock])) + high * to_float(at[0]);
     }
   }
 }
 template <typename Call>
-void multiply_panel(const Call& call, const PackedMatrix<SplitBFloat16>&, const float* row, std::int64_t k_step, std::int64_t p, float* sums) {
+void multiply_panel(const Call& call, const PackedMatrix<SplitBFloat16>&, const float* row,
+                    std::int64_t k_step, std::int64_t p, float* sums) {
   multiply_split_panel(call, row, k_step, p, sums);
 }
 template <typename Call>
-void multiply_panel(const Call& call, const PackedMatrix<SplitBFloat16>&, const SplitBFloat16* row, std::int64_t k_step, std::int64_t p, float* sums) {
+void multiply_panel(const Call& call, const PackedMatrix<SplitBFloat16>&, const SplitBFloat16* row,
+                    std::int64_t k_step, std::int64_t p, float* sums) {
   multiply_split_panel(call, row, k_step, p, sums);
 }
 
@@ -59,7 +69,8 @@ void linear(const LinearCall<T, W>& call) {
       float sums[kPanel] = {};
       multiply_panel(call, *call.weight, call.input + r * call.input_stride, 32, p, sums);
       T* output = call.output + r * call.output_stride + p * kPanel;
-      for (std::int64_t n = 0; n < kPanel; ++n) output[n] = from_float<T>(activate(sums[n] + bias[n], call.activation));
+      for (std::int64_t n = 0; n < kPanel; ++n)
+        output[n] = from_float<T>(activate(sums[n] + bias[n], call.activation));
     }
 }
 
@@ -69,14 +80,17 @@ void accumulate(const AccumulateCall<T, W>& call) {
     for (std::int64_t p = 0; p < panels_of(call); ++p) {
       float* sums = call.output + r * call.output_stride + p * kPanel;
       if (call.overwrite) std::fill_n(sums, kPanel, 0.0F);
-      const T* row = call.row_step == 0 ? call.input + r * call.input_stride : call.input + r / 32 * call.row_step + r % 32 * call.input_stride;
+      const T* row = call.row_step == 0
+                         ? call.input + r * call.input_stride
+                         : call.input + r / 32 * call.row_step + r % 32 * call.input_stride;
       multiply_panel(call, *call.weight, row, call.k_step, p, sums);
     }
 }
 
 template <typename T>
 void attention(const AttentionCall<T>& call) {
-  std::vector<float> scores(static_cast<std::size_t>(call.tokens)), sums(static_cast<std::size_t>(call.head_size));
+  std::vector<float> scores(static_cast<std::size_t>(call.tokens)),
+      sums(static_cast<std::size_t>(call.head_size));
   for (std::int64_t head = 0; head < call.heads; ++head)
     for (std::int64_t q = 0; q < call.tokens; ++q) {
       const T* query = call.qkv + q * call.qkv_stride + head * call.head_size;
@@ -84,7 +98,8 @@ void attention(const AttentionCall<T>& call) {
       for (std::int64_t k = 0; k < call.tokens; ++k) {
         const T* key = call.qkv + k * call.qkv_stride + call.key_column + head * call.head_size;
         float dot = call.start == nullptr ? 0.0F : call.start[q * call.start_stride + k];
-        for (std::int64_t i = 0; i < call.head_size; ++i) dot += to_float(query[i]) * to_float(key[i]);
+        for (std::int64_t i = 0; i < call.head_size; ++i)
+          dot += to_float(query[i]) * to_float(key[i]);
         scores[static_cast<std::size_t>(k)] = dot * call.scale;
         highest = std::max(highest, dot * call.scale);
       }
@@ -97,7 +112,8 @@ void attention(const AttentionCall<T>& call) {
           sums[static_cast<std::size_t>(i)] += to_float(from_float<T>(weight)) * to_float(value[i]);
       }
       T* output = call.output + q * call.output_stride + head * call.head_size;
-      for (std::int64_t i = 0; i < call.head_size; ++i) output[i] = from_float<T>(sums[static_cast<std::size_t>(i)] / total);
+      for (std::int64_t i = 0; i < call.head_size; ++i)
+        output[i] = from_float<T>(sums[static_cast<std::size_t>(i)] / total);
     }
 }
 
@@ -107,7 +123,8 @@ void relative_scores(const RelativeScoresCall& call) {
     const float* to = call.to_position + q * call.stride;
     for (std::int64_t k = 0; k < call.keys; ++k) {
       const std::int64_t column = columns[k] - call.first_column;
-      call.scores[q * call.scores_stride + k] = to[column] + call.from_position[k * call.stride + column];
+      call.scores[q * call.scores_stride + k] =
+          to[column] + call.from_position[k * call.stride + column];
     }
   }
 }
@@ -119,10 +136,13 @@ void layer_norm(const LayerNormCall<T>& call) {
     double sum = 0, squares = 0;
     for (std::int64_t i = 0; i < call.columns; ++i) sum += values[i];
     const double mean = sum / static_cast<double>(call.columns);
-    for (std::int64_t i = 0; i < call.columns; ++i) squares += (values[i] - mean) * (values[i] - mean);
-    const double factor = 1.0 / std::sqrt(squares / static_cast<double>(call.columns) + call.epsilon);
+    for (std::int64_t i = 0; i < call.columns; ++i)
+      squares += (values[i] - mean) * (values[i] - mean);
+    const double factor =
+        1.0 / std::sqrt(squares / static_cast<double>(call.columns) + call.epsilon);
     for (std::int64_t i = 0; i < call.columns; ++i) {
-      const float result = static_cast<float>((values[i] - mean) * factor) * call.gamma[i] + call.beta[i];
+      const float result =
+          static_cast<float>((values[i] - mean) * factor) * call.gamma[i] + call.beta[i];
       if constexpr (std::is_same_v<T, SplitBFloat16>) {
         const Bf16Halves both = split(result);
         BFloat16* at = halves(call.output + r * call.output_stride) + i / 32 * 64 + i % 32;

@@ -1,7 +1,8 @@
 #pragma once
 // What each instruction-set file gives, and the tables put together from it.
-// Those files are compiled for plain x86-64 up to their target macro (target.hpp), which stands after all includes: no inline
-// function of a shared header may be emitted with instructions that another machine lacks.
+// Those files are compiled for plain x86-64 up to their target macro (target.hpp), which stands
+// after all includes: no inline function of a shared header may be emitted with instructions that
+// another machine lacks.
 #include "gpuhpc/kernels/encoder_kernels.hpp"
 #include "gpuhpc/kernels/training_kernels.hpp"
 #include "gpuhpc/kernels/training_packing.hpp"

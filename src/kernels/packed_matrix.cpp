@@ -19,11 +19,13 @@ PackedMatrix<T> pack_any(MatrixView weight, Store store) {
 }  // namespace
 
 PackedMatrix<float> pack_f32(MatrixView weight) {
-  return pack_any<float>(weight, [](float* values, std::int64_t i, float value) { values[i] = value; });
+  return pack_any<float>(weight,
+                         [](float* values, std::int64_t i, float value) { values[i] = value; });
 }
 
 PackedMatrix<BFloat16> pack_bf16(MatrixView weight) {
-  return pack_any<BFloat16>(weight, [](BFloat16* values, std::int64_t i, float value) { values[i] = to_bf16(value); });
+  return pack_any<BFloat16>(
+      weight, [](BFloat16* values, std::int64_t i, float value) { values[i] = to_bf16(value); });
 }
 
 PackedMatrix<SplitBFloat16> pack_split(MatrixView weight) {

@@ -1,9 +1,11 @@
-// fp32 kernels for any vector width: included inside the anonymous namespace of an instruction-set file, after its target pragma
-// and simd_math.inl. V wraps one register; kRows x 2 registers accumulate.
+// fp32 kernels for any vector width: included inside the anonymous namespace of an instruction-set
+// file, after its target pragma and simd_math.inl. V wraps one register; kRows x 2 registers
+// accumulate.
 
 // R rows x 2 registers: acc += a x b; b advances one panel row (32 columns) a step.
 template <typename V, int R>
-inline void multiply(const float* a, std::int64_t stride, std::int64_t k_step, const float* b, std::int64_t k_count, V (&acc)[R][2]) {
+inline void multiply(const float* a, std::int64_t stride, std::int64_t k_step, const float* b,
+                     std::int64_t k_count, V (&acc)[R][2]) {
   for (std::int64_t block = 0; block < k_count; block += 32, a += k_step)
     for (std::int64_t k = 0; k < 32; ++k, b += kPanel) {
       const V b0 = V::load(b), b1 = V::load(b + V::kWidth);
@@ -23,7 +25,9 @@ void linear_rows(const LinearCall<float>& call, std::int64_t row) {
     for (std::int64_t column = 0; column < kPanel; column += 2 * V::kWidth) {
       V acc[R][2];
       for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::set(0.0F);
-      multiply<V, R>(input, call.input_stride, 32, call.weight->panel(call.first_panel + p, call.first_k) + column, depth_of(call), acc);
+      multiply<V, R>(input, call.input_stride, 32,
+                     call.weight->panel(call.first_panel + p, call.first_k) + column,
+                     depth_of(call), acc);
       const float* bias = call.bias + (call.first_panel + p) * kPanel + column;
       float* output = call.output + row * call.output_stride + p * kPanel + column;
       for (int r = 0; r < R; ++r)
@@ -41,10 +45,15 @@ void accumulate_rows(const AccumulateCall<float>& call, const float* input, std:
       float* output = call.output + row * call.output_stride + p * kPanel + column;
       V acc[R][2];
       for (int r = 0; r < R; ++r)
-        for (int i = 0; i < 2; ++i) acc[r][i] = call.overwrite ? V::set(0.0F) : V::load(output + r * call.output_stride + i * V::kWidth);
-      multiply<V, R>(input, call.input_stride, call.k_step, call.weight->panel(call.first_panel + p, call.first_k) + column, depth_of(call), acc);
+        for (int i = 0; i < 2; ++i)
+          acc[r][i] = call.overwrite ? V::set(0.0F)
+                                     : V::load(output + r * call.output_stride + i * V::kWidth);
+      multiply<V, R>(input, call.input_stride, call.k_step,
+                     call.weight->panel(call.first_panel + p, call.first_k) + column,
+                     depth_of(call), acc);
       for (int r = 0; r < R; ++r)
-        for (int i = 0; i < 2; ++i) V::store(output + r * call.output_stride + i * V::kWidth, acc[r][i]);
+        for (int i = 0; i < 2; ++i)
+          V::store(output + r * call.output_stride + i * V::kWidth, acc[r][i]);
     }
 }
 
@@ -52,15 +61,20 @@ void accumulate_rows(const AccumulateCall<float>& call, const float* input, std:
 template <typename V, int R>
 void linear_rest(const LinearCall<float>& call, std::int64_t row) {
   if constexpr (R > 0) {
-    if (call.rows - row == R) linear_rows<V, R>(call, row);
-    else linear_rest<V, R - 1>(call, row);
+    if (call.rows - row == R)
+      linear_rows<V, R>(call, row);
+    else
+      linear_rest<V, R - 1>(call, row);
   }
 }
 template <typename V, int R>
-void accumulate_rest(const AccumulateCall<float>& call, const float* input, std::int64_t row, std::int64_t count) {
+void accumulate_rest(const AccumulateCall<float>& call, const float* input, std::int64_t row,
+                     std::int64_t count) {
   if constexpr (R > 0) {
-    if (count == R) accumulate_rows<V, R>(call, input, row);
-    else accumulate_rest<V, R - 1>(call, input, row, count);
+    if (count == R)
+      accumulate_rows<V, R>(call, input, row);
+    else
+      accumulate_rest<V, R - 1>(call, input, row, count);
   }
 }
 
@@ -78,8 +92,10 @@ void accumulate_f32(const AccumulateCall<float>& call) {
   for (std::int64_t first = 0; first < call.rows; first += evenly, input += call.row_step) {
     const std::int64_t last = first + evenly < call.rows ? first + evenly : call.rows;
     std::int64_t row = first;
-    for (; row + V::kRows <= last; row += V::kRows) accumulate_rows<V, V::kRows>(call, input + (row - first) * call.input_stride, row);
-    accumulate_rest<V, V::kRows - 1>(call, input + (row - first) * call.input_stride, row, last - row);
+    for (; row + V::kRows <= last; row += V::kRows)
+      accumulate_rows<V, V::kRows>(call, input + (row - first) * call.input_stride, row);
+    accumulate_rest<V, V::kRows - 1>(call, input + (row - first) * call.input_stride, row,
+                                     last - row);
   }
 }
 
@@ -129,18 +145,24 @@ template <typename V>
 struct HeadShape {
   std::int64_t tokens, size;
   std::int64_t keys = round_up(tokens, V::kWidth), width = round_up(size, V::kWidth);
-  std::int64_t stride = (round_up(tokens, 16) / 16 | 1) * 16;  // of rows of keys: an odd number of cache lines, to use all of the cache's sets
+  std::int64_t stride =
+      (round_up(tokens, 16) / 16 | 1) *
+      16;  // of rows of keys: an odd number of cache lines, to use all of the cache's sets
 };
 
-// One head, (tokens, size) in T, to rows (keys, width) and to columns (width, stride); either may be null.
+// One head, (tokens, size) in T, to rows (keys, width) and to columns (width, stride); either may
+// be null.
 template <typename T, typename V>
-inline void take_head(const T* from, std::int64_t from_stride, const HeadShape<V>& shape, float* rows, float* columns) {
+inline void take_head(const T* from, std::int64_t from_stride, const HeadShape<V>& shape,
+                      float* rows, float* columns) {
   for (std::int64_t t = 0; t < shape.keys; t += V::kWidth)
     for (std::int64_t i = 0; i < shape.width; i += V::kWidth) {
       V block[V::kWidth];
 #pragma GCC unroll 16
       for (int r = 0; r < V::kWidth; ++r) {
-        block[r] = t + r < shape.tokens ? load_some<T, V>(from + (t + r) * from_stride + i, shape.size - i) : V::set(0.0F);
+        block[r] = t + r < shape.tokens
+                       ? load_some<T, V>(from + (t + r) * from_stride + i, shape.size - i)
+                       : V::set(0.0F);
         if (rows != nullptr) V::store(rows + (t + r) * shape.width + i, block[r]);
       }
       if (columns == nullptr) continue;
@@ -155,8 +177,9 @@ template <typename V>
 constexpr int kHeadRows = V::kWidth / 2;
 
 template <typename V, int J, typename Read, typename Write>
-inline void product_columns(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_row, std::int64_t depth,
-                            std::int64_t column, const Read& read, const Write& write) {
+inline void product_columns(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
+                            std::int64_t b_row, std::int64_t depth, std::int64_t column,
+                            const Read& read, const Write& write) {
   constexpr int R = kHeadRows<V>;
   V acc[R][J];
 #pragma GCC unroll 8
@@ -181,22 +204,26 @@ inline void product_columns(const float* a, std::int64_t a_row, std::int64_t a_s
     for (int j = 0; j < J; ++j) write(r, column + j * V::kWidth, acc[r][j]);
 }
 
-// kHeadRows rows of a product: element (r, c) = read(r, c) + sum over k < depth of a[r a_row + k a_step] b[k b_row + c] goes to
-// write(r, c, registers), c over `columns`, a multiple of kWidth.
+// kHeadRows rows of a product: element (r, c) = read(r, c) + sum over k < depth of a[r a_row + k
+// a_step] b[k b_row + c] goes to write(r, c, registers), c over `columns`, a multiple of kWidth.
 template <typename V, typename Read, typename Write>
-inline void product(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_row, std::int64_t depth,
-                    std::int64_t columns, const Read& read, const Write& write) {
+inline void product(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
+                    std::int64_t b_row, std::int64_t depth, std::int64_t columns, const Read& read,
+                    const Write& write) {
   std::int64_t column = 0;
   for (; column + 2 * V::kWidth <= columns; column += 2 * V::kWidth)
     product_columns<V, 2>(a, a_row, a_step, b, b_row, depth, column, read, write);
-  if (column < columns) product_columns<V, 1>(a, a_row, a_step, b, b_row, depth, column, read, write);
+  if (column < columns)
+    product_columns<V, 1>(a, a_row, a_step, b, b_row, depth, column, read, write);
 }
 
-// kHeadRows rows of scores to weights e^(scale (score - highest of its row)), zeros behind the tokens; sums: of each row, register by register.
-// each(r, t, weights) sees them pass. Weights end at e^-50: lower ones count in no sum, and what is computed from them would be denormal,
-// where processors are slow.
+// kHeadRows rows of scores to weights e^(scale (score - highest of its row)), zeros behind the
+// tokens; sums: of each row, register by register. each(r, t, weights) sees them pass. Weights end
+// at e^-50: lower ones count in no sum, and what is computed from them would be denormal, where
+// processors are slow.
 template <typename V, typename Each>
-inline void exponentials(float* scores, const HeadShape<V>& shape, float scale, V (&sums)[kHeadRows<V>], const Each& each) {
+inline void exponentials(float* scores, const HeadShape<V>& shape, float scale,
+                         V (&sums)[kHeadRows<V>], const Each& each) {
   const std::int64_t last = shape.keys - V::kWidth, left = shape.tokens - last;
   const V factor = V::set(scale), lowest = V::set(-50.0F);
   V tops[kHeadRows<V>];
@@ -210,7 +237,9 @@ inline void exponentials(float* scores, const HeadShape<V>& shape, float scale, 
   for (int r = 0; r < kHeadRows<V>; ++r) {
     float* row = scores + r * shape.stride;
     V sum = V::set(0.0F);
-    const auto weigh = [&](std::int64_t t) { return exp_exact(V::max((V::load(row + t) - tops[r]) * factor, lowest)); };
+    const auto weigh = [&](std::int64_t t) {
+      return exp_exact(V::max((V::load(row + t) - tops[r]) * factor, lowest));
+    };
     const auto keep = [&](std::int64_t t, V weights) {
       V::store(row + t, weights);
       sum = sum + weights;
@@ -236,17 +265,23 @@ void attention_f32(const AttentionCall<float>& call) {
     for (std::int64_t q = 0; q < call.tokens; q += R) {
       const float* start = call.start == nullptr ? nullptr : call.start + q * call.start_stride;
       product<V>(
-          qkv + q * call.qkv_stride, call.qkv_stride, 1, key_columns, shape.stride, call.head_size, shape.keys,
-          [&](int r, std::int64_t t) { return start == nullptr ? V::set(0.0F) : V::load(start + r * call.start_stride + t); },
+          qkv + q * call.qkv_stride, call.qkv_stride, 1, key_columns, shape.stride, call.head_size,
+          shape.keys,
+          [&](int r, std::int64_t t) {
+            return start == nullptr ? V::set(0.0F) : V::load(start + r * call.start_stride + t);
+          },
           [&](int r, std::int64_t t, V v) { V::store(scores + r * shape.stride + t, v); });
       V sums[R], factors[R];
       exponentials(scores, shape, call.scale, sums, [](int, std::int64_t, V) {});
       for (int r = 0; r < R; ++r) factors[r] = V::set(1.0F / V::sum(sums[r]));
       float* output = call.output + q * call.output_stride + head * call.head_size;
       product<V>(
-          scores, shape.stride, 1, values, shape.width, call.tokens, shape.width, [](int, std::int64_t) { return V::set(0.0F); },
+          scores, shape.stride, 1, values, shape.width, call.tokens, shape.width,
+          [](int, std::int64_t) { return V::set(0.0F); },
           [&](int r, std::int64_t i, V v) {
-            if (q + r < call.tokens) store_some<float, V>(output + r * call.output_stride + i, v * factors[r], call.head_size - i);
+            if (q + r < call.tokens)
+              store_some<float, V>(output + r * call.output_stride + i, v * factors[r],
+                                   call.head_size - i);
           });
     }
   }

@@ -1,5 +1,5 @@
-// Vector mathematics shared by the instruction-set files: included inside their anonymous namespace, after their target pragma.
-// V wraps one register of V::kWidth floats.
+// Vector mathematics shared by the instruction-set files: included inside their anonymous
+// namespace, after their target pragma. V wraps one register of V::kWidth floats.
 
 // e^x for x <= about 88; relative error 2e-7.
 template <typename V>
@@ -34,16 +34,21 @@ inline V gelu_exact(V x) {
 template <typename V>
 inline V gelu_tanh(V x) {  // x sigmoid(2 y)
   const V y = x * V::fma(x * x, V::set(0.044715F * 1.5957691F), V::set(1.5957691F));
-  return x / (V::set(1.0F) + exp_exact(V::max(V::min(V::set(0.0F) - y, V::set(80.0F)), V::set(-80.0F))));
+  return x / (V::set(1.0F) +
+              exp_exact(V::max(V::min(V::set(0.0F) - y, V::set(80.0F)), V::set(-80.0F))));
 }
 
 template <typename V>
 inline V activate(V x, Activation activation) {
   switch (activation) {
-    case Activation::none: return x;
-    case Activation::gelu: return gelu_exact(x);
-    case Activation::gelu_tanh: return gelu_tanh(x);
-    case Activation::relu: return V::max(x, V::set(0.0F));
+    case Activation::none:
+      return x;
+    case Activation::gelu:
+      return gelu_exact(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x);
+    case Activation::relu:
+      return V::max(x, V::set(0.0F));
   }
   return x;
 }
@@ -75,18 +80,21 @@ inline void layer_norm_row(const LayerNormCall<T>& call, std::int64_t row) {
     squares[0] = V::fma(d, d, squares[0]);
   }
   float square = V::sum((squares[0] + squares[1]) + (squares[2] + squares[3]));
-  for (std::int64_t i = whole; i < call.columns; ++i) square += (values[i] - mean) * (values[i] - mean);
+  for (std::int64_t i = whole; i < call.columns; ++i)
+    square += (values[i] - mean) * (values[i] - mean);
   const float factor = 1.0F / __builtin_sqrtf(square / count + call.epsilon);
   const V scale = V::set(factor);
   if (call.next_bias != nullptr) {
     for (std::int64_t i = 0; i < whole; i += V::kWidth) {
-      const V result = V::fma((V::load(values + i) - center) * scale, V::load(call.gamma + i), V::load(call.beta + i));
+      const V result = V::fma((V::load(values + i) - center) * scale, V::load(call.gamma + i),
+                              V::load(call.beta + i));
       Store::vector(output + i, result);
       V::store(values + i, result + V::load(call.next_bias + i));
     }
   } else {
     for (std::int64_t i = 0; i < whole; i += V::kWidth) {
-      const V result = V::fma((V::load(values + i) - center) * scale, V::load(call.gamma + i), V::load(call.beta + i));
+      const V result = V::fma((V::load(values + i) - center) * scale, V::load(call.gamma + i),
+                              V::load(call.beta + i));
       Store::vector(output + i, result);
       V::store(values + i, result);
     }

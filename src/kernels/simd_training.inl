@@ -1,5 +1,6 @@
-// Training kernels for any vector width: included inside the anonymous namespace of an instruction-set file, after its target pragma
-// and simd_math.inl and simd_f32.inl. V wraps one register.
+// Training kernels for any vector width: included inside the anonymous namespace of an
+// instruction-set file, after its target pragma and simd_math.inl and simd_f32.inl. V wraps one
+// register.
 
 template <typename V>
 inline void add_to(float* sums, V v, std::int64_t count) {
@@ -15,7 +16,8 @@ void add_norm_simd(const AddNormCall<T>& call) {
     float* normalised = call.normalised + start;
     V sum = V::set(0.0F);
     for (std::int64_t i = 0; i < columns; i += V::kWidth) {
-      V s = load_some<float, V>(call.residual + start + i, columns - i) + load_some<T, V>(call.change + start + i, columns - i);
+      V s = load_some<float, V>(call.residual + start + i, columns - i) +
+            load_some<T, V>(call.change + start + i, columns - i);
       if (call.bias != nullptr) s = s + load_some<float, V>(call.bias + i, columns - i);
       store_some<float, V>(normalised + i, s, columns - i);
       sum = sum + s;
@@ -29,11 +31,14 @@ void add_norm_simd(const AddNormCall<T>& call) {
       square = V::fma(d, d, square);
     }
     for (; i < columns; ++i) squares += (normalised[i] - mean) * (normalised[i] - mean);
-    const float factor = 1.0F / __builtin_sqrtf((V::sum(square) + squares) * inverse + call.epsilon);
+    const float factor =
+        1.0F / __builtin_sqrtf((V::sum(square) + squares) * inverse + call.epsilon);
     call.factors[r] = factor;
     for (i = 0; i < columns; i += V::kWidth) {
-      const V n = (load_some<float, V>(normalised + i, columns - i) - V::set(mean)) * V::set(factor);
-      const V out = V::fma(n, load_some<float, V>(call.gamma + i, columns - i), load_some<float, V>(call.beta + i, columns - i));
+      const V n =
+          (load_some<float, V>(normalised + i, columns - i) - V::set(mean)) * V::set(factor);
+      const V out = V::fma(n, load_some<float, V>(call.gamma + i, columns - i),
+                           load_some<float, V>(call.beta + i, columns - i));
       store_some<float, V>(normalised + i, n, columns - i);
       store_some<float, V>(call.output + start + i, out, columns - i);
       store_some<T, V>(call.rounded + start + i, out, columns - i);
@@ -53,14 +58,16 @@ void add_norm_gradient_simd(const AddNormGradientCall<T>& call) {
     for (std::int64_t i = 0; i < columns; i += V::kWidth) {
       V g = load_some<float, V>(call.gradient + start + i, columns - i);
       if (call.more != nullptr) g = g + load_some<T, V>(call.more + start + i, columns - i);
-      const V n = load_some<float, V>(normalised + i, columns - i), weighted = g * load_some<float, V>(call.gamma + i, columns - i);
+      const V n = load_some<float, V>(normalised + i, columns - i),
+              weighted = g * load_some<float, V>(call.gamma + i, columns - i);
       add_to(call.of_gamma + i, g * n, columns - i);
       add_to(call.of_beta + i, g, columns - i);
       store_some<float, V>(result + i, weighted, columns - i);
       mean = mean + weighted;
       product = V::fma(weighted, n, product);
     }
-    const V m = V::set(V::sum(mean) * inverse), p = V::set(V::sum(product) * inverse), factor = V::set(call.factors[r]);
+    const V m = V::set(V::sum(mean) * inverse), p = V::set(V::sum(product) * inverse),
+            factor = V::set(call.factors[r]);
     for (std::int64_t i = 0; i < columns; i += V::kWidth) {
       const V n = load_some<float, V>(normalised + i, columns - i);
       const V out = (load_some<float, V>(result + i, columns - i) - m - n * p) * factor;
@@ -85,24 +92,33 @@ inline V gelu_slope(V x) {
   const V half_tail = p * t * bell * V::set(0.5F);  // 1 - Phi(|x|)
   // step = 1 for x > 0, 0 for x < 0; Phi(x) = step (1 - 2 half_tail) + half_tail
   const V step = V::min(V::max(x * V::set(3e38F), V::set(0.0F)), V::set(1.0F));
-  return V::fma(step, V::set(1.0F) - half_tail - half_tail, half_tail) + x * bell * V::set(0.39894228F);
+  return V::fma(step, V::set(1.0F) - half_tail - half_tail, half_tail) +
+         x * bell * V::set(0.39894228F);
 }
 
 template <typename V>
 inline V gelu_tanh_slope(V x) {
   const V square = x * x;
-  const V y = x * V::fma(square, V::set(0.044715F * 1.5957691F), V::set(1.5957691F));  // 2 sqrt(2/pi) (x + .044715 x^3)
-  const V s = V::set(1.0F) / (V::set(1.0F) + exp_exact(V::max(V::min(V::set(0.0F) - y, V::set(80.0F)), V::set(-80.0F))));
-  return s + x * s * (V::set(1.0F) - s) * V::fma(square, V::set(3.0F * 0.044715F * 1.5957691F), V::set(1.5957691F));
+  const V y = x * V::fma(square, V::set(0.044715F * 1.5957691F),
+                         V::set(1.5957691F));  // 2 sqrt(2/pi) (x + .044715 x^3)
+  const V s =
+      V::set(1.0F) /
+      (V::set(1.0F) + exp_exact(V::max(V::min(V::set(0.0F) - y, V::set(80.0F)), V::set(-80.0F))));
+  return s + x * s * (V::set(1.0F) - s) *
+                 V::fma(square, V::set(3.0F * 0.044715F * 1.5957691F), V::set(1.5957691F));
 }
 
 template <typename V>
 inline V slope(V x, Activation activation) {
   switch (activation) {
-    case Activation::none: return V::set(1.0F);
-    case Activation::gelu: return gelu_slope(x);
-    case Activation::gelu_tanh: return gelu_tanh_slope(x);
-    case Activation::relu: return V::min(V::max(x * V::set(3e38F), V::set(0.0F)), V::set(1.0F));
+    case Activation::none:
+      return V::set(1.0F);
+    case Activation::gelu:
+      return gelu_slope(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh_slope(x);
+    case Activation::relu:
+      return V::min(V::max(x * V::set(3e38F), V::set(0.0F)), V::set(1.0F));
   }
   return V::set(1.0F);
 }
@@ -119,7 +135,8 @@ void activation_simd(const ActivationCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r)
     for (std::int64_t i = 0; i < call.columns; i += V::kWidth) {
       const std::int64_t at = r * call.columns + i, left = call.columns - i;
-      store_some<T, V>(call.output + at, activate(load_biased<T, V>(call, at, i), call.activation), left);
+      store_some<T, V>(call.output + at, activate(load_biased<T, V>(call, at, i), call.activation),
+                       left);
     }
 }
 
@@ -128,7 +145,8 @@ void activation_gradient_simd(const ActivationGradientCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r)
     for (std::int64_t i = 0; i < call.columns; i += V::kWidth) {
       const std::int64_t at = r * call.columns + i, left = call.columns - i;
-      const V result = load_some<T, V>(call.gradient + at, left) * slope(load_biased<T, V>(call, at, i), call.activation);
+      const V result = load_some<T, V>(call.gradient + at, left) *
+                       slope(load_biased<T, V>(call, at, i), call.activation);
       add_to(call.of_sums + i, result, left);
       store_some<T, V>(call.result + at, result, left);
     }
@@ -138,13 +156,16 @@ template <typename T, typename V>
 void column_sums_simd(const ColumnSumsCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r)
     for (std::int64_t i = 0; i < call.columns; i += V::kWidth)
-      add_to(call.sums + i, load_some<T, V>(call.values + r * call.columns + i, call.columns - i), call.columns - i);
+      add_to(call.sums + i, load_some<T, V>(call.values + r * call.columns + i, call.columns - i),
+             call.columns - i);
 }
 
-// Queries whose weights are kept at once: what they add to the gradients of keys and values is summed in registers.
+// Queries whose weights are kept at once: what they add to the gradients of keys and values is
+// summed in registers.
 constexpr std::int64_t kQueryBlock = 128;
 
-// One head in fp32; each of HeadShape's rows or columns, shares and slopes (a block of queries, stride).
+// One head in fp32; each of HeadShape's rows or columns, shares and slopes (a block of queries,
+// stride).
 struct GradientScratch {
   float *q, *k, *g, *dk, *dv, *k_columns, *v_columns, *shares, *slopes;
 };
@@ -160,18 +181,21 @@ inline GradientScratch divide(std::byte* memory, const HeadShape<V>& shape) {
   };
   for (float** part : {&s.q, &s.k, &s.g, &s.dk, &s.dv}) *part = take(shape.keys * shape.width);
   for (float** part : {&s.k_columns, &s.v_columns}) *part = take(shape.width * shape.stride);
-  for (float** part : {&s.shares, &s.slopes}) *part = take((shape.keys < kQueryBlock ? shape.keys : kQueryBlock) * shape.stride);
+  for (float** part : {&s.shares, &s.slopes})
+    *part = take((shape.keys < kQueryBlock ? shape.keys : kQueryBlock) * shape.stride);
   return s;
 }
 
 // kHeadRows rows: scores -> P, slopes dP -> dS (scale included).
 template <typename V>
-inline void differentiate_softmax(float* scores, float* slopes, const HeadShape<V>& shape, float scale) {
+inline void differentiate_softmax(float* scores, float* slopes, const HeadShape<V>& shape,
+                                  float scale) {
   constexpr int R = kHeadRows<V>;
   V sums[R], dots[R], factors[R], means[R];
   for (V& dot : dots) dot = V::set(0.0F);
-  exponentials(scores, shape, scale, sums,
-               [&](int r, std::int64_t t, V weights) { dots[r] = V::fma(weights, V::load(slopes + r * shape.stride + t), dots[r]); });
+  exponentials(scores, shape, scale, sums, [&](int r, std::int64_t t, V weights) {
+    dots[r] = V::fma(weights, V::load(slopes + r * shape.stride + t), dots[r]);
+  });
   for (int r = 0; r < R; ++r) {
     const float inverse = 1.0F / V::sum(sums[r]);
     factors[r] = V::set(inverse);
@@ -188,28 +212,37 @@ inline void differentiate_softmax(float* scores, float* slopes, const HeadShape<
 
 // kHeadRows queries from q on, row `row` of the block: P, dS and dQ = dS K.
 template <typename T, typename V>
-inline void differentiate_queries(const AttentionGradientCall<T>& call, const HeadShape<V>& shape, const GradientScratch& s, std::int64_t q,
-                                  std::int64_t row, T* result) {
+inline void differentiate_queries(const AttentionGradientCall<T>& call, const HeadShape<V>& shape,
+                                  const GradientScratch& s, std::int64_t q, std::int64_t row,
+                                  T* result) {
   float *shares = s.shares + row * shape.stride, *slopes = s.slopes + row * shape.stride;
   const auto zero = [](int, std::int64_t) { return V::set(0.0F); };
-  product<V>(s.q + q * shape.width, shape.width, 1, s.k_columns, shape.stride, shape.size, shape.keys, zero,
+  product<V>(s.q + q * shape.width, shape.width, 1, s.k_columns, shape.stride, shape.size,
+             shape.keys, zero,
              [&](int r, std::int64_t t, V v) { V::store(shares + r * shape.stride + t, v); });
-  product<V>(s.g + q * shape.width, shape.width, 1, s.v_columns, shape.stride, shape.size, shape.keys, zero,
+  product<V>(s.g + q * shape.width, shape.width, 1, s.v_columns, shape.stride, shape.size,
+             shape.keys, zero,
              [&](int r, std::int64_t t, V v) { V::store(slopes + r * shape.stride + t, v); });
   differentiate_softmax(shares, slopes, shape, call.scale);
-  product<V>(slopes, shape.stride, 1, s.k, shape.width, shape.tokens, shape.width, zero, [&](int r, std::int64_t i, V v) {
-    if (q + r < shape.tokens) store_some<T, V>(result + (q + r) * call.result_stride + i, v, shape.size - i);
-  });
+  product<V>(slopes, shape.stride, 1, s.k, shape.width, shape.tokens, shape.width, zero,
+             [&](int r, std::int64_t i, V v) {
+               if (q + r < shape.tokens)
+                 store_some<T, V>(result + (q + r) * call.result_stride + i, v, shape.size - i);
+             });
 }
 
-// to (keys, width) += weights (queries, stride)^T x rows (queries, width); `fresh`: = instead of +=.
+// to (keys, width) += weights (queries, stride)^T x rows (queries, width); `fresh`: = instead of
+// +=.
 template <typename V>
-inline void over_queries(const float* weights, const float* rows, std::int64_t queries, const HeadShape<V>& shape, bool fresh, float* to) {
+inline void over_queries(const float* weights, const float* rows, std::int64_t queries,
+                         const HeadShape<V>& shape, bool fresh, float* to) {
   for (std::int64_t t = 0; t < shape.keys; t += kHeadRows<V>) {
     float* sums = to + t * shape.width;
     product<V>(
         weights + t, 1, shape.stride, rows, shape.width, queries, shape.width,
-        [&](int r, std::int64_t i) { return fresh ? V::set(0.0F) : V::load(sums + r * shape.width + i); },
+        [&](int r, std::int64_t i) {
+          return fresh ? V::set(0.0F) : V::load(sums + r * shape.width + i);
+        },
         [&](int r, std::int64_t i, V v) { V::store(sums + r * shape.width + i, v); });
   }
 }
@@ -231,10 +264,13 @@ void attention_gradient_simd(const AttentionGradientCall<T>& call) {
     take_head<T, V>(qkv, call.qkv_stride, shape, s.q, nullptr);
     take_head<T, V>(qkv + call.key_column, call.qkv_stride, shape, s.k, s.k_columns);
     take_head<T, V>(qkv + call.value_column, call.qkv_stride, shape, nullptr, s.v_columns);
-    take_head<T, V>(call.gradient + head * call.head_size, call.gradient_stride, shape, s.g, nullptr);
+    take_head<T, V>(call.gradient + head * call.head_size, call.gradient_stride, shape, s.g,
+                    nullptr);
     for (std::int64_t first = 0; first < call.tokens; first += kQueryBlock) {
-      const std::int64_t left = call.tokens - first, queries = left < kQueryBlock ? left : kQueryBlock;
-      for (std::int64_t row = 0; row < queries; row += kHeadRows<V>) differentiate_queries<T, V>(call, shape, s, first + row, row, result);
+      const std::int64_t left = call.tokens - first,
+                         queries = left < kQueryBlock ? left : kQueryBlock;
+      for (std::int64_t row = 0; row < queries; row += kHeadRows<V>)
+        differentiate_queries<T, V>(call, shape, s, first + row, row, result);
       over_queries(s.shares, s.g + first * shape.width, queries, shape, first == 0, s.dv);
       over_queries(s.slopes, s.q + first * shape.width, queries, shape, first == 0, s.dk);
     }

@@ -8,16 +8,17 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 namespace gpuhpc::kernels {
 namespace {
 
-#include "avx512_vector.inl"
-#include "simd_math.inl"
-#include "simd_f32.inl"
 #include "avx512_bf16.inl"
+#include "avx512_vector.inl"
+#include "simd_f32.inl"
+#include "simd_math.inl"
 #include "simd_training.inl"
 
 template <>
 struct Io<BFloat16, V16> {
   static V16 load(const BFloat16* p) {
-    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16))};
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16))};
   }
   static void store(BFloat16* p, V16 v) { store_bf16(p, v.v); }
   static float one(const BFloat16* p) { return to_float(*p); }

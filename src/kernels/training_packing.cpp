@@ -11,14 +11,16 @@ BFloat16 rounded(BFloat16 value) { return value; }
 
 template <typename S>
 BFloat16& element(const PackCall<S>& call, std::int64_t k, std::int64_t n) {
-  const std::int64_t row = call.first_k + k, panel = call.first_panel + n / kPanel, column = n % kPanel;
-  return call
-      .packed[(panel * call.packed_rows + row / 32 * 32) * kPanel + column / 16 * 512 + row % 32 / 2 * 32 + column % 16 * 2 + row % 2];
+  const std::int64_t row = call.first_k + k, panel = call.first_panel + n / kPanel,
+                     column = n % kPanel;
+  return call.packed[(panel * call.packed_rows + row / 32 * 32) * kPanel + column / 16 * 512 +
+                     row % 32 / 2 * 32 + column % 16 * 2 + row % 2];
 }
 
 void plain_weight(const PackCall<float>& call) {
   for (std::int64_t n = 0; n < call.rows; ++n)
-    for (std::int64_t k = 0; k < call.columns; ++k) element(call, k, n) = rounded(call.values[n * call.columns + k]);
+    for (std::int64_t k = 0; k < call.columns; ++k)
+      element(call, k, n) = rounded(call.values[n * call.columns + k]);
 }
 
 template <typename S>
@@ -28,10 +30,12 @@ void plain_rows(const PackCall<S>& call) {
       element(call, k, n) = k < call.rows ? rounded(call.values[k * call.columns + n]) : BFloat16{};
 }
 
-void plain_transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, BFloat16* result, std::int64_t row_blocks) {
+void plain_transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns,
+                     BFloat16* result, std::int64_t row_blocks) {
   for (std::int64_t r = 0; r < round_up(rows, 32); ++r)
     for (std::int64_t c = 0; c < columns; ++c)
-      result[(c / 32 * row_blocks + r / 32) * 1024 + c % 32 * 32 + r % 32] = r < rows ? values[r * columns + c] : BFloat16{};
+      result[(c / 32 * row_blocks + r / 32) * 1024 + c % 32 * 32 + r % 32] =
+          r < rows ? values[r * columns + c] : BFloat16{};
 }
 
 }  // namespace

@@ -9,15 +9,18 @@ namespace gpuhpc {
 namespace {
 
 double step_score(float similarity, PathScore score) {
-  return score == PathScore::exponential ? std::exp(static_cast<double>(similarity)) : static_cast<double>(similarity);
+  return score == PathScore::exponential ? std::exp(static_cast<double>(similarity))
+                                         : static_cast<double>(similarity);
 }
 
 // The best `count` of the children by similarity (ties: lower id).
-std::vector<ClassId> best_children(std::span<const ClassId> children, std::span<const float> similarity, std::int64_t count) {
+std::vector<ClassId> best_children(std::span<const ClassId> children,
+                                   std::span<const float> similarity, std::int64_t count) {
   std::vector<ClassId> order(children.begin(), children.end());
   const auto kept = std::min<std::ptrdiff_t>(std::ssize(order), count);
   std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](ClassId a, ClassId b) {
-    const float x = similarity[static_cast<std::size_t>(a)], y = similarity[static_cast<std::size_t>(b)];
+    const float x = similarity[static_cast<std::size_t>(a)],
+                y = similarity[static_cast<std::size_t>(b)];
     return x != y ? x > y : a < b;
   });
   order.resize(static_cast<std::size_t>(kept));
@@ -26,7 +29,8 @@ std::vector<ClassId> best_children(std::span<const ClassId> children, std::span<
 
 }  // namespace
 
-void best_text_similarity(MatrixView documents, MatrixView texts, std::span<const ClassId> owner, MutableMatrixView similarity) {
+void best_text_similarity(MatrixView documents, MatrixView texts, std::span<const ClassId> owner,
+                          MutableMatrixView similarity) {
   Matrix products(documents.rows, texts.rows);
   multiply_transposed(documents, texts, products.view());
   std::fill_n(similarity.data, similarity.rows * similarity.columns, -1.f);
@@ -49,7 +53,9 @@ CandidateSearch::CandidateSearch(const Taxonomy& taxonomy, const CandidateOption
 std::vector<ClassId> CandidateSearch::needed() const {
   if (depth_ == 0) return taxonomy_.roots();
   std::vector<ClassId> classes;
-  for (const Candidate& node : level_) classes.insert(classes.end(), taxonomy_.children(node.id).begin(), taxonomy_.children(node.id).end());
+  for (const Candidate& node : level_)
+    classes.insert(classes.end(), taxonomy_.children(node.id).begin(),
+                   taxonomy_.children(node.id).end());
   std::sort(classes.begin(), classes.end());
   classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
   return classes;
@@ -61,16 +67,23 @@ void CandidateSearch::advance(std::span<const float> similarity) {
     for (const ClassId c : best_children(children, similarity, depth_ + options_.extra_children)) {
       // A class kept at an earlier level keeps that score; within a level the best parent counts.
       if (kept_[static_cast<std::size_t>(c)]) continue;
-      const double score = above * step_score(similarity[static_cast<std::size_t>(c)], options_.score);
-      const auto same = std::find_if(pool.begin(), pool.end(), [&](const Candidate& p) { return p.id == c; });
-      if (same == pool.end()) pool.push_back({c, score, depth_ + 1});
-      else same->score = std::max(same->score, score);
+      const double score =
+          above * step_score(similarity[static_cast<std::size_t>(c)], options_.score);
+      const auto same =
+          std::find_if(pool.begin(), pool.end(), [&](const Candidate& p) { return p.id == c; });
+      if (same == pool.end())
+        pool.push_back({c, score, depth_ + 1});
+      else
+        same->score = std::max(same->score, score);
     }
   };
   if (depth_ == 0) propose(taxonomy_.roots(), 1);
   for (const Candidate& node : level_) propose(taxonomy_.children(node.id), node.score);
-  std::sort(pool.begin(), pool.end(), [](const Candidate& a, const Candidate& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; });
-  const auto cap = static_cast<std::size_t>((depth_ + options_.pool_base) * (depth_ + options_.pool_base));
+  std::sort(pool.begin(), pool.end(), [](const Candidate& a, const Candidate& b) {
+    return a.score != b.score ? a.score > b.score : a.id < b.id;
+  });
+  const auto cap =
+      static_cast<std::size_t>((depth_ + options_.pool_base) * (depth_ + options_.pool_base));
   if (depth_ > 0 && pool.size() > cap) pool.resize(cap);
   for (const Candidate& node : pool) kept_[static_cast<std::size_t>(node.id)] = true;
   all_.insert(all_.end(), pool.begin(), pool.end());
@@ -78,7 +91,8 @@ void CandidateSearch::advance(std::span<const float> similarity) {
   ++depth_;
 }
 
-std::vector<Candidate> find_candidates(const Taxonomy& taxonomy, std::span<const float> similarity, const CandidateOptions& options) {
+std::vector<Candidate> find_candidates(const Taxonomy& taxonomy, std::span<const float> similarity,
+                                       const CandidateOptions& options) {
   CandidateSearch search(taxonomy, options);
   while (!search.needed().empty()) search.advance(similarity);
   return search.candidates();

@@ -62,7 +62,8 @@ std::string keyword_text(const Taxonomy& taxonomy, ClassId c, std::span<const st
   return terms.empty() ? path : path + ": " + joined(terms, ", ");
 }
 
-std::string multi_gpu_text(const Taxonomy& taxonomy, ClassId c, std::span<const std::string> terms) {
+std::string multi_gpu_text(const Taxonomy& taxonomy, ClassId c,
+                           std::span<const std::string> terms) {
   const std::string text = "The product category is " + taxonomy.title(c);
   return terms.empty() ? text : text + ", associated with keywords: " + joined(terms, ", ");
 }
@@ -85,19 +86,24 @@ ClassTexts name_class_texts(const Taxonomy& taxonomy, std::span<const std::strin
   return all;
 }
 
-ClassTexts keyword_class_texts(const Taxonomy& taxonomy, std::span<const std::vector<std::string>> terms) {
+ClassTexts keyword_class_texts(const Taxonomy& taxonomy,
+                               std::span<const std::vector<std::string>> terms) {
   ClassTexts all;
-  for (ClassId c = 0; c < taxonomy.size(); ++c) add_text(keyword_text(taxonomy, c, terms_of(terms, c)), c, all);
+  for (ClassId c = 0; c < taxonomy.size(); ++c)
+    add_text(keyword_text(taxonomy, c, terms_of(terms, c)), c, all);
   return all;
 }
 
-ClassTexts multi_gpu_class_texts(const Taxonomy& taxonomy, std::span<const std::vector<std::string>> terms) {
+ClassTexts multi_gpu_class_texts(const Taxonomy& taxonomy,
+                                 std::span<const std::vector<std::string>> terms) {
   ClassTexts all;
-  for (ClassId c = 0; c < taxonomy.size(); ++c) add_text(multi_gpu_text(taxonomy, c, terms_of(terms, c)), c, all);
+  for (ClassId c = 0; c < taxonomy.size(); ++c)
+    add_text(multi_gpu_text(taxonomy, c, terms_of(terms, c)), c, all);
   return all;
 }
 
-ClassTexts term_class_texts(const Taxonomy& taxonomy, std::span<const std::vector<std::string>> terms) {
+ClassTexts term_class_texts(const Taxonomy& taxonomy,
+                            std::span<const std::vector<std::string>> terms) {
   ClassTexts all;
   for (ClassId c = 0; c < taxonomy.size(); ++c) {
     add_text(taxonomy.title(c), c, all);
@@ -123,8 +129,8 @@ Matrix class_vectors(MatrixView embeddings, std::span<const ClassId> owner, std:
   return vectors;
 }
 
-Matrix prototype_vectors(MatrixView generated_sums, std::span<const std::int64_t> generated_counts, MatrixView keyword_vectors,
-                         double centring) {
+Matrix prototype_vectors(MatrixView generated_sums, std::span<const std::int64_t> generated_counts,
+                         MatrixView keyword_vectors, double centring) {
   const std::int64_t classes = keyword_vectors.rows, width = keyword_vectors.columns;
   Matrix generated(classes, width), keywords(classes, width), prototypes(classes, width);
   FixedSums generated_mean(1, width), keyword_mean(1, width);

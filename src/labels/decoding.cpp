@@ -10,24 +10,39 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, DecodeOptions& options) {
-  section.option("mode", options.mode, "how class probabilities become labels").one_of({"expected-f1", "chain", "threshold", "top-k"});
-  section.option("expected-leaves", options.expected_leaves, "expected-f1: leaves a document is expected to have (1: single path, 3: faceted data)").range(.1, 100);
-  section.option("minimum", options.minimum, "expected-f1 and chain: classes at least").range(1, 1000);
+  section.option("mode", options.mode, "how class probabilities become labels")
+      .one_of({"expected-f1", "chain", "threshold", "top-k"});
+  section
+      .option(
+          "expected-leaves", options.expected_leaves,
+          "expected-f1: leaves a document is expected to have (1: single path, 3: faceted data)")
+      .range(.1, 100);
+  section.option("minimum", options.minimum, "expected-f1 and chain: classes at least")
+      .range(1, 1000);
   section.option("maximum", options.maximum, "expected-f1: classes at most").range(1, 1000);
-  section.option("threshold", options.threshold, "threshold: the probability that a class needs; the best class is taken when none has it").range(0, 1);
+  section
+      .option(
+          "threshold", options.threshold,
+          "threshold: the probability that a class needs; the best class is taken when none has it")
+      .range(0, 1);
   section.option("k", options.k, "top-k: classes taken").range(1, 1000);
 }
 
-Decoder::Decoder(const Taxonomy& taxonomy, const DecodeOptions& options) : taxonomy_(taxonomy), options_(options) {
+Decoder::Decoder(const Taxonomy& taxonomy, const DecodeOptions& options)
+    : taxonomy_(taxonomy), options_(options) {
   if (options.minimum > options.maximum)
-    throw configuration_error("decode.minimum {} is above decode.maximum {}; lower one or raise the other", options.minimum, options.maximum);
+    throw configuration_error(
+        "decode.minimum {} is above decode.maximum {}; lower one or raise the other",
+        options.minimum, options.maximum);
 }
 
 std::vector<float> Decoder::probabilities(std::span<const float> marginals) const {
   std::vector<float> p(marginals.size());
   for (std::size_t c = 0; c < p.size(); ++c) {
     const double m = std::clamp(static_cast<double>(marginals[c]), 0., 1.);
-    p[c] = options_.expected_leaves == 1 ? static_cast<float>(m) : static_cast<float>(1 - std::pow(1 - m, options_.expected_leaves));
+    p[c] = options_.expected_leaves == 1
+               ? static_cast<float>(m)
+               : static_cast<float>(1 - std::pow(1 - m, options_.expected_leaves));
   }
   return p;
 }
@@ -46,16 +61,20 @@ std::vector<ClassId> Decoder::ranked(std::span<const float> scores, std::size_t 
   return order;
 }
 
-std::vector<ClassId> Decoder::decode(std::span<const float> marginals, std::span<const float> posterior) const {
+std::vector<ClassId> Decoder::decode(std::span<const float> marginals,
+                                     std::span<const float> posterior) const {
   if (options_.mode == "expected-f1") return expected_f1(marginals, posterior);
   if (options_.mode == "chain") return chain(marginals);
   if (options_.mode == "top-k") return ranked(marginals, static_cast<std::size_t>(options_.k));
-  const auto passing = std::ranges::count_if(marginals, [&](float m) { return m >= options_.threshold; });
+  const auto passing =
+      std::ranges::count_if(marginals, [&](float m) { return m >= options_.threshold; });
   return ranked(marginals, static_cast<std::size_t>(std::max<std::ptrdiff_t>(passing, 1)));
 }
 
-// The k best classes maximise the expected F1 when true sets are near their expected size: E F1 ~ 2 E|T and P| / (|P| + E|T|).
-std::vector<ClassId> Decoder::expected_f1(std::span<const float> marginals, std::span<const float> posterior) const {
+// The k best classes maximise the expected F1 when true sets are near their expected size: E F1 ~ 2
+// E|T and P| / (|P| + E|T|).
+std::vector<ClassId> Decoder::expected_f1(std::span<const float> marginals,
+                                          std::span<const float> posterior) const {
   const std::vector<float> p = probabilities(marginals);
   std::vector<ClassId> order = ranked(p, static_cast<std::size_t>(options_.maximum));
   double expected = 0;
@@ -76,7 +95,8 @@ std::vector<ClassId> Decoder::expected_f1(std::span<const float> marginals, std:
   return order;
 }
 
-void Decoder::add_best_paths(std::span<const float> scores, std::span<const float> posterior, std::vector<ClassId>& accepted) const {
+void Decoder::add_best_paths(std::span<const float> scores, std::span<const float> posterior,
+                             std::vector<ClassId>& accepted) const {
   std::vector<bool> in(scores.size());
   for (const ClassId c : accepted) in[static_cast<std::size_t>(c)] = true;
   const auto& paths = taxonomy_.paths();
@@ -86,9 +106,11 @@ void Decoder::add_best_paths(std::span<const float> scores, std::span<const floa
     std::int32_t best_path = -1;
     for (const std::int32_t k : taxonomy_.paths_through(c)) {
       double value = 0;
-      if (!posterior.empty()) value = posterior[static_cast<std::size_t>(k)];
+      if (!posterior.empty())
+        value = posterior[static_cast<std::size_t>(k)];
       else
-        for (const ClassId step : paths[static_cast<std::size_t>(k)]) value += scores[static_cast<std::size_t>(step)];
+        for (const ClassId step : paths[static_cast<std::size_t>(k)])
+          value += scores[static_cast<std::size_t>(step)];
       if (value > best) {
         best = value;
         best_path = k;
@@ -109,7 +131,8 @@ void Decoder::add_best_paths(std::span<const float> scores, std::span<const floa
   accepted = std::move(closed);
 }
 
-// The prefix of one path with the best expected F1: it stops where the next class is more likely wrong than worth it.
+// The prefix of one path with the best expected F1: it stops where the next class is more likely
+// wrong than worth it.
 std::vector<ClassId> Decoder::chain(std::span<const float> marginals) const {
   double expected = 0;
   for (const float value : marginals) expected += value;
@@ -130,11 +153,13 @@ std::vector<ClassId> Decoder::chain(std::span<const float> marginals) const {
   return taken;
 }
 
-void leaf_probabilities(const Taxonomy& taxonomy, DecodeOptions options, MatrixView posterior, MutableMatrixView probabilities) {
+void leaf_probabilities(const Taxonomy& taxonomy, DecodeOptions options, MatrixView posterior,
+                        MutableMatrixView probabilities) {
   options.mode = "expected-f1";
   const Decoder decoder(taxonomy, options);
   path_marginals(taxonomy, posterior, probabilities);
-  for (std::int64_t i = 0; i < probabilities.rows; ++i) std::ranges::copy(decoder.probabilities(probabilities.row(i)), probabilities.row(i).begin());
+  for (std::int64_t i = 0; i < probabilities.rows; ++i)
+    std::ranges::copy(decoder.probabilities(probabilities.row(i)), probabilities.row(i).begin());
 }
 
 }  // namespace gpuhpc

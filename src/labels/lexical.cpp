@@ -10,13 +10,14 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::array<std::string_view, 13> stop_words{"and", "or", "of", "the", "for", "with", "a",
-                                                      "an",  "in", "on", "to",  "other", "general"};
+constexpr std::array<std::string_view, 13> stop_words{
+    "and", "or", "of", "the", "for", "with", "a", "an", "in", "on", "to", "other", "general"};
 
 struct Ending {
   std::string_view from, to;
 };
-constexpr std::array<Ending, 6> endings{{{"ies", "y"}, {"es", ""}, {"s", ""}, {"ing", ""}, {"ion", ""}, {"ed", ""}}};
+constexpr std::array<Ending, 6> endings{
+    {{"ies", "y"}, {"es", ""}, {"s", ""}, {"ing", ""}, {"ion", ""}, {"ed", ""}}};
 
 bool is_word_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -24,14 +25,18 @@ bool is_word_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <=
 template <typename Take>
 void for_each_token(std::string_view text, std::string& token, Take take) {
   const auto finish = [&] {
-    if (token.size() > 1 && std::find(stop_words.begin(), stop_words.end(), token) == stop_words.end()) take(crude_stem(token));
+    if (token.size() > 1 &&
+        std::find(stop_words.begin(), stop_words.end(), token) == stop_words.end())
+      take(crude_stem(token));
     token.clear();
   };
   token.clear();
   for (char c : text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (is_word_letter(c)) token += c;
-    else if (!token.empty()) finish();
+    if (is_word_letter(c))
+      token += c;
+    else if (!token.empty())
+      finish();
   }
   if (!token.empty()) finish();
 }
@@ -60,7 +65,8 @@ LexicalEvidence::LexicalEvidence(const Taxonomy& taxonomy) {
     place[leaf] = static_cast<std::int32_t>(leaf_terms_.size());
     std::vector<std::int32_t> terms;
     for (const auto& token : lexical_tokens(taxonomy.title(leaf)))
-      terms.push_back(term_of_.try_emplace(token, static_cast<std::int32_t>(term_of_.size())).first->second);
+      terms.push_back(
+          term_of_.try_emplace(token, static_cast<std::int32_t>(term_of_.size())).first->second);
     std::sort(terms.begin(), terms.end());
     terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
     leaf_terms_.push_back(std::move(terms));
@@ -68,7 +74,8 @@ LexicalEvidence::LexicalEvidence(const Taxonomy& taxonomy) {
   for (const auto& path : taxonomy.paths()) leaf_of_path_.push_back(place.at(path.back()));
   leaves_of_term_.resize(term_of_.size());
   for (std::size_t leaf = 0; leaf < leaf_terms_.size(); ++leaf)
-    for (const auto term : leaf_terms_[leaf]) leaves_of_term_[static_cast<std::size_t>(term)].push_back(static_cast<std::int32_t>(leaf));
+    for (const auto term : leaf_terms_[leaf])
+      leaves_of_term_[static_cast<std::size_t>(term)].push_back(static_cast<std::int32_t>(leaf));
   idf_.assign(term_of_.size(), 1.f);
   weigh();
 }
@@ -95,16 +102,21 @@ void LexicalEvidence::count(std::string_view text, std::span<std::int64_t> frequ
   for (const auto term : present(text)) ++frequencies[static_cast<std::size_t>(term)];
 }
 
-void LexicalEvidence::set_frequencies(std::span<const std::int64_t> frequencies, std::int64_t documents) {
+void LexicalEvidence::set_frequencies(std::span<const std::int64_t> frequencies,
+                                      std::int64_t documents) {
   for (std::size_t t = 0; t < idf_.size(); ++t)
-    idf_[t] = static_cast<float>(std::log(static_cast<double>(documents + 1) / static_cast<double>(frequencies[t] + 1)) + .1);
+    idf_[t] = static_cast<float>(
+        std::log(static_cast<double>(documents + 1) / static_cast<double>(frequencies[t] + 1)) +
+        .1);
   weigh();
 }
 
 void LexicalEvidence::set_idf(std::span<const float> idf) {
   if (idf.size() != idf_.size())
-    throw input_error("the stored model weighs {} class-name words but the taxonomy has {}; use the taxonomy that the model was made with",
-                      idf.size(), idf_.size());
+    throw input_error(
+        "the stored model weighs {} class-name words but the taxonomy has {}; use the taxonomy "
+        "that the model was made with",
+        idf.size(), idf_.size());
   idf_.assign(idf.begin(), idf.end());
   weigh();
 }
@@ -120,7 +132,8 @@ void LexicalEvidence::evidence(std::string_view text, std::span<float> evidence)
   }
 }
 
-void LexicalEvidence::add(std::span<const std::string> texts, double weight, MutableMatrixView logits) const {
+void LexicalEvidence::add(std::span<const std::string> texts, double weight,
+                          MutableMatrixView logits) const {
   std::vector<float> values(leaf_of_path_.size());
   const auto scale = static_cast<float>(weight);
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -7,7 +7,8 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t sum_rows = 512;  // documents whose float sums are taken before they become fixed point
+constexpr std::int64_t sum_rows =
+    512;  // documents whose float sums are taken before they become fixed point
 constexpr std::int64_t sum_columns = 16;
 
 typedef float Lanes __attribute__((vector_size(16)));
@@ -33,21 +34,25 @@ void weigh_columns(const float* weights, const float* columns, std::int64_t rows
   __builtin_memcpy(sums, lanes, sizeof lanes);
 }
 
-void add_scaled(const float* sums, std::int64_t row, std::int64_t first_column, std::int64_t count, FixedSums& total) {
-  for (std::int64_t j = 0; j < count; ++j) total.add(row, first_column + j, static_cast<double>(sums[j]));
+void add_scaled(const float* sums, std::int64_t row, std::int64_t first_column, std::int64_t count,
+                FixedSums& total) {
+  for (std::int64_t j = 0; j < count; ++j)
+    total.add(row, first_column + j, static_cast<double>(sums[j]));
 }
 
 void add_soft_sums_piece(MatrixView posterior, MatrixView documents, FixedSums& sums) {
   const std::int64_t rows = documents.rows, paths = posterior.columns, width = documents.columns;
   std::vector<float> weights(static_cast<std::size_t>(paths * rows));  // posterior transposed
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t k = 0; k < paths; ++k) weights[static_cast<std::size_t>(k * rows + i)] = posterior.data[i * paths + k];
+    for (std::int64_t k = 0; k < paths; ++k)
+      weights[static_cast<std::size_t>(k * rows + i)] = posterior.data[i * paths + k];
   std::vector<float> packed(static_cast<std::size_t>(rows * sum_columns));
   float pair[2 * sum_columns];
   for (std::int64_t j = 0; j < width; j += sum_columns) {
     const std::int64_t count = std::min(sum_columns, width - j);
     if (count < sum_columns) std::fill(packed.begin(), packed.end(), 0.f);
-    for (std::int64_t i = 0; i < rows; ++i) std::copy_n(documents.data + i * width + j, count, packed.data() + i * sum_columns);
+    for (std::int64_t i = 0; i < rows; ++i)
+      std::copy_n(documents.data + i * width + j, count, packed.data() + i * sum_columns);
     std::int64_t k = 0;
     for (; k + 2 <= paths; k += 2) {
       weigh_columns<2>(weights.data() + k * rows, packed.data(), rows, pair);
@@ -73,7 +78,8 @@ Matrix path_vectors(const Taxonomy& taxonomy, MatrixView class_vectors) {
   return rows;
 }
 
-void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias, MutableMatrixView probabilities, Link link) {
+void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias,
+                         MutableMatrixView probabilities, Link link) {
   multiply_transposed(documents, vectors, probabilities);
   for (std::int64_t i = 0; i < probabilities.rows; ++i) {
     const auto row = probabilities.row(i);
@@ -91,18 +97,26 @@ std::vector<float> bias_for_shares(MatrixView logits, std::span<const float> sha
     for (int step = 0; step < 40; ++step) {
       const double bias = (low + high) / 2;
       double sum = 0;
-      for (std::int64_t i = 0; i < logits.rows; ++i) sum += 1 / (1 + std::exp(-bias - static_cast<double>(logits.row(i)[static_cast<std::size_t>(c)])));
-      (sum < shares[static_cast<std::size_t>(c)] * static_cast<double>(logits.rows) ? low : high) = bias;
+      for (std::int64_t i = 0; i < logits.rows; ++i)
+        sum +=
+            1 /
+            (1 + std::exp(-bias - static_cast<double>(logits.row(i)[static_cast<std::size_t>(c)])));
+      (sum < shares[static_cast<std::size_t>(c)] * static_cast<double>(logits.rows) ? low : high) =
+          bias;
     }
     biases.push_back(static_cast<float>((low + high) / 2));
   }
   return biases;
 }
 
-void score_paths(MatrixView documents, MatrixView paths, MutableMatrixView scores) { multiply_transposed(documents, paths, scores); }
+void score_paths(MatrixView documents, MatrixView paths, MutableMatrixView scores) {
+  multiply_transposed(documents, paths, scores);
+}
 
 TopScores::TopScores(std::int64_t paths, std::int64_t n)
-    : paths_(paths), n_(n), values_(static_cast<std::size_t>(paths * n), -std::numeric_limits<float>::infinity()) {}
+    : paths_(paths),
+      n_(n),
+      values_(static_cast<std::size_t>(paths * n), -std::numeric_limits<float>::infinity()) {}
 
 void TopScores::offer(std::int64_t path, float score) {
   float* const best = values_.data() + path * n_;
@@ -123,7 +137,8 @@ void TopScores::merge(std::span<const float> others) {
   const std::size_t stride = values_.size();
   for (std::size_t first = 0; first + stride <= others.size() && stride > 0; first += stride)
     for (std::int64_t k = 0; k < paths_; ++k)
-      for (std::int64_t i = 0; i < n_; ++i) offer(k, others[first + static_cast<std::size_t>(k * n_ + i)]);
+      for (std::int64_t i = 0; i < n_; ++i)
+        offer(k, others[first + static_cast<std::size_t>(k * n_ + i)]);
 }
 
 std::vector<float> TopScores::means() const {
@@ -133,12 +148,14 @@ std::vector<float> TopScores::means() const {
     std::int64_t count = 0;
     for (; count < n_ && std::isfinite(values_[static_cast<std::size_t>(k * n_ + count)]); ++count)
       sum += values_[static_cast<std::size_t>(k * n_ + count)];
-    if (count > 0) means[static_cast<std::size_t>(k)] = static_cast<float>(sum / static_cast<double>(count));
+    if (count > 0)
+      means[static_cast<std::size_t>(k)] = static_cast<float>(sum / static_cast<double>(count));
   }
   return means;
 }
 
-void to_logits(MutableMatrixView scores, std::span<const float> hubness, double temperature, double csls) {
+void to_logits(MutableMatrixView scores, std::span<const float> hubness, double temperature,
+               double csls) {
   const auto scale = static_cast<float>(temperature);
   std::vector<float> shift(static_cast<std::size_t>(scores.columns));
   for (std::size_t k = 0; k < hubness.size(); ++k) shift[k] = static_cast<float>(csls * hubness[k]);
@@ -188,7 +205,8 @@ Matrix refined_paths(MatrixView paths, const FixedSums& sums, double name_votes)
 }
 
 void path_marginals(const Taxonomy& taxonomy, MatrixView posterior, MutableMatrixView marginals) {
-  // Every class adds its paths in the same order, so a parent on a tree never comes out below its child.
+  // Every class adds its paths in the same order, so a parent on a tree never comes out below its
+  // child.
   std::vector<double> sums(static_cast<std::size_t>(taxonomy.size()));
   const auto& paths = taxonomy.paths();
   for (std::int64_t i = 0; i < posterior.rows; ++i) {
@@ -197,17 +215,20 @@ void path_marginals(const Taxonomy& taxonomy, MatrixView posterior, MutableMatri
     for (std::size_t k = 0; k < paths.size(); ++k)
       for (const ClassId c : paths[k]) sums[static_cast<std::size_t>(c)] += row[k];
     const auto marginal = marginals.row(i);
-    for (std::size_t c = 0; c < sums.size(); ++c) marginal[c] = static_cast<float>(std::min(1., sums[c]));
+    for (std::size_t c = 0; c < sums.size(); ++c)
+      marginal[c] = static_cast<float>(std::min(1., sums[c]));
   }
 }
 
-void sharpen_targets(MatrixView posterior, std::span<const float> path_sums, MutableMatrixView targets) {
+void sharpen_targets(MatrixView posterior, std::span<const float> path_sums,
+                     MutableMatrixView targets) {
   for (std::int64_t i = 0; i < posterior.rows; ++i) {
     const auto row = posterior.row(i);
     const auto target = targets.row(i);
     double sum = 0;
     for (std::size_t k = 0; k < row.size(); ++k) {
-      const double sharp = path_sums[k] > 0 ? static_cast<double>(row[k]) * row[k] / path_sums[k] : 0.;
+      const double sharp =
+          path_sums[k] > 0 ? static_cast<double>(row[k]) * row[k] / path_sums[k] : 0.;
       target[k] = static_cast<float>(sharp);
       sum += sharp;
     }

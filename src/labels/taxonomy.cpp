@@ -35,9 +35,11 @@ std::string class_title(std::string_view name) {
 }
 
 Taxonomy::Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges)
-    : Taxonomy(std::move(names), edges, [](std::size_t i) { return "taxonomy: edge " + std::to_string(i + 1); }) {}
+    : Taxonomy(std::move(names), edges,
+               [](std::size_t i) { return "taxonomy: edge " + std::to_string(i + 1); }) {}
 
-Taxonomy::Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges, const Where& edge_where)
+Taxonomy::Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges,
+                   const Where& edge_where)
     : names_(std::move(names)) {
   take_names();
   take_edges(edges, edge_where);
@@ -51,9 +53,11 @@ Taxonomy::Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdg
 void Taxonomy::take_names() {
   titles_.reserve(names_.size());
   for (std::size_t c = 0; c < names_.size(); ++c) {
-    if (names_[c].empty()) throw input_error("taxonomy: class {} has no name; give every class one", c);
+    if (names_[c].empty())
+      throw input_error("taxonomy: class {} has no name; give every class one", c);
     if (!by_name_.try_emplace(names_[c], static_cast<ClassId>(c)).second)
-      throw input_error("taxonomy: classes {} and {} are both named {}; give one another name", by_name_[names_[c]], c, names_[c]);
+      throw input_error("taxonomy: classes {} and {} are both named {}; give one another name",
+                        by_name_[names_[c]], c, names_[c]);
     titles_.push_back(class_title(names_[c]));
   }
 }
@@ -64,8 +68,11 @@ void Taxonomy::take_edges(const std::vector<TaxonomyEdge>& edges, const Where& w
     const auto [parent, child] = edges[i];
     for (const ClassId c : {parent, child})
       if (c < 0 || c >= size())
-        throw input_error("{}: class {} is not among the {} classes; add it to the labels or remove the edge", where(i), c, size());
-    if (parent == child) throw input_error("{}: class {} is its own parent; remove the edge", where(i), name(parent));
+        throw input_error(
+            "{}: class {} is not among the {} classes; add it to the labels or remove the edge",
+            where(i), c, size());
+    if (parent == child)
+      throw input_error("{}: class {} is its own parent; remove the edge", where(i), name(parent));
     parents[index(child)].push_back(parent);
     children[index(parent)].push_back(child);
   }
@@ -90,17 +97,20 @@ Taxonomy::Lists Taxonomy::lists_of(std::vector<std::vector<std::int32_t>> rows) 
 }
 
 // Parents before children (Kahn 1962). What cannot be ordered lies on or below a cycle.
-std::vector<ClassId> Taxonomy::topological_order(const std::vector<TaxonomyEdge>& edges, const Where& where) const {
+std::vector<ClassId> Taxonomy::topological_order(const std::vector<TaxonomyEdge>& edges,
+                                                 const Where& where) const {
   std::vector<ClassId> order = roots_;
   std::vector<std::int64_t> open(names_.size());
-  for (std::size_t c = 0; c < names_.size(); ++c) open[c] = std::ssize(parents(static_cast<ClassId>(c)));
+  for (std::size_t c = 0; c < names_.size(); ++c)
+    open[c] = std::ssize(parents(static_cast<ClassId>(c)));
   for (std::size_t i = 0; i < order.size(); ++i)
     for (const ClassId child : children(order[i]))
       if (--open[index(child)] == 0) order.push_back(child);
   if (std::ssize(order) == size()) return order;
 
   // Upwards along unordered parents one must meet a class twice.
-  ClassId c = static_cast<ClassId>(std::find_if(open.begin(), open.end(), [](auto n) { return n > 0; }) - open.begin());
+  ClassId c = static_cast<ClassId>(
+      std::find_if(open.begin(), open.end(), [](auto n) { return n > 0; }) - open.begin());
   std::vector<ClassId> walk;
   while (std::find(walk.begin(), walk.end(), c) == walk.end()) {
     walk.push_back(c);
@@ -117,17 +127,23 @@ std::vector<ClassId> Taxonomy::topological_order(const std::vector<TaxonomyEdge>
     }
     cycle += " > " + name(walk[i]);
   }
-  const auto closing = std::find_if(edges.begin(), edges.end(), [&](const TaxonomyEdge& e) { return e.parent == c && e.child == walk.front(); });
-  throw input_error("{}: the classes {} form a cycle; remove one of its edges", where(static_cast<std::size_t>(closing - edges.begin())), cycle);
+  const auto closing = std::find_if(edges.begin(), edges.end(), [&](const TaxonomyEdge& e) {
+    return e.parent == c && e.child == walk.front();
+  });
+  throw input_error("{}: the classes {} form a cycle; remove one of its edges",
+                    where(static_cast<std::size_t>(closing - edges.begin())), cycle);
 }
 
 void Taxonomy::find_depths(const std::vector<ClassId>& order) {
   depths_.assign(names_.size(), 1);
   for (const ClassId c : order)
-    for (const ClassId child : children(c)) depths_[index(child)] = std::max(depths_[index(child)], depth(c) + 1);
+    for (const ClassId child : children(c))
+      depths_[index(child)] = std::max(depths_[index(child)], depth(c) + 1);
   for (const ClassId c : order)
     if (depth(c) > max_depth)
-      throw input_error("taxonomy: class {} lies {} levels deep, at most {} are supported; cut the hierarchy", name(c), depth(c), max_depth);
+      throw input_error(
+          "taxonomy: class {} lies {} levels deep, at most {} are supported; cut the hierarchy",
+          name(c), depth(c), max_depth);
 }
 
 void Taxonomy::find_closure(const std::vector<ClassId>& order) {
@@ -142,7 +158,10 @@ void Taxonomy::find_closure(const std::vector<ClassId>& order) {
     sort_unique(mine);
     pairs += std::ssize(mine);
     if (pairs > max_ancestry)
-      throw input_error("taxonomy: more than {} pairs of class and ancestor; remove second parents from the hierarchy", max_ancestry);
+      throw input_error(
+          "taxonomy: more than {} pairs of class and ancestor; remove second parents from the "
+          "hierarchy",
+          max_ancestry);
   }
   for (std::size_t c = 0; c < names_.size(); ++c)
     for (const ClassId a : above[c]) below[index(a)].push_back(static_cast<ClassId>(c));
@@ -155,11 +174,15 @@ void Taxonomy::check_path_count(const std::vector<ClassId>& order) const {
   std::int64_t total = 0;
   for (auto c = order.rbegin(); c != order.rend(); ++c) {
     std::int64_t count = is_leaf(*c) ? 1 : 0;
-    for (const ClassId child : children(*c)) count = std::min(max_paths + 1, count + below[index(child)]);
+    for (const ClassId child : children(*c))
+      count = std::min(max_paths + 1, count + below[index(child)]);
     below[index(*c)] = count;
     if (is_root(*c)) total += count;
     if (total > max_paths)
-      throw input_error("taxonomy: more than {} paths lead from a root to a leaf; remove second parents from the hierarchy", max_paths);
+      throw input_error(
+          "taxonomy: more than {} paths lead from a root to a leaf; remove second parents from the "
+          "hierarchy",
+          max_paths);
   }
 }
 
@@ -173,7 +196,8 @@ void Taxonomy::find_paths() {
     while (!path.empty()) {
       const auto below = children(path.back());
       if (below.empty()) {
-        for (const ClassId c : path) through[index(c)].push_back(static_cast<std::int32_t>(paths_.size()));
+        for (const ClassId c : path)
+          through[index(c)].push_back(static_cast<std::int32_t>(paths_.size()));
         paths_.push_back(path);
       }
       if (next.back() < below.size()) {

@@ -17,8 +17,10 @@ struct Fields {
 
 Fields split_line(std::string_view line, const std::string& where, std::string_view form) {
   const std::size_t tab = line.find('\t');
-  if (tab == std::string_view::npos) throw input_error("{}: no tab in the line; write `{}`", where, form);
-  if (line.find('\t', tab + 1) != std::string_view::npos) throw input_error("{}: more than one tab in the line; write `{}`", where, form);
+  if (tab == std::string_view::npos)
+    throw input_error("{}: no tab in the line; write `{}`", where, form);
+  if (line.find('\t', tab + 1) != std::string_view::npos)
+    throw input_error("{}: more than one tab in the line; write `{}`", where, form);
   return {line.substr(0, tab), line.substr(tab + 1)};
 }
 
@@ -26,7 +28,8 @@ ClassId parse_id(std::string_view text, const std::string& where) {
   std::int64_t id = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
   if (error != std::errc() || end != text.data() + text.size() || id < 0 || id > largest_id)
-    throw input_error("{}: `{}` is not a class id; class ids are whole numbers from 0", where, text.substr(0, 40));
+    throw input_error("{}: `{}` is not a class id; class ids are whole numbers from 0", where,
+                      text.substr(0, 40));
   return static_cast<ClassId>(id);
 }
 
@@ -41,7 +44,8 @@ std::int64_t for_each_line(std::string_view text, const std::string& file, Take 
     if (line.ends_with('\r')) line.remove_suffix(1);
     const std::string where = file + ":" + std::to_string(++number);
     if (find_invalid_utf8(line) != std::string_view::npos)
-      throw input_error("{}: the line is not UTF-8; convert the file, for example with iconv -t UTF-8", where);
+      throw input_error(
+          "{}: the line is not UTF-8; convert the file, for example with iconv -t UTF-8", where);
     if (line.empty()) continue;
     take(line, where);
     ++taken;
@@ -68,33 +72,44 @@ class Taxonomy::Parser {
   void take_label(std::string_view line, const std::string& where) {
     const Fields fields = split_line(line, where, "id<TAB>name");
     const ClassId id = parse_id(fields.first, where);
-    if (fields.second.empty()) throw input_error("{}: class {} has no name; write `id<TAB>name`", where, id);
+    if (fields.second.empty())
+      throw input_error("{}: class {} has no name; write `id<TAB>name`", where, id);
     const auto [entry, fresh] = labels_.try_emplace(id, Label{std::string(fields.second), where});
-    if (!fresh) throw input_error("{}: class id {} stands already at {}; give every class an id of its own", where, id, entry->second.where);
+    if (!fresh)
+      throw input_error("{}: class id {} stands already at {}; give every class an id of its own",
+                        where, id, entry->second.where);
     const auto [named, unused] = named_at_.try_emplace(std::string(fields.second), where);
-    if (!unused) throw input_error("{}: the name {} stands already at {}; class names must differ", where, fields.second, named->second);
+    if (!unused)
+      throw input_error("{}: the name {} stands already at {}; class names must differ", where,
+                        fields.second, named->second);
   }
 
   void take_edge(std::string_view line, const std::string& where) {
     const Fields fields = split_line(line, where, "parent<TAB>child");
     const TaxonomyEdge edge{parse_id(fields.first, where), parse_id(fields.second, where)};
     for (const ClassId c : {edge.parent, edge.child})
-      if (!labels_.contains(c)) throw input_error("{}: class id {} is not in {}; add it there or remove this line", where, c, labels_name_);
+      if (!labels_.contains(c))
+        throw input_error("{}: class id {} is not in {}; add it there or remove this line", where,
+                          c, labels_name_);
     edges_.push_back(edge);
     edge_where_.push_back(where);
   }
 
   void finish_labels(const std::string& labels_name) {
     labels_name_ = labels_name;
-    if (labels_.empty()) throw input_error("{}:1: the file holds no class; write one `id<TAB>name` a line", labels_name);
+    if (labels_.empty())
+      throw input_error("{}:1: the file holds no class; write one `id<TAB>name` a line",
+                        labels_name);
     const auto count = static_cast<ClassId>(labels_.size());
     for (ClassId c = 0; c < count; ++c)
       if (!labels_.contains(c)) {
         std::string where;
         for (const auto& [id, label] : labels_)
           if (id >= count) where = label.where;
-        throw input_error("{}: the file lists {} classes, so ids must run from 0 to {}, but {} is missing; number the classes without gaps",
-                          where, count, count - 1, c);
+        throw input_error(
+            "{}: the file lists {} classes, so ids must run from 0 to {}, but {} is missing; "
+            "number the classes without gaps",
+            where, count, count - 1, c);
       }
   }
 
@@ -105,7 +120,10 @@ class Taxonomy::Parser {
   }
 
   static void refuse_empty_hierarchy(const std::string& name) {
-    throw input_error("{}:1: the file holds no edge; write one `parent<TAB>child` a line, or remove the file for a flat list of classes", name);
+    throw input_error(
+        "{}:1: the file holds no edge; write one `parent<TAB>child` a line, or remove the file for "
+        "a flat list of classes",
+        name);
   }
 
  private:
@@ -119,19 +137,23 @@ class Taxonomy::Parser {
   std::vector<std::string> edge_where_;
 };
 
-Taxonomy Taxonomy::parse(std::string_view labels, const std::string& labels_name, std::string_view hierarchy,
-                         const std::string& hierarchy_name) {
+Taxonomy Taxonomy::parse(std::string_view labels, const std::string& labels_name,
+                         std::string_view hierarchy, const std::string& hierarchy_name) {
   Parser parser;
-  for_each_line(labels, labels_name, [&](auto line, const auto& where) { parser.take_label(line, where); });
+  for_each_line(labels, labels_name,
+                [&](auto line, const auto& where) { parser.take_label(line, where); });
   parser.finish_labels(labels_name);
   if (!hierarchy_name.empty()) {
-    const auto edges = for_each_line(hierarchy, hierarchy_name, [&](auto line, const auto& where) { parser.take_edge(line, where); });
+    const auto edges = for_each_line(hierarchy, hierarchy_name, [&](auto line, const auto& where) {
+      parser.take_edge(line, where);
+    });
     if (edges == 0) Parser::refuse_empty_hierarchy(hierarchy_name);
   }
   return parser.finish();
 }
 
-Taxonomy Taxonomy::load(const std::filesystem::path& labels, const std::filesystem::path& hierarchy) {
+Taxonomy Taxonomy::load(const std::filesystem::path& labels,
+                        const std::filesystem::path& hierarchy) {
   Parser parser;
   {
     LineReader reader(labels);
@@ -140,7 +162,8 @@ Taxonomy Taxonomy::load(const std::filesystem::path& labels, const std::filesyst
   }
   if (!hierarchy.empty()) {
     LineReader reader(hierarchy);
-    const auto edges = for_each_line(reader, [&](auto line, const auto& where) { parser.take_edge(line, where); });
+    const auto edges =
+        for_each_line(reader, [&](auto line, const auto& where) { parser.take_edge(line, where); });
     if (edges == 0) Parser::refuse_empty_hierarchy(hierarchy.string());
   }
   return parser.finish();

@@ -8,7 +8,8 @@ namespace {
 
 constexpr double fixed_unit = 0x1.0p-31, fixed_scale = 0x1.0p31;
 
-// Four floats that the compiler keeps in one register on any machine: the lanes, and so the rounding, are the same everywhere.
+// Four floats that the compiler keeps in one register on any machine: the lanes, and so the
+// rounding, are the same everywhere.
 typedef float Lanes __attribute__((vector_size(16)));
 
 Lanes load(const float* at) {
@@ -19,7 +20,8 @@ Lanes load(const float* at) {
 
 // R rows of a against C rows of b: (R, C) dot products over `width`, each in four lanes and a tail.
 template <int R, int C>
-void multiply_tile(const float* a, const float* b, std::int64_t width, float* products, std::int64_t stride) {
+void multiply_tile(const float* a, const float* b, std::int64_t width, float* products,
+                   std::int64_t stride) {
   Lanes sums[R][C] = {};
   const std::int64_t whole = width / 4 * 4;
   for (std::int64_t j = 0; j < whole; j += 4) {
@@ -41,8 +43,10 @@ void multiply_tile(const float* a, const float* b, std::int64_t width, float* pr
 template <int R>
 void multiply_rows(const float* a, MatrixView b, float* products) {
   std::int64_t c = 0;
-  for (; c + 2 <= b.rows; c += 2) multiply_tile<R, 2>(a, b.data + c * b.columns, b.columns, products + c, b.rows);
-  for (; c < b.rows; ++c) multiply_tile<R, 1>(a, b.data + c * b.columns, b.columns, products + c, b.rows);
+  for (; c + 2 <= b.rows; c += 2)
+    multiply_tile<R, 2>(a, b.data + c * b.columns, b.columns, products + c, b.rows);
+  for (; c < b.rows; ++c)
+    multiply_tile<R, 1>(a, b.data + c * b.columns, b.columns, products + c, b.rows);
 }
 
 }  // namespace
@@ -53,22 +57,26 @@ void FixedSums::add(std::int64_t row, std::int64_t column, double value) {
 
 void FixedSums::add_row(std::int64_t row, std::span<const float> values) {
   std::int64_t* at = words_.data() + row * columns_;
-  for (std::size_t j = 0; j < values.size(); ++j) at[j] += std::llrint(static_cast<double>(values[j]) * fixed_scale);
+  for (std::size_t j = 0; j < values.size(); ++j)
+    at[j] += std::llrint(static_cast<double>(values[j]) * fixed_scale);
 }
 
 double FixedSums::value(std::int64_t row, std::int64_t column) const {
-  return static_cast<double>(words_[static_cast<std::size_t>(row * columns_ + column)]) * fixed_unit;
+  return static_cast<double>(words_[static_cast<std::size_t>(row * columns_ + column)]) *
+         fixed_unit;
 }
 
 Matrix FixedSums::matrix() const {
   Matrix sums(rows_, columns_);
-  for (std::size_t i = 0; i < words_.size(); ++i) sums.values[i] = static_cast<float>(static_cast<double>(words_[i]) * fixed_unit);
+  for (std::size_t i = 0; i < words_.size(); ++i)
+    sums.values[i] = static_cast<float>(static_cast<double>(words_[i]) * fixed_unit);
   return sums;
 }
 
 double dot(std::span<const float> a, std::span<const float> b) {
   double sum = 0;
-  for (std::size_t j = 0; j < a.size(); ++j) sum += static_cast<double>(a[j]) * static_cast<double>(b[j]);
+  for (std::size_t j = 0; j < a.size(); ++j)
+    sum += static_cast<double>(a[j]) * static_cast<double>(b[j]);
   return sum;
 }
 
@@ -85,7 +93,8 @@ void normalise_rows(MutableMatrixView rows) {
 void multiply_transposed(MatrixView a, MatrixView b, MutableMatrixView products) {
   // b is walked once for four rows of a: 500 classes of 384 floats stay in the second-level cache.
   std::int64_t r = 0;
-  for (; r + 4 <= a.rows; r += 4) multiply_rows<4>(a.data + r * a.columns, b, products.data + r * b.rows);
+  for (; r + 4 <= a.rows; r += 4)
+    multiply_rows<4>(a.data + r * a.columns, b, products.data + r * b.rows);
   for (; r < a.rows; ++r) multiply_rows<1>(a.data + r * a.columns, b, products.data + r * b.rows);
 }
 
@@ -97,7 +106,8 @@ std::vector<float> mean_of(const FixedSums& sums, std::int64_t count) {
   std::vector<float> mean(static_cast<std::size_t>(sums.columns()));
   if (count == 0) return mean;
   for (std::int64_t j = 0; j < sums.columns(); ++j)
-    mean[static_cast<std::size_t>(j)] = static_cast<float>(sums.value(0, j) / static_cast<double>(count));
+    mean[static_cast<std::size_t>(j)] =
+        static_cast<float>(sums.value(0, j) / static_cast<double>(count));
   return mean;
 }
 
@@ -111,7 +121,8 @@ void centre_rows(MutableMatrixView rows, std::span<const float> mean, double wei
       square += centred[j] * centred[j];
     }
     const double length = square > 0 ? std::sqrt(square) : 1;
-    for (std::size_t j = 0; j < centred.size(); ++j) row[j] = static_cast<float>(centred[j] / length);
+    for (std::size_t j = 0; j < centred.size(); ++j)
+      row[j] = static_cast<float>(centred[j] / length);
   }
 }
 

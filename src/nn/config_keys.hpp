@@ -21,8 +21,10 @@ class Keys {
   std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) const {
     if (!has(key)) throw input_error("{}: the key \"{}\" is missing", file_.string(), key);
     const Json& value = object_[key];
-    if (!value.is_number_integer()) throw input_error("{}: \"{}\" must be a whole number", file_.string(), key);
-    const bool huge = value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(high);
+    if (!value.is_number_integer())
+      throw input_error("{}: \"{}\" must be a whole number", file_.string(), key);
+    const bool huge =
+        value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(high);
     const std::int64_t number = huge ? high : value.get<std::int64_t>();
     if (huge || number < low || number > high) {
       throw input_error("{}: \"{}\" must lie between {} and {}", file_.string(), key, low, high);
@@ -31,7 +33,8 @@ class Keys {
   }
   double number(const char* key, double fallback, double low, double high) const {
     if (!has(key)) return fallback;
-    if (!object_[key].is_number()) throw input_error("{}: \"{}\" must be a number", file_.string(), key);
+    if (!object_[key].is_number())
+      throw input_error("{}: \"{}\" must be a number", file_.string(), key);
     const double value = object_[key].get<double>();
     if (!(value >= low && value <= high)) {
       throw input_error("{}: \"{}\" must lie between {} and {}", file_.string(), key, low, high);
@@ -40,12 +43,14 @@ class Keys {
   }
   std::string text(const char* key, const std::string& fallback) const {
     if (!has(key)) return fallback;
-    if (!object_[key].is_string()) throw input_error("{}: \"{}\" must be a text", file_.string(), key);
+    if (!object_[key].is_string())
+      throw input_error("{}: \"{}\" must be a text", file_.string(), key);
     return object_[key].get<std::string>();
   }
   bool flag(const char* key) const {
     if (!has(key)) return false;
-    if (!object_[key].is_boolean()) throw input_error("{}: \"{}\" must be true or false", file_.string(), key);
+    if (!object_[key].is_boolean())
+      throw input_error("{}: \"{}\" must be true or false", file_.string(), key);
     return object_[key].get<bool>();
   }
   std::string file() const { return file_.string(); }

@@ -22,32 +22,41 @@ void check(const PackedDocuments& documents, const EncoderConfig& config, std::i
     throw internal_error("packed offsets do not fit the ids");
   if (!documents.segment_ids.empty() && documents.segment_ids.size() != documents.token_ids.size())
     throw internal_error("packed segment ids do not fit the ids");
-  if (columns != config.hidden_size) throw internal_error("output has {} columns, the encoder {}", columns, config.hidden_size);
+  if (columns != config.hidden_size)
+    throw internal_error("output has {} columns, the encoder {}", columns, config.hidden_size);
   for (std::int64_t b = 0; b < documents.size(); ++b)
     if (length(documents, b) < 1 || length(documents, b) > config.max_tokens())
-      throw internal_error("document of {} tokens; the encoder takes 1 to {}", length(documents, b), config.max_tokens());
+      throw internal_error("document of {} tokens; the encoder takes 1 to {}", length(documents, b),
+                           config.max_tokens());
 }
 
-// Whole documents in micro-batches of about `budget` tokens, a longer document alone: use(first document, last document).
+// Whole documents in micro-batches of about `budget` tokens, a longer document alone: use(first
+// document, last document).
 template <typename Use>
 void each_micro_batch(const PackedDocuments& documents, std::int64_t budget, Use use) {
   for (std::int64_t first = 0, last = 0; first < documents.size(); first = last) {
     std::int64_t tokens = 0;
-    while (last < documents.size() && (last == first || tokens + length(documents, last) <= budget)) tokens += length(documents, last++);
+    while (last < documents.size() && (last == first || tokens + length(documents, last) <= budget))
+      tokens += length(documents, last++);
     use(first, last);
   }
 }
 
-void pool(const CpuForward& forward, Pooling pooling, CpuForward::Rows rows, std::int64_t first, std::int64_t count,
-          std::span<float> vector) {
+void pool(const CpuForward& forward, Pooling pooling, CpuForward::Rows rows, std::int64_t first,
+          std::int64_t count, std::span<float> vector) {
   const std::int64_t width = std::ssize(vector);
   switch (pooling) {
-    case Pooling::cls: std::copy_n(rows.row(first), width, vector.begin()); return;
-    case Pooling::pooler: forward.pooler(rows.row(first), vector.data()); return;
+    case Pooling::cls:
+      std::copy_n(rows.row(first), width, vector.begin());
+      return;
+    case Pooling::pooler:
+      forward.pooler(rows.row(first), vector.data());
+      return;
     case Pooling::max:
       std::copy_n(rows.row(first), width, vector.begin());
       for (std::int64_t t = 1; t < count; ++t)
-        for (std::int64_t i = 0; i < width; ++i) vector.data()[i] = std::max(vector.data()[i], rows.row(first + t)[i]);
+        for (std::int64_t i = 0; i < width; ++i)
+          vector.data()[i] = std::max(vector.data()[i], rows.row(first + t)[i]);
       return;
     case Pooling::mean:
       std::fill(vector.begin(), vector.end(), 0.0F);
@@ -67,16 +76,21 @@ void normalise(std::span<float> vector) {
 
 }  // namespace
 
-std::string_view to_string(CpuPrecision precision) { return kPrecisions[static_cast<std::size_t>(precision)]; }
+std::string_view to_string(CpuPrecision precision) {
+  return kPrecisions[static_cast<std::size_t>(precision)];
+}
 
 CpuPrecision parse_cpu_precision(std::string_view name) {
   const auto* const found = std::ranges::find(kPrecisions, name);
-  if (found == kPrecisions.end()) throw usage_error("`{}` is no precision; use fp32, tf32 or bf16", name);
+  if (found == kPrecisions.end())
+    throw usage_error("`{}` is no precision; use fp32, tf32 or bf16", name);
   return static_cast<CpuPrecision>(found - kPrecisions.begin());
 }
 
 CpuPrecision usable_cpu_precision(CpuPrecision wanted, kernels::Isa isa) {
-  const kernels::Isa lowest = wanted == CpuPrecision::tf32 ? kernels::Isa::amx : wanted == CpuPrecision::bf16 ? kernels::Isa::avx512_bf16 : kernels::Isa::generic;
+  const kernels::Isa lowest = wanted == CpuPrecision::tf32   ? kernels::Isa::amx
+                              : wanted == CpuPrecision::bf16 ? kernels::Isa::avx512_bf16
+                                                             : kernels::Isa::generic;
   return isa >= lowest ? wanted : CpuPrecision::fp32;
 }
 
@@ -86,32 +100,40 @@ CpuEncoder::~CpuEncoder() = default;
 CpuEncoder::CpuEncoder(CpuEncoder&&) noexcept = default;
 CpuEncoder& CpuEncoder::operator=(CpuEncoder&&) noexcept = default;
 
-std::unique_ptr<CpuWorkspace> CpuEncoder::make_workspace() const { return forward_->make_workspace(); }
+std::unique_ptr<CpuWorkspace> CpuEncoder::make_workspace() const {
+  return forward_->make_workspace();
+}
 const EncoderConfig& CpuEncoder::config() const { return forward_->config(); }
 CpuPrecision CpuEncoder::precision() const { return forward_->precision(); }
 kernels::Isa CpuEncoder::isa() const { return forward_->isa(); }
 
-void CpuEncoder::embed(CpuWorkspace& workspace, const PackedDocuments& documents, const EmbeddingConfig& embedding,
-                       MutableMatrixView output) const {
+void CpuEncoder::embed(CpuWorkspace& workspace, const PackedDocuments& documents,
+                       const EmbeddingConfig& embedding, MutableMatrixView output) const {
   check(documents, config(), output.columns);
   const bool first_tokens = reads_first_token(embedding.pooling);
   each_micro_batch(documents, forward_->rows_at_once(), [&](std::int64_t first, std::int64_t last) {
-    const CpuForward::Rows rows = forward_->run(workspace, documents, first, last, config().layers, first_tokens);
-    for (std::int64_t b = first, row = 0; b < last; row += first_tokens ? 1 : length(documents, b), ++b) {
+    const CpuForward::Rows rows =
+        forward_->run(workspace, documents, first, last, config().layers, first_tokens);
+    for (std::int64_t b = first, row = 0; b < last;
+         row += first_tokens ? 1 : length(documents, b), ++b) {
       pool(*forward_, embedding.pooling, rows, row, length(documents, b), output.row(b));
       if (embedding.normalise) normalise(output.row(b));
     }
   });
 }
 
-void CpuEncoder::hidden(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t layers, MutableMatrixView output) const {
+void CpuEncoder::hidden(CpuWorkspace& workspace, const PackedDocuments& documents,
+                        std::int64_t layers, MutableMatrixView output) const {
   check(documents, config(), output.columns);
-  if (layers < 0 || layers > config().layers) throw internal_error("hidden states after {} of {} layers", layers, config().layers);
+  if (layers < 0 || layers > config().layers)
+    throw internal_error("hidden states after {} of {} layers", layers, config().layers);
   each_micro_batch(documents, forward_->rows_at_once(), [&](std::int64_t first, std::int64_t last) {
     const CpuForward::Rows rows = forward_->run(workspace, documents, first, last, layers, false);
-    const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)], end = documents.offsets[static_cast<std::size_t>(last)];
+    const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)],
+                       end = documents.offsets[static_cast<std::size_t>(last)];
     for (std::int64_t t = begin; t < end; ++t)
-      std::copy_n(rows.row(t - begin), output.columns, output.row(t - documents.offsets.front()).begin());
+      std::copy_n(rows.row(t - begin), output.columns,
+                  output.row(t - documents.offsets.front()).begin());
   });
 }
 

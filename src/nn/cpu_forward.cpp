@@ -24,11 +24,14 @@ using kernels::round_up;
 using kernels::SplitBFloat16;
 
 MatrixView weights(const at::Tensor& tensor) {
-  if (!tensor.is_cpu() || !tensor.is_contiguous()) throw internal_error("the CPU encoder needs contiguous CPU weights");
+  if (!tensor.is_cpu() || !tensor.is_contiguous())
+    throw internal_error("the CPU encoder needs contiguous CPU weights");
   return {tensor.const_data_ptr<float>(), tensor.size(0), tensor.dim() > 1 ? tensor.size(1) : 1};
 }
 
-std::vector<float> copied(MatrixView view) { return {view.data, view.data + view.rows * view.columns}; }
+std::vector<float> copied(MatrixView view) {
+  return {view.data, view.data + view.rows * view.columns};
+}
 
 // A vector, with zeros behind it up to a multiple of 32.
 std::vector<float> padded(const at::Tensor& tensor) {
@@ -37,7 +40,8 @@ std::vector<float> padded(const at::Tensor& tensor) {
   return all;
 }
 
-// Panels of a matrix that are worked on together, so that their weights stay in the second-level cache while all rows pass by.
+// Panels of a matrix that are worked on together, so that their weights stay in the second-level
+// cache while all rows pass by.
 struct Slices {
   std::int64_t panels = 0, each = 0;
   // As even as `most` panels a slice allow.
@@ -53,10 +57,10 @@ struct Slices {
 template <typename W>
 struct Layer {
   PackedMatrix<W> qkv, attention_output, up;  // qkv: query, key, value side by side, each padded
-  std::vector<PackedMatrix<W>> down;          // one for each slice of `up`: the inputs that slice gives
+  std::vector<PackedMatrix<W>> down;  // one for each slice of `up`: the inputs that slice gives
   std::vector<float> qkv_bias, attention_output_bias, up_bias, down_bias;
   std::vector<float> attention_gamma, attention_beta, output_gamma, output_beta;
-  RelativeLayer<W> relative;                  // DeBERTa
+  RelativeLayer<W> relative;  // DeBERTa
 };
 
 template <typename W>
@@ -81,9 +85,11 @@ Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wi
   layer.up_bias = padded(p[intermediate_bias]);
   const MatrixView down = weights(p[output_weight]);  // (H, F)
   for (std::int64_t slice = 0; slice < wide.count(); ++slice) {
-    const std::int64_t first = wide.first(slice) * kPanel, last = std::min(down.columns, first + wide.size(slice) * kPanel);
+    const std::int64_t first = wide.first(slice) * kPanel,
+                       last = std::min(down.columns, first + wide.size(slice) * kPanel);
     Matrix part(down.rows, last - first);
-    for (std::int64_t r = 0; r < down.rows; ++r) std::copy_n(down.row(r).data() + first, last - first, part.row(r).data());
+    for (std::int64_t r = 0; r < down.rows; ++r)
+      std::copy_n(down.row(r).data() + first, last - first, part.row(r).data());
     layer.down.push_back(kernels::pack<W>(part.view()));
   }
   layer.down_bias = padded(p[output_bias]);
@@ -95,9 +101,12 @@ Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wi
 
 kernels::Activation kernel_activation(Activation activation) {
   switch (activation) {
-    case Activation::gelu: return kernels::Activation::gelu;
-    case Activation::gelu_tanh: return kernels::Activation::gelu_tanh;
-    case Activation::relu: return kernels::Activation::relu;
+    case Activation::gelu:
+      return kernels::Activation::gelu;
+    case Activation::gelu_tanh:
+      return kernels::Activation::gelu_tanh;
+    case Activation::relu:
+      return kernels::Activation::relu;
   }
   throw internal_error("activation {} is unknown", static_cast<int>(activation));
 }
@@ -132,21 +141,28 @@ struct Buffers final : CpuWorkspace {
   RelativeBuffers relative;
 };
 
-// An odd number of 32 columns: 32 rows that a kernel reads side by side then fall on as many sets of the first-level cache. At 1024 columns they
-// would fall on one or two.
-constexpr std::int64_t spread(std::int64_t columns) { return columns / 32 % 2 == 0 ? columns + 32 : columns; }
+// An odd number of 32 columns: 32 rows that a kernel reads side by side then fall on as many sets
+// of the first-level cache. At 1024 columns they would fall on one or two.
+constexpr std::int64_t spread(std::int64_t columns) {
+  return columns / 32 % 2 == 0 ? columns + 32 : columns;
+}
 
 constexpr std::int64_t kWeightSlice = 320 * 1024;  // bytes of one slice of weights
-constexpr std::int64_t kRowBlock = 96;             // rows that go up and down through a slice of the feed-forward layer
+constexpr std::int64_t kRowBlock =
+    96;  // rows that go up and down through a slice of the feed-forward layer
 
 template <typename T, typename W = T>
 class TypedForward final : public CpuForward {
  public:
   TypedForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
-      : CpuForward(encoder, precision, isa), kernels_(kernels::encoder_kernels<T, W>(isa)), width_(round_up(config().hidden_size, kPanel)),
-        stride_(spread(width_)), qkv_stride_(spread(3 * width_)),
+      : CpuForward(encoder, precision, isa),
+        kernels_(kernels::encoder_kernels<T, W>(isa)),
+        width_(round_up(config().hidden_size, kPanel)),
+        stride_(spread(width_)),
+        qkv_stride_(spread(3 * width_)),
         activation_(kernel_activation(config().activation)),
-        narrow_(3 * width_ / kPanel, slice_panels()), wide_(round_up(config().intermediate_size, kPanel) / kPanel, slice_panels()) {
+        narrow_(3 * width_ / kPanel, slice_panels()),
+        wide_(round_up(config().intermediate_size, kPanel) / kPanel, slice_panels()) {
     const auto table = [&](const char* name) { return copied(weights(encoder.parameter(name))); };
     word_ = table("embeddings.word_embeddings.weight");
     if (config().position_table) position_ = table("embeddings.position_embeddings.weight");
@@ -154,14 +170,17 @@ class TypedForward final : public CpuForward {
     gamma_ = padded(encoder.parameter("embeddings.LayerNorm.weight"));
     beta_ = padded(encoder.parameter("embeddings.LayerNorm.bias"));
     if (config().relative) relative_.emplace(*config().relative, config().max_tokens());
-    for (std::int64_t i = 0; i < config().layers; ++i) layers_.push_back(read_layer<W>(encoder, i, wide_));
+    for (std::int64_t i = 0; i < config().layers; ++i)
+      layers_.push_back(read_layer<W>(encoder, i, wide_));
   }
 
-  std::unique_ptr<CpuWorkspace> make_workspace() const override { return std::make_unique<Buffers<T, W>>(); }
+  std::unique_ptr<CpuWorkspace> make_workspace() const override {
+    return std::make_unique<Buffers<T, W>>();
+  }
   std::int64_t rows_at_once() const override { return 384; }
 
-  Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last,
-           std::int64_t layers, bool first_tokens) const override {
+  Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first,
+           std::int64_t last, std::int64_t layers, bool first_tokens) const override {
     auto& buffers = dynamic_cast<Buffers<T, W>&>(workspace);
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
     std::int64_t rows = documents.offsets[static_cast<std::size_t>(last)] - begin;
@@ -169,14 +188,19 @@ class TypedForward final : public CpuForward {
     const kernels::KernelScope<T, W> scope(kernels_);
     Stopwatch watch(workspace);
     for (std::int64_t b = first; b < last; ++b)
-      add_embeddings(documents, b, buffers.residual.data() + (documents.offsets[static_cast<std::size_t>(b)] - begin) * stride_);
-    std::fill_n(buffers.residual.data() + rows * stride_, (round_up(rows, 32) - rows) * stride_, 0.0F);
-    normalise(buffers, rows, gamma_, beta_, layers > 0 ? layers_[0].attention_output_bias.data() : nullptr);
+      add_embeddings(documents, b,
+                     buffers.residual.data() +
+                         (documents.offsets[static_cast<std::size_t>(b)] - begin) * stride_);
+    std::fill_n(buffers.residual.data() + rows * stride_, (round_up(rows, 32) - rows) * stride_,
+                0.0F);
+    normalise(buffers, rows, gamma_, beta_,
+              layers > 0 ? layers_[0].attention_output_bias.data() : nullptr);
     watch.mark(&CpuWorkspace::Times::other);
     for (std::int64_t i = 0; i < layers; ++i) {
       const Layer<W>* next = i + 1 < layers ? &layers_[static_cast<std::size_t>(i) + 1] : nullptr;
       attend(buffers, documents, first, last, rows, layers_[static_cast<std::size_t>(i)], watch);
-      if (first_tokens && next == nullptr) rows = keep_first_tokens(buffers, documents, first, last);
+      if (first_tokens && next == nullptr)
+        rows = keep_first_tokens(buffers, documents, first, last);
       finish_layer(buffers, rows, layers_[static_cast<std::size_t>(i)], next, watch);
     }
     return {buffers.residual.data(), stride_};
@@ -184,31 +208,39 @@ class TypedForward final : public CpuForward {
 
  private:
   std::int64_t slice_panels() const {
-    return std::max<std::int64_t>(1, kWeightSlice / (width_ * kPanel * static_cast<std::int64_t>(sizeof(W))));
+    return std::max<std::int64_t>(
+        1, kWeightSlice / (width_ * kPanel * static_cast<std::int64_t>(sizeof(W))));
   }
 
   void resize(Buffers<T, W>& buffers, std::int64_t rows) const {
     buffers.residual.resize(rows * stride_);
     buffers.input.resize(rows * stride_);
-    buffers.qkv.resize((rows + 32) * qkv_stride_);  // attention reads up to 31 rows behind a document
+    buffers.qkv.resize((rows + 32) *
+                       qkv_stride_);  // attention reads up to 31 rows behind a document
     buffers.context.resize(rows * stride_);
     buffers.wide.resize(kRowBlock * wide_.each * kPanel);
-    buffers.scratch.resize(kernels::attention_scratch_bytes(std::min(rows, config().max_tokens()), config().head_size()));
+    buffers.scratch.resize(kernels::attention_scratch_bytes(std::min(rows, config().max_tokens()),
+                                                            config().head_size()));
   }
 
   // Word + position + segment vectors of one document.
   void add_embeddings(const PackedDocuments& documents, std::int64_t document, float* rows) const {
     const auto b = static_cast<std::size_t>(document);
-    const std::int64_t begin = documents.offsets[b], end = documents.offsets[b + 1], hidden = config().hidden_size;
+    const std::int64_t begin = documents.offsets[b], end = documents.offsets[b + 1],
+                       hidden = config().hidden_size;
     for (std::int64_t t = begin; t < end; ++t, rows += stride_) {
       const std::int64_t id = documents.token_ids[static_cast<std::size_t>(t)];
-      const std::int64_t segment = documents.segment_ids.empty() ? 0 : documents.segment_ids[static_cast<std::size_t>(t)];
-      if (id < 0 || id >= config().vocabulary_size) throw internal_error("token id {} of a vocabulary of {}", id, config().vocabulary_size);
+      const std::int64_t segment =
+          documents.segment_ids.empty() ? 0 : documents.segment_ids[static_cast<std::size_t>(t)];
+      if (id < 0 || id >= config().vocabulary_size)
+        throw internal_error("token id {} of a vocabulary of {}", id, config().vocabulary_size);
       const float* word = word_.data() + id * hidden;
       std::copy_n(word, hidden, rows);
-      if (!position_.empty()) add(rows, position_.data() + (t - begin + config().position_offset) * hidden);
+      if (!position_.empty())
+        add(rows, position_.data() + (t - begin + config().position_offset) * hidden);
       if (segment_.empty()) continue;
-      if (segment < 0 || segment >= config().token_types) throw internal_error("segment id {} of {}", segment, config().token_types);
+      if (segment < 0 || segment >= config().token_types)
+        throw internal_error("segment id {} of {}", segment, config().token_types);
       add(rows, segment_.data() + segment * hidden);
     }
   }
@@ -216,21 +248,24 @@ class TypedForward final : public CpuForward {
     for (std::int64_t i = 0; i < config().hidden_size; ++i) row[i] += vector[i];
   }
 
-  void normalise(Buffers<T, W>& buffers, std::int64_t rows, const std::vector<float>& gamma, const std::vector<float>& beta,
-                 const float* next_bias) const {
-    kernels_.layer_norm({buffers.residual.data(), stride_, round_up(rows, 32), config().hidden_size, gamma.data(), beta.data(),
-                         static_cast<float>(config().layer_norm_epsilon), next_bias, buffers.input.data(), stride_});
+  void normalise(Buffers<T, W>& buffers, std::int64_t rows, const std::vector<float>& gamma,
+                 const std::vector<float>& beta, const float* next_bias) const {
+    kernels_.layer_norm({buffers.residual.data(), stride_, round_up(rows, 32), config().hidden_size,
+                         gamma.data(), beta.data(), static_cast<float>(config().layer_norm_epsilon),
+                         next_bias, buffers.input.data(), stride_});
   }
 
   // The first half of a layer: input -> context.
-  void attend(Buffers<T, W>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last, std::int64_t rows,
-              const Layer<W>& layer, Stopwatch& watch) const {
+  void attend(Buffers<T, W>& buffers, const PackedDocuments& documents, std::int64_t first,
+              std::int64_t last, std::int64_t rows, const Layer<W>& layer, Stopwatch& watch) const {
     for (std::int64_t slice = 0; slice < narrow_.count(); ++slice) {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
-      kernels_.linear({buffers.input.data(), stride_, rows, &layer.qkv, p, narrow_.size(slice), layer.qkv_bias.data(), kernels::Activation::none,
-                       buffers.qkv.data() + p * kPanel, qkv_stride_,
-                       more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
+      kernels_.linear(
+          {buffers.input.data(), stride_, rows, &layer.qkv, p, narrow_.size(slice),
+           layer.qkv_bias.data(), kernels::Activation::none, buffers.qkv.data() + p * kPanel,
+           qkv_stride_,
+           more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
     }
     watch.mark(&CpuWorkspace::Times::linear);
     const float kinds = config().relative ? 3.0F : 1.0F;  // of scores that are added up
@@ -239,73 +274,101 @@ class TypedForward final : public CpuForward {
     for (std::int64_t b = first; b < last; ++b) {
       const std::int64_t row = documents.offsets[static_cast<std::size_t>(b)] - begin;
       const std::int64_t tokens = documents.offsets[static_cast<std::size_t>(b) + 1] - begin - row;
-      const kernels::AttentionCall<T> call{buffers.qkv.data() + row * qkv_stride_, qkv_stride_, width_, 2 * width_, tokens, config().heads,
-                                           config().head_size(), scale, buffers.context.data() + row * stride_, stride_, buffers.scratch.data()};
-      if (relative_) relative_->attend(kernels_, layer.relative, call, buffers.relative);
-      else kernels_.attention(call);
+      const kernels::AttentionCall<T> call{buffers.qkv.data() + row * qkv_stride_,
+                                           qkv_stride_,
+                                           width_,
+                                           2 * width_,
+                                           tokens,
+                                           config().heads,
+                                           config().head_size(),
+                                           scale,
+                                           buffers.context.data() + row * stride_,
+                                           stride_,
+                                           buffers.scratch.data()};
+      if (relative_)
+        relative_->attend(kernels_, layer.relative, call, buffers.relative);
+      else
+        kernels_.attention(call);
     }
     watch.mark(&CpuWorkspace::Times::attention);
   }
 
   // One row a document, at the front of `context` and `residual`; returns their number.
-  std::int64_t keep_first_tokens(Buffers<T, W>& buffers, const PackedDocuments& documents, std::int64_t first, std::int64_t last) const {
+  std::int64_t keep_first_tokens(Buffers<T, W>& buffers, const PackedDocuments& documents,
+                                 std::int64_t first, std::int64_t last) const {
     for (std::int64_t b = first; b < last; ++b) {
-      const std::int64_t from = documents.offsets[static_cast<std::size_t>(b)] - documents.offsets[static_cast<std::size_t>(first)], to = b - first;
+      const std::int64_t from = documents.offsets[static_cast<std::size_t>(b)] -
+                                documents.offsets[static_cast<std::size_t>(first)],
+                         to = b - first;
       if (from == to) continue;
-      std::copy_n(buffers.context.data() + from * stride_, width_, buffers.context.data() + to * stride_);
-      std::copy_n(buffers.residual.data() + from * stride_, width_, buffers.residual.data() + to * stride_);
+      std::copy_n(buffers.context.data() + from * stride_, width_,
+                  buffers.context.data() + to * stride_);
+      std::copy_n(buffers.residual.data() + from * stride_, width_,
+                  buffers.residual.data() + to * stride_);
     }
     return last - first;
   }
 
   // The second half: context and residual -> residual, and input of the next layer if there is one.
-  void finish_layer(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer, const Layer<W>* next, Stopwatch& watch) const {
-    kernels_.accumulate({buffers.context.data(), stride_, rows, &layer.attention_output, buffers.residual.data(), stride_,
-                         panels_of(layer.up, wide_, 0)});
+  void finish_layer(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer,
+                    const Layer<W>* next, Stopwatch& watch) const {
+    kernels_.accumulate({buffers.context.data(), stride_, rows, &layer.attention_output,
+                         buffers.residual.data(), stride_, panels_of(layer.up, wide_, 0)});
     watch.mark(&CpuWorkspace::Times::linear);
     normalise(buffers, rows, layer.attention_gamma, layer.attention_beta, layer.down_bias.data());
     watch.mark(&CpuWorkspace::Times::other);
     feed_forward(buffers, rows, layer, next == nullptr ? nullptr : &next->qkv);
     watch.mark(&CpuWorkspace::Times::linear);
-    normalise(buffers, rows, layer.output_gamma, layer.output_beta, next == nullptr ? nullptr : next->attention_output_bias.data());
+    normalise(buffers, rows, layer.output_gamma, layer.output_beta,
+              next == nullptr ? nullptr : next->attention_output_bias.data());
     watch.mark(&CpuWorkspace::Times::other);
   }
 
   static kernels::Prefetch whole(const PackedMatrix<W>& matrix) {
-    return {reinterpret_cast<const std::byte*>(matrix.values.data()), matrix.values.size() * static_cast<std::int64_t>(sizeof(W))};
+    return {reinterpret_cast<const std::byte*>(matrix.values.data()),
+            matrix.values.size() * static_cast<std::int64_t>(sizeof(W))};
   }
-  static kernels::Prefetch panels_of(const PackedMatrix<W>& matrix, const Slices& slices, std::int64_t slice) {
+  static kernels::Prefetch panels_of(const PackedMatrix<W>& matrix, const Slices& slices,
+                                     std::int64_t slice) {
     return {reinterpret_cast<const std::byte*>(matrix.panel(slices.first(slice))),
             slices.size(slice) * kPanel * matrix.rows * static_cast<std::int64_t>(sizeof(W))};
   }
   // What falls to rows [row, row + count) of `rows` when the fetching is spread over them.
-  static kernels::Prefetch share(kernels::Prefetch all, std::int64_t row, std::int64_t count, std::int64_t rows) {
-    const std::int64_t first = all.bytes / 64 * row / rows * 64, last = all.bytes / 64 * (row + count) / rows * 64;
+  static kernels::Prefetch share(kernels::Prefetch all, std::int64_t row, std::int64_t count,
+                                 std::int64_t rows) {
+    const std::int64_t first = all.bytes / 64 * row / rows * 64,
+                       last = all.bytes / 64 * (row + count) / rows * 64;
     return {all.from + first, last - first};
   }
 
-  // Slice by slice of the wide dimension, whose activations are never stored whole. `following`: the next layer's first weights.
-  void feed_forward(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer, const PackedMatrix<W>* following) const {
+  // Slice by slice of the wide dimension, whose activations are never stored whole. `following`:
+  // the next layer's first weights.
+  void feed_forward(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer,
+                    const PackedMatrix<W>* following) const {
     for (std::int64_t slice = 0; slice < wide_.count(); ++slice) {
       const std::int64_t stride = wide_.each * kPanel;
       const bool more = slice + 1 < wide_.count();
       const PackedMatrix<W>& down = layer.down[static_cast<std::size_t>(slice)];
       kernels::Prefetch next_up, next_down;
-      if (more) next_up = panels_of(layer.up, wide_, slice + 1);
-      else if (following != nullptr) next_up = panels_of(*following, narrow_, 0);
+      if (more)
+        next_up = panels_of(layer.up, wide_, slice + 1);
+      else if (following != nullptr)
+        next_up = panels_of(*following, narrow_, 0);
       if (more) next_down = whole(layer.down[static_cast<std::size_t>(slice) + 1]);
       for (std::int64_t row = 0; row < rows; row += kRowBlock) {
         const std::int64_t count = std::min(kRowBlock, rows - row);
-        kernels_.linear({buffers.input.data() + row * stride_, stride_, count, &layer.up, wide_.first(slice), wide_.size(slice),
-                         layer.up_bias.data(), activation_, buffers.wide.data(), stride, share(next_up, row, count, rows)});
-        kernels_.accumulate({buffers.wide.data(), stride, count, &down, buffers.residual.data() + row * stride_, stride_,
+        kernels_.linear({buffers.input.data() + row * stride_, stride_, count, &layer.up,
+                         wide_.first(slice), wide_.size(slice), layer.up_bias.data(), activation_,
+                         buffers.wide.data(), stride, share(next_up, row, count, rows)});
+        kernels_.accumulate({buffers.wide.data(), stride, count, &down,
+                             buffers.residual.data() + row * stride_, stride_,
                              share(next_down, row, count, rows)});
       }
     }
   }
 
   kernels::EncoderKernels<T, W> kernels_;
-  std::int64_t width_;  // H rounded up to 32
+  std::int64_t width_;                // H rounded up to 32
   std::int64_t stride_, qkv_stride_;  // from row to row of what has width_ and 3 * width_ columns
   kernels::Activation activation_;
   Slices narrow_, wide_;  // of the query-key-value product and of the feed-forward layer
@@ -324,20 +387,28 @@ CpuForward::CpuForward(const Encoder& encoder, CpuPrecision precision, kernels::
 }
 
 void CpuForward::pooler(const float* first_token, float* output) const {
-  if (pooler_bias_.empty()) throw input_error("the model pools with the pooler head, but its weights have none; use pooling mean or cls");
+  if (pooler_bias_.empty())
+    throw input_error(
+        "the model pools with the pooler head, but its weights have none; use pooling mean or cls");
   const std::int64_t hidden = config_.hidden_size;
   for (std::int64_t i = 0; i < hidden; ++i) {
     double sum = pooler_bias_[static_cast<std::size_t>(i)];
-    for (std::int64_t k = 0; k < hidden; ++k) sum += static_cast<double>(pooler_weight_[static_cast<std::size_t>(i * hidden + k)]) * first_token[k];
+    for (std::int64_t k = 0; k < hidden; ++k)
+      sum += static_cast<double>(pooler_weight_[static_cast<std::size_t>(i * hidden + k)]) *
+             first_token[k];
     output[i] = static_cast<float>(std::tanh(sum));
   }
 }
 
-std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa) {
+std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision,
+                                             kernels::Isa isa) {
   switch (precision) {
-    case CpuPrecision::fp32: return std::make_unique<TypedForward<float>>(encoder, precision, isa);
-    case CpuPrecision::tf32: return std::make_unique<TypedForward<float, SplitBFloat16>>(encoder, precision, isa);
-    case CpuPrecision::bf16: return std::make_unique<TypedForward<BFloat16>>(encoder, precision, isa);
+    case CpuPrecision::fp32:
+      return std::make_unique<TypedForward<float>>(encoder, precision, isa);
+    case CpuPrecision::tf32:
+      return std::make_unique<TypedForward<float, SplitBFloat16>>(encoder, precision, isa);
+    case CpuPrecision::bf16:
+      return std::make_unique<TypedForward<BFloat16>>(encoder, precision, isa);
   }
   throw internal_error("precision {} is unknown", static_cast<int>(precision));
 }

@@ -19,11 +19,13 @@ class CpuForward {
     const float* row(std::int64_t i) const { return data + i * stride; }
   };
   virtual std::unique_ptr<CpuWorkspace> make_workspace() const = 0;
-  // The first `layers` layers on documents [first, last). `first_tokens`: only the rows of the documents' first tokens, one a document; the
-  // last layer computes nothing else behind its attention.
-  virtual Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first, std::int64_t last,
-                   std::int64_t layers, bool first_tokens) const = 0;
-  virtual std::int64_t rows_at_once() const = 0;  // tokens whose activations fit the cache beside a slice of weights
+  // The first `layers` layers on documents [first, last). `first_tokens`: only the rows of the
+  // documents' first tokens, one a document; the last layer computes nothing else behind its
+  // attention.
+  virtual Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first,
+                   std::int64_t last, std::int64_t layers, bool first_tokens) const = 0;
+  virtual std::int64_t rows_at_once()
+      const = 0;  // tokens whose activations fit the cache beside a slice of weights
 
   const EncoderConfig& config() const { return config_; }
   CpuPrecision precision() const { return precision_; }
@@ -38,6 +40,7 @@ class CpuForward {
   std::vector<float> pooler_weight_, pooler_bias_;  // (H,H), (H)
 };
 
-std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa);
+std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision,
+                                             kernels::Isa isa);
 
 }  // namespace gpuhpc

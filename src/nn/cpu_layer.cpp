@@ -30,7 +30,7 @@ struct LayerState : torch::CustomClassHolder {
   std::shared_ptr<CpuLayerContext> context;
   std::vector<std::int64_t> offsets;
   std::int64_t tokens = 0;
-  at::Tensor firsts;  // the rows that go on behind attention; undefined: all
+  at::Tensor firsts;        // the rows that go on behind attention; undefined: all
   bool checkpoint = false;  // `record` is made again by backward
   at::Tensor input;         // T: (H)
   LayerRecord record;
@@ -39,9 +39,12 @@ struct LayerState : torch::CustomClassHolder {
 
 kernels::Activation kernel_activation(Activation activation) {
   switch (activation) {
-    case Activation::gelu: return kernels::Activation::gelu;
-    case Activation::gelu_tanh: return kernels::Activation::gelu_tanh;
-    case Activation::relu: return kernels::Activation::relu;
+    case Activation::gelu:
+      return kernels::Activation::gelu;
+    case Activation::gelu_tanh:
+      return kernels::Activation::gelu_tanh;
+    case Activation::relu:
+      return kernels::Activation::relu;
   }
   throw internal_error("activation {} is unknown", static_cast<int>(activation));
 }
@@ -49,8 +52,11 @@ kernels::Activation kernel_activation(Activation activation) {
 // Sums over rows, one lot a thread, added up in thread order.
 class RowSums {
  public:
-  explicit RowSums(std::int64_t columns) : sums_(at::zeros({at::get_num_threads(), columns}, at::TensorOptions().dtype(at::kFloat))) {}
-  float* mine(std::int64_t first_column = 0) const { return pointer<float>(sums_) + at::get_thread_num() * sums_.size(1) + first_column; }
+  explicit RowSums(std::int64_t columns)
+      : sums_(at::zeros({at::get_num_threads(), columns}, at::TensorOptions().dtype(at::kFloat))) {}
+  float* mine(std::int64_t first_column = 0) const {
+    return pointer<float>(sums_) + at::get_thread_num() * sums_.size(1) + first_column;
+  }
   at::Tensor total() const { return sums_.sum(0); }
 
  private:
@@ -60,8 +66,10 @@ class RowSums {
 class LayerContext : public CpuLayerContext {
  public:
   // The output and its rounded copy; fills the record.
-  virtual variable_list forward(LayerState& state, const at::Tensor& hidden, at::TensorList parameters) = 0;
-  virtual variable_list backward(const LayerState& state, const at::Tensor& gradient, at::TensorList parameters, bool of_input) = 0;
+  virtual variable_list forward(LayerState& state, const at::Tensor& hidden,
+                                at::TensorList parameters) = 0;
+  virtual variable_list backward(const LayerState& state, const at::Tensor& gradient,
+                                 at::TensorList parameters, bool of_input) = 0;
 };
 
 template <typename T>
@@ -74,7 +82,8 @@ class TypedContext : public LayerContext {
     const std::lock_guard lock(mutex_);
     tokens_ = state.tokens;
     LayerRecord& s = state.record;
-    const std::int64_t h = config_.hidden_size, f = config_.intermediate_size, tokens = state.rows_behind_attention();
+    const std::int64_t h = config_.hidden_size, f = config_.intermediate_size,
+                       tokens = state.rows_behind_attention();
     if (!state.input.defined()) state.input = rounded(hidden);
     s.qkv = rows<T>(3 * h);
     products_.linear(state.input, joined(p), state.tokens, s.qkv);
@@ -82,34 +91,41 @@ class TypedContext : public LayerContext {
     attend(state);
     tokens_ = tokens;
     if (state.firsts.defined()) s.attended = gathered(s.attended, state.firsts);
-    const at::Tensor residual = state.firsts.defined() ? gathered(hidden, state.firsts) : hidden, change = rows<T>(h);
+    const at::Tensor residual = state.firsts.defined() ? gathered(hidden, state.firsts) : hidden,
+                     change = rows<T>(h);
     const float* bias = linear(s.attended, p[attention_weight], p[attention_bias], change);
     const at::Tensor middle = rows<float>(h);
-    add_norm(residual, change, bias, p[attention_norm_weight], p[attention_norm_bias], middle, s.middle, s.normalised1, s.factors1);
+    add_norm(residual, change, bias, p[attention_norm_weight], p[attention_norm_bias], middle,
+             s.middle, s.normalised1, s.factors1);
     s.pre = rows<T>(f);
     bias = linear(s.middle, p[intermediate_weight], p[intermediate_bias], s.pre);
     s.wide = rows<T>(f);
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
-      table_.activation(
-          {pointer<T>(s.pre) + first * f, last - first, f, kernel_activation(config_.activation), pointer<T>(s.wide) + first * f, bias});
+      table_.activation({pointer<T>(s.pre) + first * f, last - first, f,
+                         kernel_activation(config_.activation), pointer<T>(s.wide) + first * f,
+                         bias});
     });
     bias = linear(s.wide, p[output_weight], p[output_bias], change);
     const at::Tensor out = at::empty({tokens, h}, hidden.options().requires_grad(false));
     at::Tensor out_rounded;
-    add_norm(middle, change, bias, p[output_norm_weight], p[output_norm_bias], out, out_rounded, s.normalised2, s.factors2);
+    add_norm(middle, change, bias, p[output_norm_weight], p[output_norm_bias], out, out_rounded,
+             s.normalised2, s.factors2);
     return {out, out_rounded};
   }
 
   // Gradients of hidden (undefined unless asked for) and of the sixteen parameters.
-  variable_list backward(const LayerState& state, const at::Tensor& gradient, at::TensorList p, bool of_input) override {
+  variable_list backward(const LayerState& state, const at::Tensor& gradient, at::TensorList p,
+                         bool of_input) override {
     const std::lock_guard lock(mutex_);
     const std::int64_t tokens = tokens_ = state.rows_behind_attention();
     const LayerRecord& s = state.record;
     const std::int64_t h = config_.hidden_size, f = config_.intermediate_size;
     variable_list result(1 + layer_parameters);
     const auto of = [&](LayerParameter which) -> at::Tensor& { return result[1 + which]; };
-    at::Tensor flow = rows<float>(h), change = rows<T>(h);  // gradient of the residual stream; of what was added to it
-    add_norm_gradient(gradient, s.normalised2, s.factors2, p[output_norm_weight], flow, change, &of(output_norm_weight));
+    at::Tensor flow = rows<float>(h),
+               change = rows<T>(h);  // gradient of the residual stream; of what was added to it
+    add_norm_gradient(gradient, s.normalised2, s.factors2, p[output_norm_weight], flow, change,
+                      &of(output_norm_weight));
     of(output_bias) = std::move(sums_of_change_);
     of(output_weight) = products_.weight_gradient(change, s.wide, tokens);
 
@@ -118,29 +134,31 @@ class TypedContext : public LayerContext {
     const RowSums wide_sums(f);
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
       T* values = pointer<T>(wide) + first * f;
-      table_.activation_gradient(
-          {pointer<T>(s.pre) + first * f, values, last - first, f, kernel_activation(config_.activation), values, wide_sums.mine(),
-           late_bias(p[intermediate_bias])});
+      table_.activation_gradient({pointer<T>(s.pre) + first * f, values, last - first, f,
+                                  kernel_activation(config_.activation), values, wide_sums.mine(),
+                                  late_bias(p[intermediate_bias])});
     });
     of(intermediate_bias) = wide_sums.total();
     of(intermediate_weight) = products_.weight_gradient(wide, s.middle, tokens);
     products_.input_gradient(wide, {{p[intermediate_weight]}, {}}, tokens, flow);
 
-    add_norm_gradient(flow, s.normalised1, s.factors1, p[attention_norm_weight], flow, change, &of(attention_norm_weight));
+    add_norm_gradient(flow, s.normalised1, s.factors1, p[attention_norm_weight], flow, change,
+                      &of(attention_norm_weight));
     of(attention_bias) = std::move(sums_of_change_);
     of(attention_weight) = products_.weight_gradient(change, s.attended, tokens);
     at::Tensor attended = rows<T>(h);
     products_.input_product(change, {{p[attention_weight]}, {}}, tokens, attended);
     tokens_ = state.tokens;
-    if (state.firsts.defined()) attended = scattered(attended, state.firsts), flow = scattered(flow, state.firsts);
+    if (state.firsts.defined())
+      attended = scattered(attended, state.firsts), flow = scattered(flow, state.firsts);
     attention_gradients(state, p, attended, flow, of_input, result);
     return result;
   }
 
  private:
   // The part before attention's output: its gradient and the residual stream's, (T,H) each.
-  void attention_gradients(const LayerState& state, at::TensorList p, const at::Tensor& attended, const at::Tensor& flow, bool of_input,
-                           variable_list& result) {
+  void attention_gradients(const LayerState& state, at::TensorList p, const at::Tensor& attended,
+                           const at::Tensor& flow, bool of_input, variable_list& result) {
     const std::int64_t tokens = state.tokens, h = config_.hidden_size;
     const at::Tensor qkv = rows<T>(3 * h);
     const RowSums qkv_sums(3 * h);
@@ -176,46 +194,59 @@ class TypedContext : public LayerContext {
     return result;
   }
   at::Tensor scattered(const at::Tensor& x, const at::Tensor& places) const {
-    return at::zeros({padded_rows(tokens_), x.size(1)}, x.options()).index_copy_(0, places, x.narrow(0, 0, places.size(0)));
+    return at::zeros({padded_rows(tokens_), x.size(1)}, x.options())
+        .index_copy_(0, places, x.narrow(0, 0, places.size(0)));
   }
   static Linears joined(at::TensorList p) {
-    return {{p[query_weight], p[key_weight], p[value_weight]}, {p[query_bias], p[key_bias], p[value_bias]}};
+    return {{p[query_weight], p[key_weight], p[value_weight]},
+            {p[query_bias], p[key_bias], p[value_bias]}};
   }
 
-  // fp32: products leave the bias to the kernel behind them, which has the values in its hands; LibTorch would write it into the whole result
-  // before it multiplies.
-  static const float* late_bias(const at::Tensor& bias) { return std::is_same_v<T, float> ? pointer<float>(bias) : nullptr; }
+  // fp32: products leave the bias to the kernel behind them, which has the values in its hands;
+  // LibTorch would write it into the whole result before it multiplies.
+  static const float* late_bias(const at::Tensor& bias) {
+    return std::is_same_v<T, float> ? pointer<float>(bias) : nullptr;
+  }
   // out = x W^T, and the bias that is still to be added.
-  const float* linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& out) {
+  const float* linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                      const at::Tensor& out) {
     const float* late = late_bias(bias);
-    products_.linear(x, {{weight}, late != nullptr ? std::vector<at::Tensor>{} : std::vector{bias}}, tokens_, out);
+    products_.linear(x, {{weight}, late != nullptr ? std::vector<at::Tensor>{} : std::vector{bias}},
+                     tokens_, out);
     return late;
   }
 
-  void add_norm(const at::Tensor& residual, const at::Tensor& change, const float* bias, const at::Tensor& gamma, const at::Tensor& beta,
-                const at::Tensor& out, at::Tensor& out_rounded, at::Tensor& normalised, at::Tensor& factors) const {
+  void add_norm(const at::Tensor& residual, const at::Tensor& change, const float* bias,
+                const at::Tensor& gamma, const at::Tensor& beta, const at::Tensor& out,
+                at::Tensor& out_rounded, at::Tensor& normalised, at::Tensor& factors) const {
     const std::int64_t h = config_.hidden_size;
     out_rounded = rows<T>(h);
     normalised = rows<float>(h);
     factors = rows<float>(1);
     over_rows(products_.table(), tokens_, [&](std::int64_t first, std::int64_t last) {
       const std::int64_t at = first * h;
-      table_.add_norm({pointer<float>(residual) + at, pointer<T>(change) + at, last - first, h, pointer<float>(gamma), pointer<float>(beta),
-                       static_cast<float>(config_.layer_norm_epsilon), pointer<float>(out) + at, pointer<T>(out_rounded) + at,
-                       pointer<float>(normalised) + at, pointer<float>(factors) + first, bias});
+      table_.add_norm({pointer<float>(residual) + at, pointer<T>(change) + at, last - first, h,
+                       pointer<float>(gamma), pointer<float>(beta),
+                       static_cast<float>(config_.layer_norm_epsilon), pointer<float>(out) + at,
+                       pointer<T>(out_rounded) + at, pointer<float>(normalised) + at,
+                       pointer<float>(factors) + first, bias});
     });
   }
 
-  // of_norm[0], of_norm[1]: gradients of gamma and beta; the bias inside `change` gets sums_of_change_.
-  void add_norm_gradient(const at::Tensor& gradient, const at::Tensor& normalised, const at::Tensor& factors, const at::Tensor& gamma,
-                         const at::Tensor& flow, const at::Tensor& change, at::Tensor* of_norm) {
+  // of_norm[0], of_norm[1]: gradients of gamma and beta; the bias inside `change` gets
+  // sums_of_change_.
+  void add_norm_gradient(const at::Tensor& gradient, const at::Tensor& normalised,
+                         const at::Tensor& factors, const at::Tensor& gamma, const at::Tensor& flow,
+                         const at::Tensor& change, at::Tensor* of_norm) {
     const std::int64_t h = config_.hidden_size;
     const RowSums sums(3 * h);
     over_rows(products_.table(), tokens_, [&](std::int64_t first, std::int64_t last) {
       const std::int64_t at = first * h;
-      table_.add_norm_gradient({pointer<float>(gradient) + at, nullptr, pointer<float>(normalised) + at, pointer<float>(factors) + first,
-                                pointer<float>(gamma), last - first, h, pointer<float>(flow) + at, pointer<T>(change) + at, sums.mine(),
-                                sums.mine(h), sums.mine(2 * h)});
+      table_.add_norm_gradient({pointer<float>(gradient) + at, nullptr,
+                                pointer<float>(normalised) + at, pointer<float>(factors) + first,
+                                pointer<float>(gamma), last - first, h, pointer<float>(flow) + at,
+                                pointer<T>(change) + at, sums.mine(), sums.mine(h),
+                                sums.mine(2 * h)});
     });
     const auto parts = sums.total().split(h);
     of_norm[0] = parts[0];
@@ -229,25 +260,32 @@ class TypedContext : public LayerContext {
     const std::int64_t h = config_.hidden_size;
     each_document(s.offsets, [&](std::int64_t first, std::int64_t last) {
       const kernels::KernelScope<T> scope(products_.table());
-      kernels::AlignedBuffer<std::byte> scratch(kernels::attention_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
+      kernels::AlignedBuffer<std::byte> scratch(
+          kernels::attention_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
       for (std::int64_t b = first; b < last; ++b) {
-        const std::int64_t start = s.offsets[static_cast<std::size_t>(b)], length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
-        products_.table().attention({pointer<T>(s.record.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(),
-                                     scale(), pointer<T>(s.record.attended) + start * h, h, scratch.data()});
+        const std::int64_t start = s.offsets[static_cast<std::size_t>(b)],
+                           length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
+        products_.table().attention({pointer<T>(s.record.qkv) + start * 3 * h, 3 * h, h, 2 * h,
+                                     length, config_.heads, config_.head_size(), scale(),
+                                     pointer<T>(s.record.attended) + start * h, h, scratch.data()});
       }
     });
   }
 
-  void attend_gradient(const LayerState& s, const at::Tensor& gradient, const at::Tensor& result) const {
+  void attend_gradient(const LayerState& s, const at::Tensor& gradient,
+                       const at::Tensor& result) const {
     const std::int64_t h = config_.hidden_size;
     each_document(s.offsets, [&](std::int64_t first, std::int64_t last) {
       const kernels::KernelScope<T> scope(products_.table());
-      kernels::AlignedBuffer<std::byte> scratch(
-          kernels::attention_gradient_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
+      kernels::AlignedBuffer<std::byte> scratch(kernels::attention_gradient_scratch_bytes(
+          longest(s.offsets, first, last), config_.head_size()));
       for (std::int64_t b = first; b < last; ++b) {
-        const std::int64_t start = s.offsets[static_cast<std::size_t>(b)], length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
-        table_.attention_gradient({pointer<T>(s.record.qkv) + start * 3 * h, 3 * h, h, 2 * h, length, config_.heads, config_.head_size(), scale(),
-                                   pointer<T>(gradient) + start * h, h, pointer<T>(result) + start * 3 * h, 3 * h, scratch.data()});
+        const std::int64_t start = s.offsets[static_cast<std::size_t>(b)],
+                           length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
+        table_.attention_gradient({pointer<T>(s.record.qkv) + start * 3 * h, 3 * h, h, 2 * h,
+                                   length, config_.heads, config_.head_size(), scale(),
+                                   pointer<T>(gradient) + start * h, h,
+                                   pointer<T>(result) + start * 3 * h, 3 * h, scratch.data()});
       }
     });
   }
@@ -263,7 +301,8 @@ class TypedContext : public LayerContext {
 LayerContext& typed(const LayerState& state) { return static_cast<LayerContext&>(*state.context); }
 
 struct LayerFunction : torch::autograd::Function<LayerFunction> {
-  static variable_list forward(AutogradContext* context, const at::Tensor& hidden, at::TensorList parameters,
+  static variable_list forward(AutogradContext* context, const at::Tensor& hidden,
+                               at::TensorList parameters,
                                const c10::intrusive_ptr<LayerState>& state) {
     const variable_list outputs = typed(*state).forward(*state, hidden.contiguous(), parameters);
     variable_list saved = parameters.vec();
@@ -285,7 +324,8 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
       parameters.pop_back();
       typed(state).forward(state, hidden, parameters);
     }
-    variable_list result = typed(state).backward(state, gradients[0].contiguous(), parameters, context->needs_input_grad(0));
+    variable_list result = typed(state).backward(state, gradients[0].contiguous(), parameters,
+                                                 context->needs_input_grad(0));
     if (state.checkpoint) state.record = {};
     result.emplace_back();  // the state
     return result;
@@ -294,16 +334,20 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
 
 }  // namespace
 
-std::shared_ptr<CpuLayerContext> make_cpu_layer_context(const EncoderConfig& config, at::ScalarType compute) {
+std::shared_ptr<CpuLayerContext> make_cpu_layer_context(const EncoderConfig& config,
+                                                        at::ScalarType compute) {
   if (config.hidden_size % 32 != 0 || config.intermediate_size % 32 != 0) return nullptr;
   const kernels::Isa isa = kernels::best_isa();
-  if (compute == at::kFloat && isa >= kernels::Isa::avx2) return std::make_shared<TypedContext<float>>(config, isa);
-  if (compute == at::kBFloat16 && isa >= kernels::Isa::avx512_bf16) return std::make_shared<TypedContext<BFloat16>>(config, isa);
+  if (compute == at::kFloat && isa >= kernels::Isa::avx2)
+    return std::make_shared<TypedContext<float>>(config, isa);
+  if (compute == at::kBFloat16 && isa >= kernels::Isa::avx512_bf16)
+    return std::make_shared<TypedContext<BFloat16>>(config, isa);
   return nullptr;
 }
 
-LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters, const PackedTokens& batch,
-                    const std::shared_ptr<CpuLayerContext>& context, bool checkpoint, const at::Tensor& firsts) {
+LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters,
+                    const PackedTokens& batch, const std::shared_ptr<CpuLayerContext>& context,
+                    bool checkpoint, const at::Tensor& firsts) {
   auto state = c10::make_intrusive<LayerState>();
   state->context = context;
   state->offsets.assign(batch.offsets.begin(), batch.offsets.end());
@@ -311,7 +355,8 @@ LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& param
   state->firsts = firsts;
   state->checkpoint = checkpoint;
   state->input = input.rounded;
-  const variable_list outputs = LayerFunction::apply(input.hidden, at::TensorList(parameters), state);
+  const variable_list outputs =
+      LayerFunction::apply(input.hidden, at::TensorList(parameters), state);
   return {outputs[0], outputs[1]};
 }
 

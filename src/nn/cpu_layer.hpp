@@ -1,7 +1,7 @@
 #pragma once
-// A whole encoder layer on processors, forward and backward, on the training kernels: one autograd node, few passes over memory, all
-// sums in fp32. The plain operators in encoder.cpp are its twin and serve where it does not fit (CUDA, dropout, odd sizes).
-// Private to room nn.
+// A whole encoder layer on processors, forward and backward, on the training kernels: one autograd
+// node, few passes over memory, all sums in fp32. The plain operators in encoder.cpp are its twin
+// and serve where it does not fit (CUDA, dropout, odd sizes). Private to room nn.
 #include <gpuhpc/nn/encoder_config.hpp>
 #include <gpuhpc/nn/packed.hpp>
 
@@ -32,7 +32,8 @@ enum LayerParameter : std::size_t {
   output_norm_weight,
   output_norm_bias,
   layer_parameters,
-  // DeBERTa: the table of relative positions (rows, H), then, unless the content's projections serve, those of its keys and queries.
+  // DeBERTa: the table of relative positions (rows, H), then, unless the content's projections
+  // serve, those of its keys and queries.
   position_vectors = layer_parameters,
   position_key_weight,
   position_key_bias,
@@ -46,15 +47,19 @@ class CpuLayerContext {
   virtual ~CpuLayerContext() = default;
 };
 // Null when this processor or these shapes have no such layer in that type.
-std::shared_ptr<CpuLayerContext> make_cpu_layer_context(const EncoderConfig& config, at::ScalarType compute);
+std::shared_ptr<CpuLayerContext> make_cpu_layer_context(const EncoderConfig& config,
+                                                        at::ScalarType compute);
 
 struct LayerRows {
   at::Tensor hidden;   // (T,H) fp32
-  at::Tensor rounded;  // (padded T, H) the same in the compute type, without gradient; undefined: made when needed
+  at::Tensor rounded;  // (padded T, H) the same in the compute type, without gradient; undefined:
+                       // made when needed
 };
-// `parameters`: the layer's sixteen. `checkpoint`: only the input is kept, and the backward pass computes the layer again. `firsts`, when
-// defined: (B) int64, the only rows computed behind attention; the result has B rows.
-LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters, const PackedTokens& batch,
-                    const std::shared_ptr<CpuLayerContext>& context, bool checkpoint, const at::Tensor& firsts);
+// `parameters`: the layer's sixteen. `checkpoint`: only the input is kept, and the backward pass
+// computes the layer again. `firsts`, when defined: (B) int64, the only rows computed behind
+// attention; the result has B rows.
+LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters,
+                    const PackedTokens& batch, const std::shared_ptr<CpuLayerContext>& context,
+                    bool checkpoint, const at::Tensor& firsts);
 
 }  // namespace gpuhpc

@@ -1,5 +1,6 @@
 #pragma once
-// Matrix products of a layer's training step on processors; private to room nn. Tensors hold padded_rows(T) rows of which T count.
+// Matrix products of a layer's training step on processors; private to room nn. Tensors hold
+// padded_rows(T) rows of which T count.
 #include <gpuhpc/kernels/encoder_kernels.hpp>
 #include <gpuhpc/kernels/training_kernels.hpp>
 #include <gpuhpc/kernels/training_packing.hpp>
@@ -23,7 +24,9 @@ template <>
 inline constexpr at::ScalarType scalar_type<kernels::BFloat16> = at::kBFloat16;
 
 template <typename T>
-T* pointer(const at::Tensor& tensor) { return static_cast<T*>(tensor.data_ptr()); }
+T* pointer(const at::Tensor& tensor) {
+  return static_cast<T*>(tensor.data_ptr());
+}
 
 // body(first, last) on blocks of 32 rows, spread over the threads, inside the kernels' scope.
 template <typename T, typename Body>
@@ -34,7 +37,8 @@ void over_rows(const kernels::EncoderKernels<T>& table, std::int64_t rows, const
   });
 }
 
-// A linear with outputs side by side when several weights share the input: weights (out_i, in), biases (out_i), N = sum of out_i.
+// A linear with outputs side by side when several weights share the input: weights (out_i, in),
+// biases (out_i), N = sum of out_i.
 struct Linears {
   std::vector<at::Tensor> weights, biases;  // fp32
   std::int64_t inputs() const { return weights[0].size(1); }
@@ -44,35 +48,46 @@ struct Linears {
 template <typename T>
 class CpuProducts;
 
-// fp32: LibTorch's own products. (Kernels of ours reach 150 to 165 GFLOP/s a core on an AVX-512 Xeon, where MKL reaches 160 to 185.)
+// fp32: LibTorch's own products. (Kernels of ours reach 150 to 165 GFLOP/s a core on an AVX-512
+// Xeon, where MKL reaches 160 to 185.)
 template <>
 class CpuProducts<float> {
  public:
   explicit CpuProducts(kernels::Isa isa) : table_(kernels::encoder_kernels<float>(isa)) {}
   const kernels::EncoderKernels<float>& table() const { return table_; }
-  void linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens, const at::Tensor& out);              // (T,N) = x W^T + b; without biases x W^T
-  void input_gradient(const at::Tensor& g, const Linears& linears, std::int64_t tokens, const at::Tensor& into);      // fp32 (T,in) += g W
-  void input_product(const at::Tensor& g, const Linears& linears, std::int64_t tokens, const at::Tensor& out);        // (T,in) = g W
-  at::Tensor weight_gradient(const at::Tensor& g, const at::Tensor& x, std::int64_t tokens);                          // fp32 (N,in) = g^T x
+  void linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens,
+              const at::Tensor& out);  // (T,N) = x W^T + b; without biases x W^T
+  void input_gradient(const at::Tensor& g, const Linears& linears, std::int64_t tokens,
+                      const at::Tensor& into);  // fp32 (T,in) += g W
+  void input_product(const at::Tensor& g, const Linears& linears, std::int64_t tokens,
+                     const at::Tensor& out);  // (T,in) = g W
+  at::Tensor weight_gradient(const at::Tensor& g, const at::Tensor& x,
+                             std::int64_t tokens);  // fp32 (N,in) = g^T x
 
  private:
   kernels::EncoderKernels<float> table_;
 };
 
-// bf16: packed operands, sums in fp32 all the way into the gradients. The buffers are kept from step to step.
+// bf16: packed operands, sums in fp32 all the way into the gradients. The buffers are kept from
+// step to step.
 template <>
 class CpuProducts<kernels::BFloat16> {
  public:
   explicit CpuProducts(kernels::Isa isa)
-      : table_(kernels::encoder_kernels<kernels::BFloat16>(isa)), packing_(kernels::packing_kernels(isa)) {}
+      : table_(kernels::encoder_kernels<kernels::BFloat16>(isa)),
+        packing_(kernels::packing_kernels(isa)) {}
   const kernels::EncoderKernels<kernels::BFloat16>& table() const { return table_; }
-  void linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens, const at::Tensor& out);
-  void input_gradient(const at::Tensor& g, const Linears& linears, std::int64_t tokens, const at::Tensor& into);
-  void input_product(const at::Tensor& g, const Linears& linears, std::int64_t tokens, const at::Tensor& out);
+  void linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens,
+              const at::Tensor& out);
+  void input_gradient(const at::Tensor& g, const Linears& linears, std::int64_t tokens,
+                      const at::Tensor& into);
+  void input_product(const at::Tensor& g, const Linears& linears, std::int64_t tokens,
+                     const at::Tensor& out);
   at::Tensor weight_gradient(const at::Tensor& g, const at::Tensor& x, std::int64_t tokens);
 
  private:
-  static void shape(kernels::PackedMatrix<kernels::BFloat16>& packed, std::int64_t rows, std::int64_t columns);
+  static void shape(kernels::PackedMatrix<kernels::BFloat16>& packed, std::int64_t rows,
+                    std::int64_t columns);
   void multiply(const at::Tensor& x, const float* bias, std::int64_t tokens, const at::Tensor& out);
   void pack_by_rows(const Linears& linears);
   kernels::EncoderKernels<kernels::BFloat16> table_;

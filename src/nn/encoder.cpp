@@ -28,29 +28,39 @@ namespace gpuhpc {
 namespace {
 
 // (B) int64: the rows of the documents' first tokens.
-at::Tensor firsts(const PackedTokens& batch) { return batch.cumulative.narrow(0, 0, batch.documents()).to(at::kLong); }
+at::Tensor firsts(const PackedTokens& batch) {
+  return batch.cumulative.narrow(0, 0, batch.documents()).to(at::kLong);
+}
 
-// Rows of a table. Where the table's gradient has its place already, as under a ParameterArena, the backward pass adds the rows that occur to
-// it, always in the batch's order, instead of making a gradient of all rows first.
+// Rows of a table. Where the table's gradient has its place already, as under a ParameterArena, the
+// backward pass adds the rows that occur to it, always in the batch's order, instead of making a
+// gradient of all rows first.
 at::Tensor rows_of(const at::Tensor& table, const at::Tensor& ids) {
-  const bool has_place = table.is_cpu() && table.is_leaf() && table.grad().defined() && table.grad().layout() == at::kStrided;
-  return at::embedding(table, ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, /*sparse=*/has_place);
+  const bool has_place = table.is_cpu() && table.is_leaf() && table.grad().defined() &&
+                         table.grad().layout() == at::kStrided;
+  return at::embedding(table, ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
+                       /*sparse=*/has_place);
 }
 
 }  // namespace
 
-Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler) : config_(std::move(config)), device_(device) {
+Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler)
+    : config_(std::move(config)), device_(device) {
   const std::int64_t hidden = config_.hidden_size;
   add("embeddings.word_embeddings.weight", {config_.vocabulary_size, hidden});
-  if (config_.position_table) add("embeddings.position_embeddings.weight", {config_.position_rows, hidden});
-  if (config_.token_types > 0) add("embeddings.token_type_embeddings.weight", {config_.token_types, hidden});
+  if (config_.position_table)
+    add("embeddings.position_embeddings.weight", {config_.position_rows, hidden});
+  if (config_.token_types > 0)
+    add("embeddings.token_type_embeddings.weight", {config_.token_types, hidden});
   add("embeddings.LayerNorm.weight", {hidden});
   add("embeddings.LayerNorm.bias", {hidden});
   if (config_.relative) {
     relative_ = parameters_.size();
     add("encoder.rel_embeddings.weight", {config_.relative->rows(), hidden});
-    if (config_.relative->normalised) add("encoder.LayerNorm.weight", {hidden}), add("encoder.LayerNorm.bias", {hidden});
-    if (config_.relative->fused_projections) no_key_bias_ = at::zeros({hidden}, at::TensorOptions().dtype(at::kFloat).device(device_));
+    if (config_.relative->normalised)
+      add("encoder.LayerNorm.weight", {hidden}), add("encoder.LayerNorm.bias", {hidden});
+    if (config_.relative->fused_projections)
+      no_key_bias_ = at::zeros({hidden}, at::TensorOptions().dtype(at::kFloat).device(device_));
   }
   layer_base_ = parameters_.size();
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) add_layer(layer);
@@ -69,7 +79,9 @@ Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler) : config_
 
 void Encoder::add_layer(std::int64_t layer) {
   const std::int64_t hidden = config_.hidden_size, wide = config_.intermediate_size;
-  const auto named = [&](const char* part, const char* end) { return fmt::format("encoder.layer.{}.{}{}", layer, part, end); };
+  const auto named = [&](const char* part, const char* end) {
+    return fmt::format("encoder.layer.{}.{}{}", layer, part, end);
+  };
   const auto linear = [&](const char* part, std::int64_t out, std::int64_t in) {
     add(named(part, ".weight"), {out, in});
     add(named(part, ".bias"), {out});
@@ -85,11 +97,15 @@ void Encoder::add_layer(std::int64_t layer) {
     add(named("attention.self.pos_proj", ".weight"), {hidden, hidden});
     linear("attention.self.pos_q_proj", hidden, hidden);
   } else if (config_.relative) {
-    for (const char* part : {"attention.self.query_proj", "attention.self.key_proj", "attention.self.value_proj"}) linear(part, hidden, hidden);
+    for (const char* part :
+         {"attention.self.query_proj", "attention.self.key_proj", "attention.self.value_proj"})
+      linear(part, hidden, hidden);
     if (!config_.relative->shared_projections)
-      for (const char* part : {"attention.self.pos_key_proj", "attention.self.pos_query_proj"}) linear(part, hidden, hidden);
+      for (const char* part : {"attention.self.pos_key_proj", "attention.self.pos_query_proj"})
+        linear(part, hidden, hidden);
   } else {
-    for (const char* part : {"attention.self.query", "attention.self.key", "attention.self.value"}) linear(part, hidden, hidden);
+    for (const char* part : {"attention.self.query", "attention.self.key", "attention.self.value"})
+      linear(part, hidden, hidden);
   }
   linear("attention.output.dense", hidden, hidden);
   norm("attention.output.LayerNorm");
@@ -122,11 +138,13 @@ std::vector<at::Tensor> Encoder::layer(std::int64_t index) const {
 at::Tensor Encoder::position_vectors() const {
   const at::Tensor& table = value(relative_);
   if (!config_.relative->normalised) return table;
-  return at::layer_norm(table, {config_.hidden_size}, value(relative_ + 1), value(relative_ + 2), config_.layer_norm_epsilon);
+  return at::layer_norm(table, {config_.hidden_size}, value(relative_ + 1), value(relative_ + 2),
+                        config_.layer_norm_epsilon);
 }
 
 void Encoder::add(std::string name, std::vector<std::int64_t> shape) {
-  parameters_.push_back({std::move(name), at::zeros(shape, at::TensorOptions().dtype(at::kFloat).device(device_))});
+  parameters_.push_back(
+      {std::move(name), at::zeros(shape, at::TensorOptions().dtype(at::kFloat).device(device_))});
 }
 
 const at::Tensor& Encoder::parameter(std::string_view name) const {
@@ -145,8 +163,10 @@ bool Encoder::has_parameter(std::string_view name) const {
 
 void Encoder::rebind(std::size_t i, at::Tensor storage) {
   NamedParameter& parameter = parameters_.at(i);
-  if (storage.sizes() != parameter.value.sizes() || storage.scalar_type() != at::kFloat || !storage.is_leaf()) {
-    throw internal_error("{}: other storage must be an fp32 leaf of the same shape", parameter.name);
+  if (storage.sizes() != parameter.value.sizes() || storage.scalar_type() != at::kFloat ||
+      !storage.is_leaf()) {
+    throw internal_error("{}: other storage must be an fp32 leaf of the same shape",
+                         parameter.name);
   }
   storage.set_requires_grad(parameter.value.requires_grad());
   parameter.value = std::move(storage);
@@ -156,21 +176,25 @@ void Encoder::train_top_layers(std::int64_t count) {
   first_trained_ = count < 0 ? -1 : std::max<std::int64_t>(0, config_.layers - count);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const bool below = i < layer_base_;
-    const std::int64_t layer = below ? -1 : static_cast<std::int64_t>((i - layer_base_) / layer_size_);
+    const std::int64_t layer =
+        below ? -1 : static_cast<std::int64_t>((i - layer_base_) / layer_size_);
     parameters_[i].value.set_requires_grad(count != 0 && layer >= first_trained_);
   }
 }
 
 void Encoder::check(const PackedTokens& batch) const {
   if (batch.max_len > config_.max_tokens()) {
-    throw input_error("a document of {} tokens does not fit the encoder's {} positions; lower the length limit", batch.max_len,
-                      config_.max_tokens());
+    throw input_error(
+        "a document of {} tokens does not fit the encoder's {} positions; lower the length limit",
+        batch.max_len, config_.max_tokens());
   }
   if (!batch.token_ids.is_cpu()) return;  // on a GPU the check would wait for the device
   const auto [low, high] = at::aminmax(batch.token_ids);
   if (low.item<std::int64_t>() < 0 || high.item<std::int64_t>() >= config_.vocabulary_size) {
-    throw input_error("a token id lies outside the word table of {} rows (ids {} to {}); take tokenizer and weights from one model",
-                      config_.vocabulary_size, low.item<std::int64_t>(), high.item<std::int64_t>());
+    throw input_error(
+        "a token id lies outside the word table of {} rows (ids {} to {}); take tokenizer and "
+        "weights from one model",
+        config_.vocabulary_size, low.item<std::int64_t>(), high.item<std::int64_t>());
   }
 }
 
@@ -180,17 +204,23 @@ at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& 
   const at::Tensor positions = config_.position_table ? value(next++) : at::Tensor();
   if (config_.token_types > 0) {
     const at::Tensor& types = value(next++);
-    hidden = hidden + (batch.segment_ids.defined() ? rows_of(types, batch.segment_ids) : types.narrow(0, 0, 1));
+    hidden = hidden + (batch.segment_ids.defined() ? rows_of(types, batch.segment_ids)
+                                                   : types.narrow(0, 0, 1));
   }
   const bool shifted = config_.position_offset != 0;
-  if (positions.defined()) hidden = hidden + rows_of(positions, shifted ? batch.position_ids + config_.position_offset : batch.position_ids);
-  hidden = at::layer_norm(hidden, {config_.hidden_size}, value(next), value(next + 1), config_.layer_norm_epsilon);
+  if (positions.defined())
+    hidden = hidden + rows_of(positions, shifted ? batch.position_ids + config_.position_offset
+                                                 : batch.position_ids);
+  hidden = at::layer_norm(hidden, {config_.hidden_size}, value(next), value(next + 1),
+                          config_.layer_norm_epsilon);
   return seeded_dropout(hidden, options.hidden_dropout, options.generator);
 }
 
-at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch,
-                           const ForwardOptions& options, bool first_tokens) const {
-  if (device_.is_cuda() && options.compute == at::kFloat) at::globalContext().setAllowTF32CuBLAS(options.tf32);
+at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden,
+                           const PackedTokens& batch, const ForwardOptions& options,
+                           bool first_tokens) const {
+  if (device_.is_cuda() && options.compute == at::kFloat)
+    at::globalContext().setAllowTF32CuBLAS(options.tf32);
   const at::Tensor positions = config_.relative ? position_vectors() : at::Tensor();
   const auto parameters_of = [&](std::int64_t index) {
     std::vector<at::Tensor> result = layer(index);
@@ -198,73 +228,101 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
     return result;
   };
   const std::shared_ptr<CpuLayerContext> no_layers;
-  const auto& context = options.compute == at::kFloat ? fp32_layers_ : options.compute == at::kBFloat16 ? bf16_layers_ : no_layers;
+  const auto& context = options.compute == at::kFloat      ? fp32_layers_
+                        : options.compute == at::kBFloat16 ? bf16_layers_
+                                                           : no_layers;
   const at::Tensor all_rows, kept = first_tokens ? firsts(batch) : all_rows;
-  const auto rows_of = [&](std::int64_t index) -> const at::Tensor& { return index + 1 == config_.layers ? kept : all_rows; };
+  const auto rows_of = [&](std::int64_t index) -> const at::Tensor& {
+    return index + 1 == config_.layers ? kept : all_rows;
+  };
   if (context == nullptr || options.hidden_dropout > 0 || options.attention_dropout > 0) {
     const auto compute = options.checkpoint_layers ? checkpointed_layer : plain_layer;
-    for (std::int64_t index = first; index < last; ++index) hidden = compute(config_, parameters_of(index), hidden, batch, options, rows_of(index));
+    for (std::int64_t index = first; index < last; ++index)
+      hidden = compute(config_, parameters_of(index), hidden, batch, options, rows_of(index));
     return hidden;
   }
   LayerRows rows{std::move(hidden), {}};
-  for (std::int64_t index = first; index < last; ++index) rows = cpu_layer(rows, parameters_of(index), batch, context, options.checkpoint_layers, rows_of(index));
+  for (std::int64_t index = first; index < last; ++index)
+    rows = cpu_layer(rows, parameters_of(index), batch, context, options.checkpoint_layers,
+                     rows_of(index));
   return rows.hidden;
 }
 
-at::Tensor Encoder::forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch, const ForwardOptions& options) const {
+at::Tensor Encoder::forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch,
+                                 const ForwardOptions& options) const {
   return layers(first, config_.layers, std::move(hidden), batch, options, false);
 }
 
 at::Tensor Encoder::forward_frozen(const PackedTokens& batch, const ForwardOptions& options) const {
   check(batch);
   const at::NoGradGuard guard;
-  return layers(0, std::max<std::int64_t>(first_trained_, 0), embeddings(batch, options), batch, options, false);
+  return layers(0, std::max<std::int64_t>(first_trained_, 0), embeddings(batch, options), batch,
+                options, false);
 }
 
-at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& options) const { return forward(batch, options, false); }
+at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& options) const {
+  return forward(batch, options, false);
+}
 
-at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& options, bool first_tokens) const {
+at::Tensor Encoder::forward(const PackedTokens& batch, const ForwardOptions& options,
+                            bool first_tokens) const {
   if (first_trained_ < 0) check(batch);
-  at::Tensor hidden = first_trained_ < 0 ? embeddings(batch, options) : forward_frozen(batch, options);
+  at::Tensor hidden =
+      first_trained_ < 0 ? embeddings(batch, options) : forward_frozen(batch, options);
   const std::int64_t first = std::max<std::int64_t>(first_trained_, 0);
-  if (first < config_.layers) return layers(first, config_.layers, std::move(hidden), batch, options, first_tokens);
+  if (first < config_.layers)
+    return layers(first, config_.layers, std::move(hidden), batch, options, first_tokens);
   return first_tokens ? hidden.index_select(0, firsts(batch)) : hidden;
 }
 
-at::Tensor Encoder::first_tokens(const PackedTokens& batch, const ForwardOptions& options) const { return forward(batch, options, true); }
+at::Tensor Encoder::first_tokens(const PackedTokens& batch, const ForwardOptions& options) const {
+  return forward(batch, options, true);
+}
 
-at::Tensor Encoder::pool(const at::Tensor& hidden, const PackedTokens& batch, Pooling pooling) const {
+at::Tensor Encoder::pool(const at::Tensor& hidden, const PackedTokens& batch,
+                         Pooling pooling) const {
   const auto reduce = [&](c10::string_view how) {
-    return at::segment_reduce(hidden, how, std::nullopt, std::nullopt, batch.cumulative.to(at::kLong), 0, /*unsafe=*/true);
+    return at::segment_reduce(hidden, how, std::nullopt, std::nullopt,
+                              batch.cumulative.to(at::kLong), 0, /*unsafe=*/true);
   };
   switch (pooling) {
-    case Pooling::mean: return reduce("mean");
-    case Pooling::max: return reduce("max");
+    case Pooling::mean:
+      return reduce("mean");
+    case Pooling::max:
+      return reduce("max");
     case Pooling::cls:
-    case Pooling::pooler: return head(hidden.index_select(0, firsts(batch)), pooling);
+    case Pooling::pooler:
+      return head(hidden.index_select(0, firsts(batch)), pooling);
   }
   throw internal_error("pooling {} is unknown", static_cast<int>(pooling));
 }
 
 at::Tensor Encoder::head(const at::Tensor& first_tokens, Pooling pooling) const {
   if (pooling == Pooling::cls) return first_tokens;
-  if (!has_pooler()) throw configuration_error("the weights have no pooler.dense; choose mean, cls or max pooling");
+  if (!has_pooler())
+    throw configuration_error("the weights have no pooler.dense; choose mean, cls or max pooling");
   const auto base = static_cast<std::size_t>(pooler_);
   return at::tanh(mixed_linear(first_tokens, value(base), value(base + 1), at::kFloat));
 }
 
-at::Tensor Encoder::embed(const PackedTokens& batch, const EmbeddingConfig& embedding, const ForwardOptions& options) const {
+at::Tensor Encoder::embed(const PackedTokens& batch, const EmbeddingConfig& embedding,
+                          const ForwardOptions& options) const {
   const bool first_tokens = reads_first_token(embedding.pooling);
-  const at::Tensor hidden = forward(batch, options, first_tokens), rows = first_tokens ? head(hidden, embedding.pooling) : pool(hidden, batch, embedding.pooling);
+  const at::Tensor hidden = forward(batch, options, first_tokens),
+                   rows = first_tokens ? head(hidden, embedding.pooling)
+                                       : pool(hidden, batch, embedding.pooling);
   return embedding.normalise ? unit_rows(rows) : rows;
 }
 
-at::Tensor unit_rows(const at::Tensor& rows) { return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-12); }
+at::Tensor unit_rows(const at::Tensor& rows) {
+  return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-12);
+}
 
 at::Generator make_generator(at::Device device, std::uint64_t seed) {
-  at::Generator generator = device.is_cpu()
-                                ? at::detail::createCPUGenerator(seed)
-                                : at::globalContext().getAcceleratorHooksInterface(device.type()).getNewGenerator(device.index());
+  at::Generator generator = device.is_cpu() ? at::detail::createCPUGenerator(seed)
+                                            : at::globalContext()
+                                                  .getAcceleratorHooksInterface(device.type())
+                                                  .getNewGenerator(device.index());
   const std::lock_guard<std::mutex> lock(generator.mutex());
   generator.set_current_seed(seed);
   return generator;

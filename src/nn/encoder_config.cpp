@@ -18,19 +18,26 @@ namespace fs = std::filesystem;
 Activation parse_activation(const Keys& keys) {
   const std::string name = keys.text("hidden_act", "gelu");
   if (name == "gelu") return Activation::gelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
+    return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
-  throw input_error("{}: \"hidden_act\" is \"{}\"; supported are gelu, gelu_new, gelu_pytorch_tanh and relu", keys.file(), name);
+  throw input_error(
+      "{}: \"hidden_act\" is \"{}\"; supported are gelu, gelu_new, gelu_pytorch_tanh and relu",
+      keys.file(), name);
 }
 
-// The part of a type name after the last dot: sentence-transformers has moved its modules between packages.
-std::string_view last_part(std::string_view type) { return type.substr(type.find_last_of('.') + 1); }
+// The part of a type name after the last dot: sentence-transformers has moved its modules between
+// packages.
+std::string_view last_part(std::string_view type) {
+  return type.substr(type.find_last_of('.') + 1);
+}
 
 Pooling parse_pooling_mode(const std::string& name, const Keys& keys) {
   if (name == "mean") return Pooling::mean;
   if (name == "cls") return Pooling::cls;
   if (name == "max") return Pooling::max;
-  throw input_error("{}: pooling \"{}\" is not supported; supported are mean, cls and max", keys.file(), name);
+  throw input_error("{}: pooling \"{}\" is not supported; supported are mean, cls and max",
+                    keys.file(), name);
 }
 
 // Either {"pooling_mode": "mean"} or the older {"pooling_mode_mean_tokens": true, ...}.
@@ -38,60 +45,74 @@ Pooling read_pooling(const fs::path& file, std::int64_t width) {
   const Keys keys(file);
   for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
     if (keys.has(key) && keys.integer(key, 1, 1 << 20) != width) {
-      throw input_error("{}: \"{}\" is {} but the encoder's hidden_size is {}", keys.file(), key, keys.integer(key, 1, 1 << 20), width);
+      throw input_error("{}: \"{}\" is {} but the encoder's hidden_size is {}", keys.file(), key,
+                        keys.integer(key, 1, 1 << 20), width);
     }
   }
   std::vector<std::string> modes;
   if (keys.has("pooling_mode")) {
     const Json& value = keys.at("pooling_mode");
-    if (value.is_string()) modes.push_back(value.get<std::string>());
-    else if (value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& mode) { return mode.is_string(); })) {
+    if (value.is_string())
+      modes.push_back(value.get<std::string>());
+    else if (value.is_array() && std::all_of(value.begin(), value.end(),
+                                             [](const Json& mode) { return mode.is_string(); })) {
       modes = value.get<std::vector<std::string>>();
-    } else throw input_error("{}: \"pooling_mode\" must be a text or a list of texts", keys.file());
+    } else
+      throw input_error("{}: \"pooling_mode\" must be a text or a list of texts", keys.file());
   } else {
-    const std::pair<const char*, const char*> old_names[] = {{"pooling_mode_cls_token", "cls"},
-                                                             {"pooling_mode_max_tokens", "max"},
-                                                             {"pooling_mode_mean_tokens", "mean"},
-                                                             {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
-                                                             {"pooling_mode_weightedmean_tokens", "weightedmean"},
-                                                             {"pooling_mode_lasttoken", "lasttoken"}};
+    const std::pair<const char*, const char*> old_names[] = {
+        {"pooling_mode_cls_token", "cls"},
+        {"pooling_mode_max_tokens", "max"},
+        {"pooling_mode_mean_tokens", "mean"},
+        {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+        {"pooling_mode_weightedmean_tokens", "weightedmean"},
+        {"pooling_mode_lasttoken", "lasttoken"}};
     for (const auto& [key, mode] : old_names) {
       if (keys.flag(key)) modes.emplace_back(mode);
     }
   }
-  if (modes.size() != 1) throw input_error("{}: exactly one pooling mode must be chosen, not {}", keys.file(), modes.size());
+  if (modes.size() != 1)
+    throw input_error("{}: exactly one pooling mode must be chosen, not {}", keys.file(),
+                      modes.size());
   return parse_pooling_mode(modes.front(), keys);
 }
 
-// The length limit: sentence_bert_config.json (older folders), else model_max_length of the tokenizer; never above the position table.
+// The length limit: sentence_bert_config.json (older folders), else model_max_length of the
+// tokenizer; never above the position table.
 std::int64_t read_max_tokens(const fs::path& folder, const EncoderConfig& encoder) {
   const std::int64_t limit = std::numeric_limits<std::int64_t>::max();
   std::int64_t tokens = encoder.max_tokens();
-  for (const char* name : {"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_xlm-roberta_config.json"}) {
+  for (const char* name : {"sentence_bert_config.json", "sentence_roberta_config.json",
+                           "sentence_xlm-roberta_config.json"}) {
     if (!fs::exists(folder / name)) continue;
     const Keys keys(folder / name);
     if (keys.flag("do_lower_case")) {
       throw input_error(
-          "{}: \"do_lower_case\" is true, a second lower-casing before the tokenizer; set it in tokenizer_config.json instead",
+          "{}: \"do_lower_case\" is true, a second lower-casing before the tokenizer; set it in "
+          "tokenizer_config.json instead",
           keys.file());
     }
-    if (keys.has("max_seq_length")) return std::min(tokens, keys.integer("max_seq_length", 3, limit));
+    if (keys.has("max_seq_length"))
+      return std::min(tokens, keys.integer("max_seq_length", 3, limit));
   }
   if (fs::exists(folder / "tokenizer_config.json")) {
     const Keys keys(folder / "tokenizer_config.json");
     // "No limit" is written there as 1e30, an integer that no 64-bit word holds.
     if (keys.has("model_max_length") && keys.at("model_max_length").is_number()) {
       const double given = keys.at("model_max_length").get<double>();
-      if (given >= 3 && given < static_cast<double>(tokens)) tokens = static_cast<std::int64_t>(given);
+      if (given >= 3 && given < static_cast<double>(tokens))
+        tokens = static_cast<std::int64_t>(given);
     }
   }
   return tokens;
 }
 
 // "1_Pooling" and the like: a folder inside the model folder, never outside it.
-fs::path module_folder(const fs::path& folder, const std::string& name, const fs::path& modules_file) {
+fs::path module_folder(const fs::path& folder, const std::string& name,
+                       const fs::path& modules_file) {
   const fs::path relative(name);
-  if (relative.is_absolute() || std::find(relative.begin(), relative.end(), "..") != relative.end()) {
+  if (relative.is_absolute() ||
+      std::find(relative.begin(), relative.end(), "..") != relative.end()) {
     throw input_error("{}: the path \"{}\" leaves the model folder", modules_file.string(), name);
   }
   return name.empty() ? folder : folder / relative;
@@ -109,9 +130,11 @@ ModuleList read_modules(const fs::path& folder) {
   ModuleList list;
   bool transformer = false;
   for (const Json& module : modules) {
-    const bool whole = module.is_object() && module.contains("type") && module["type"].is_string() && module.contains("path") &&
+    const bool whole = module.is_object() && module.contains("type") &&
+                       module["type"].is_string() && module.contains("path") &&
                        module["path"].is_string();
-    if (!whole) throw input_error("{}: every module needs the texts \"type\" and \"path\"", file.string());
+    if (!whole)
+      throw input_error("{}: every module needs the texts \"type\" and \"path\"", file.string());
     const std::string type = module["type"].get<std::string>();
     const fs::path place = module_folder(folder, module["path"].get<std::string>(), file);
     if (last_part(type) == "Transformer" && !transformer) {
@@ -122,8 +145,10 @@ ModuleList read_modules(const fs::path& folder) {
     } else if (last_part(type) == "Normalize") {
       list.normalise = true;
     } else {
-      throw input_error("{}: the module \"{}\" is not supported; supported are one Transformer, one Pooling and Normalize", file.string(),
-                        type);
+      throw input_error(
+          "{}: the module \"{}\" is not supported; supported are one Transformer, one Pooling and "
+          "Normalize",
+          file.string(), type);
     }
   }
   if (!transformer) throw input_error("{}: no Transformer module is listed", file.string());
@@ -136,40 +161,53 @@ bool attends_both_ways(const Keys& keys) {
   std::string all;
   if (const Json& given = keys.at("pos_att_type"); given.is_array()) {
     for (const Json& way : given) all += way.is_string() ? way.get<std::string>() + "|" : "?";
-  } else all = keys.text("pos_att_type", "") + "|";
+  } else
+    all = keys.text("pos_att_type", "") + "|";
   std::erase(all, ' ');
-  std::transform(all.begin(), all.end(), all.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(all.begin(), all.end(), all.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return all == "c2p|p2c|" || all == "p2c|c2p|";
 }
 
 void refuse_unsupported_deberta(const Keys& keys, const EncoderConfig& config) {
   const auto refuse = [&](const char* what) {
-    throw input_error("{}: {}; supported are models as deberta-base, deberta-large, deberta-v3-base and deberta-v3-large are", keys.file(), what);
+    throw input_error(
+        "{}: {}; supported are models as deberta-base, deberta-large, deberta-v3-base and "
+        "deberta-v3-large are",
+        keys.file(), what);
   };
   if (!keys.flag("relative_attention")) refuse("\"relative_attention\" is not true");
   if (!attends_both_ways(keys)) refuse("\"pos_att_type\" is not c2p and p2c");
   if (keys.flag("talking_head")) refuse("\"talking_head\" is true");
-  if (keys.has("conv_kernel_size") && keys.integer("conv_kernel_size", 0, 1 << 10) > 0) refuse("\"conv_kernel_size\" asks for a convolution (deberta-v2-xlarge)");
+  if (keys.has("conv_kernel_size") && keys.integer("conv_kernel_size", 0, 1 << 10) > 0)
+    refuse("\"conv_kernel_size\" asks for a convolution (deberta-v2-xlarge)");
   for (const char* key : {"embedding_size", "pooler_hidden_size"})
-    if (keys.has(key) && keys.integer(key, 1, 1 << 16) != config.hidden_size) refuse("\"embedding_size\" or \"pooler_hidden_size\" differs from \"hidden_size\"");
-  if (keys.has("attention_head_size") && keys.integer("attention_head_size", 1, 1 << 16) * config.heads != config.hidden_size)
+    if (keys.has(key) && keys.integer(key, 1, 1 << 16) != config.hidden_size)
+      refuse("\"embedding_size\" or \"pooler_hidden_size\" differs from \"hidden_size\"");
+  if (keys.has("attention_head_size") &&
+      keys.integer("attention_head_size", 1, 1 << 16) * config.heads != config.hidden_size)
     refuse("\"attention_head_size\" times \"num_attention_heads\" is not \"hidden_size\"");
 }
 
 RelativeAttention read_relative_attention(const Keys& keys, const EncoderConfig& config) {
   refuse_unsupported_deberta(keys, config);
   RelativeAttention relative;
-  const auto whole = [&](const char* key) { return keys.has(key) ? keys.integer(key, -1, 1 << 20) : -1; };
+  const auto whole = [&](const char* key) {
+    return keys.has(key) ? keys.integer(key, -1, 1 << 20) : -1;
+  };
   relative.farthest = whole("max_relative_positions");
   if (relative.farthest < 1) relative.farthest = config.position_rows;
   relative.fused_projections = config.model_type == "deberta";
   if (relative.fused_projections) return relative;
   relative.buckets = std::max<std::int64_t>(0, whole("position_buckets"));
-  if (relative.buckets == 1 || (relative.buckets > 0 && relative.farthest - 1 <= relative.buckets / 2)) {
-    throw input_error("{}: \"position_buckets\" {} does not fit \"max_relative_positions\" {}", keys.file(), relative.buckets, relative.farthest);
+  if (relative.buckets == 1 ||
+      (relative.buckets > 0 && relative.farthest - 1 <= relative.buckets / 2)) {
+    throw input_error("{}: \"position_buckets\" {} does not fit \"max_relative_positions\" {}",
+                      keys.file(), relative.buckets, relative.farthest);
   }
   relative.shared_projections = keys.flag("share_att_key");
-  relative.normalised = ("|" + keys.text("norm_rel_ebd", "none") + "|").find("|layer_norm|") != std::string::npos;
+  relative.normalised =
+      ("|" + keys.text("norm_rel_ebd", "none") + "|").find("|layer_norm|") != std::string::npos;
   return relative;
 }
 
@@ -181,7 +219,9 @@ std::int64_t RelativeAttention::row(std::int64_t distance) const {
   if (buckets > 0 && size > middle) {
     // As transformers rounds it: in fp32, in this order.
     const auto half = static_cast<float>(middle);
-    const float share = std::log(static_cast<float>(size) / half) / std::log(static_cast<float>(static_cast<double>(farthest - 1) / static_cast<double>(middle)));
+    const float share = std::log(static_cast<float>(size) / half) /
+                        std::log(static_cast<float>(static_cast<double>(farthest - 1) /
+                                                    static_cast<double>(middle)));
     const auto bucket = static_cast<std::int64_t>(std::ceil(share * (half - 1)) + half);
     place = distance < 0 ? -bucket : bucket;
   }
@@ -195,15 +235,19 @@ EncoderConfig read_encoder_config(const fs::path& config_file) {
   const bool roberta = config.model_type == "roberta" || config.model_type == "xlm-roberta";
   const bool deberta = config.model_type == "deberta" || config.model_type == "deberta-v2";
   if (config.model_type != "bert" && !roberta && !deberta) {
-    throw input_error("{}: model_type \"{}\" is not supported; supported are bert, roberta, xlm-roberta, deberta and deberta-v2", keys.file(),
-                      config.model_type);
+    throw input_error(
+        "{}: model_type \"{}\" is not supported; supported are bert, roberta, xlm-roberta, deberta "
+        "and deberta-v2",
+        keys.file(), config.model_type);
   }
   const std::string positions = keys.text("position_embedding_type", "absolute");
   if (positions != "absolute") {
-    throw input_error("{}: position_embedding_type \"{}\" is not supported; supported is absolute", keys.file(), positions);
+    throw input_error("{}: position_embedding_type \"{}\" is not supported; supported is absolute",
+                      keys.file(), positions);
   }
   for (const char* key : {"is_decoder", "add_cross_attention"}) {
-    if (keys.flag(key)) throw input_error("{}: \"{}\" is true; only encoders are supported", keys.file(), key);
+    if (keys.flag(key))
+      throw input_error("{}: \"{}\" is true; only encoders are supported", keys.file(), key);
   }
   config.vocabulary_size = keys.integer("vocab_size", 1, std::int64_t{1} << 31);
   config.hidden_size = keys.integer("hidden_size", 1, 1 << 16);
@@ -211,28 +255,36 @@ EncoderConfig read_encoder_config(const fs::path& config_file) {
   config.heads = keys.integer("num_attention_heads", 1, 1 << 10);
   config.intermediate_size = keys.integer("intermediate_size", 1, 1 << 18);
   config.position_rows = keys.integer("max_position_embeddings", 3, 1 << 20);
-  config.token_types = keys.has("type_vocab_size") ? keys.integer("type_vocab_size", 0, 1 << 10) : deberta ? 0 : 2;
-  if (roberta) config.position_offset = (keys.has("pad_token_id") ? keys.integer("pad_token_id", 0, 1 << 30) : 1) + 1;
+  config.token_types = keys.has("type_vocab_size") ? keys.integer("type_vocab_size", 0, 1 << 10)
+                       : deberta                   ? 0
+                                                   : 2;
+  if (roberta)
+    config.position_offset =
+        (keys.has("pad_token_id") ? keys.integer("pad_token_id", 0, 1 << 30) : 1) + 1;
   config.layer_norm_epsilon = keys.number("layer_norm_eps", deberta ? 1e-7 : 1e-12, 0, 1);
   config.hidden_dropout = keys.number("hidden_dropout_prob", 0.1, 0, 0.99);
   config.attention_dropout = keys.number("attention_probs_dropout_prob", 0.1, 0, 0.99);
   config.activation = parse_activation(keys);
   if (config.hidden_size % config.heads != 0) {
-    throw input_error("{}: hidden_size {} is not a multiple of num_attention_heads {}", keys.file(), config.hidden_size, config.heads);
+    throw input_error("{}: hidden_size {} is not a multiple of num_attention_heads {}", keys.file(),
+                      config.hidden_size, config.heads);
   }
   if (deberta) {
     config.relative = read_relative_attention(keys, config);
-    config.position_table = !keys.has("position_biased_input") || keys.flag("position_biased_input");
+    config.position_table =
+        !keys.has("position_biased_input") || keys.flag("position_biased_input");
   }
   if (config.max_tokens() < 3) {
-    throw input_error("{}: max_position_embeddings {} leaves no room for a document", keys.file(), config.position_rows);
+    throw input_error("{}: max_position_embeddings {} leaves no room for a document", keys.file(),
+                      config.position_rows);
   }
   return config;
 }
 
 ModelFolder read_model_folder(const fs::path& folder) {
   if (!fs::is_directory(folder))
-    throw io_error("{}: no such model folder; give a folder with config.json and model.safetensors", folder.string());
+    throw io_error("{}: no such model folder; give a folder with config.json and model.safetensors",
+                   folder.string());
   ModelFolder model;
   model.folder = folder;
   model.weights_folder = folder;
@@ -244,19 +296,23 @@ ModelFolder read_model_folder(const fs::path& folder) {
   }
   const fs::path config_file = model.weights_folder / "config.json";
   if (!fs::exists(config_file)) {
-    throw input_error("{}: no config.json; a Hugging Face model folder is expected", model.weights_folder.string());
+    throw input_error("{}: no config.json; a Hugging Face model folder is expected",
+                      model.weights_folder.string());
   }
   model.encoder = read_encoder_config(config_file);
   model.embedding.max_tokens = read_max_tokens(model.weights_folder, model.encoder);
   model.embedding.normalise = modules.normalise;
-  if (!modules.pooling.empty()) model.embedding.pooling = read_pooling(modules.pooling / "config.json", model.encoder.hidden_size);
+  if (!modules.pooling.empty())
+    model.embedding.pooling =
+        read_pooling(modules.pooling / "config.json", model.encoder.hidden_size);
   return model;
 }
 
 void check_vocabulary(const ModelFolder& model, std::int64_t tokenizer_vocabulary_size) {
   if (tokenizer_vocabulary_size > model.encoder.vocabulary_size) {
     throw input_error(
-        "{}: a vocabulary that does not fit the weights: the tokenizer has {} entries, the word table {} rows; "
+        "{}: a vocabulary that does not fit the weights: the tokenizer has {} entries, the word "
+        "table {} rows; "
         "take tokenizer and weights from one model",
         model.folder.string(), tokenizer_vocabulary_size, model.encoder.vocabulary_size);
   }
@@ -264,10 +320,14 @@ void check_vocabulary(const ModelFolder& model, std::int64_t tokenizer_vocabular
 
 std::string_view to_string(Pooling pooling) {
   switch (pooling) {
-    case Pooling::mean: return "mean";
-    case Pooling::cls: return "cls";
-    case Pooling::max: return "max";
-    case Pooling::pooler: return "pooler";
+    case Pooling::mean:
+      return "mean";
+    case Pooling::cls:
+      return "cls";
+    case Pooling::max:
+      return "max";
+    case Pooling::pooler:
+      return "pooler";
   }
   throw internal_error("pooling {} has no name", static_cast<int>(pooling));
 }

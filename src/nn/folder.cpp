@@ -18,16 +18,26 @@ namespace {
 namespace fs = std::filesystem;
 
 // Heads of other tasks and buffers that hold no weights.
-constexpr std::array<std::string_view, 9> left_aside = {
-    "cls.", "classifier.", "qa_outputs.", "lm_head.", "lm_predictions.", "mask_predictions.", "pooler.", "embeddings.position_ids", "embeddings.token_type_ids"};
+constexpr std::array<std::string_view, 9> left_aside = {"cls.",
+                                                        "classifier.",
+                                                        "qa_outputs.",
+                                                        "lm_head.",
+                                                        "lm_predictions.",
+                                                        "mask_predictions.",
+                                                        "pooler.",
+                                                        "embeddings.position_ids",
+                                                        "embeddings.token_type_ids"};
 
-// sentence-transformers' files for a folder that has none, or whose settings were changed. Old type names: every version reads them.
+// sentence-transformers' files for a folder that has none, or whose settings were changed. Old type
+// names: every version reads them.
 void write_modules(const fs::path& folder, const EmbeddingConfig& embedding, std::int64_t width) {
   nlohmann::ordered_json modules = nlohmann::ordered_json::array();
   const auto add = [&](const char* path, const char* type) {
     const auto index = modules.size();
-    modules.push_back(
-        {{"idx", index}, {"name", std::to_string(index)}, {"path", path}, {"type", std::string("sentence_transformers.models.") + type}});
+    modules.push_back({{"idx", index},
+                       {"name", std::to_string(index)},
+                       {"path", path},
+                       {"type", std::string("sentence_transformers.models.") + type}});
   };
   add("", "Transformer");
   add("1_Pooling", "Pooling");
@@ -36,13 +46,16 @@ void write_modules(const fs::path& folder, const EmbeddingConfig& embedding, std
   // BERT's pooler head is no sentence-transformers pooling; the first token is what it reads.
   const bool cls = reads_first_token(embedding.pooling);
   create_folder(folder / "1_Pooling");
-  write_json(folder / "1_Pooling" / "config.json", nlohmann::ordered_json{{"word_embedding_dimension", width},
-                                                                          {"pooling_mode_cls_token", cls},
-                                                                          {"pooling_mode_mean_tokens", embedding.pooling == Pooling::mean},
-                                                                          {"pooling_mode_max_tokens", embedding.pooling == Pooling::max},
-                                                                          {"pooling_mode_mean_sqrt_len_tokens", false}});
-  write_json(folder / "sentence_bert_config.json",
-             nlohmann::ordered_json{{"max_seq_length", embedding.max_tokens}, {"do_lower_case", false}});
+  write_json(
+      folder / "1_Pooling" / "config.json",
+      nlohmann::ordered_json{{"word_embedding_dimension", width},
+                             {"pooling_mode_cls_token", cls},
+                             {"pooling_mode_mean_tokens", embedding.pooling == Pooling::mean},
+                             {"pooling_mode_max_tokens", embedding.pooling == Pooling::max},
+                             {"pooling_mode_mean_sqrt_len_tokens", false}});
+  write_json(
+      folder / "sentence_bert_config.json",
+      nlohmann::ordered_json{{"max_seq_length", embedding.max_tokens}, {"do_lower_case", false}});
 }
 
 // Copies the file when the source has it.
@@ -53,10 +66,16 @@ void copy_if_there(const fs::path& from, const fs::path& to) {
 // Name of transformers' class without its task: "Bert" of BertModel.
 std::string family(const EncoderConfig& encoder) {
   const std::string& type = encoder.model_type;
-  return type == "bert" ? "Bert" : type == "roberta" ? "Roberta" : type == "deberta" ? "Deberta" : type == "deberta-v2" ? "DebertaV2" : "XLMRoberta";
+  return type == "bert"         ? "Bert"
+         : type == "roberta"    ? "Roberta"
+         : type == "deberta"    ? "Deberta"
+         : type == "deberta-v2" ? "DebertaV2"
+                                : "XLMRoberta";
 }
 
-nlohmann::ordered_json read_config(const ModelFolder& source) { return nlohmann::ordered_json::parse(read_text_file(source.weights_folder / "config.json")); }
+nlohmann::ordered_json read_config(const ModelFolder& source) {
+  return nlohmann::ordered_json::parse(read_text_file(source.weights_folder / "config.json"));
+}
 
 // config.json byte for byte, unless it promises a head that is not written.
 void write_config(const fs::path& folder, const ModelFolder& source) {
@@ -75,9 +94,11 @@ class WeightList {
  public:
   explicit WeightList(const EncoderConfig& config) : config_(config) {}
   void add(const std::string& name, const NamedParameter& parameter) {
-    on_host_.push_back(in_file_order(config_, parameter.name, parameter.value.detach().cpu()).contiguous());
+    on_host_.push_back(
+        in_file_order(config_, parameter.name, parameter.value.detach().cpu()).contiguous());
     const at::Tensor& values = on_host_.back();
-    const auto bytes = std::as_bytes(std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
+    const auto bytes = std::as_bytes(
+        std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
     tensors_.push_back({name, TensorType::float32, values.sizes().vec(), bytes});
   }
   void write(const fs::path& folder) { write_model_weights(folder, std::move(tensors_)); }
@@ -89,8 +110,9 @@ class WeightList {
 };
 
 void copy_tokenizer(const fs::path& folder, const ModelFolder& source) {
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt",
-                           "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "spm.model"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                           "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt",
+                           "sentencepiece.bpe.model", "spiece.model", "spm.model"}) {
     copy_if_there(source.weights_folder / name, folder / name);
   }
 }
@@ -105,23 +127,28 @@ LoadedEncoder load_encoder(const fs::path& folder, at::Device device) {
   ModelFolder model = read_model_folder(folder);
   const NamedWeights weights(model.weights_folder, model.encoder);
   // The pooler of a DeBERTa folder belongs to its classifier, not to the encoder.
-  const bool pooler = !model.encoder.relative && weights.has("pooler.dense.weight") && weights.has("pooler.dense.bias");
+  const bool pooler = !model.encoder.relative && weights.has("pooler.dense.weight") &&
+                      weights.has("pooler.dense.bias");
   Encoder encoder(model.encoder, device, pooler);
   weights.fill(encoder.parameters());
   weights.refuse_strangers(encoder.parameters(), left_aside);
   return {std::move(model), std::move(encoder)};
 }
 
-void save_encoder_folder(const fs::path& folder, const Encoder& encoder, const EmbeddingConfig& embedding, const ModelFolder& source) {
+void save_encoder_folder(const fs::path& folder, const Encoder& encoder,
+                         const EmbeddingConfig& embedding, const ModelFolder& source) {
   create_folder(folder);
   WeightList weights(encoder.config());
-  for (const NamedParameter& parameter : encoder.parameters()) weights.add(parameter.name, parameter);
+  for (const NamedParameter& parameter : encoder.parameters())
+    weights.add(parameter.name, parameter);
   weights.write(folder);
   write_config(folder, source);
   copy_tokenizer(folder, source);
-  copy_if_there(source.folder / "config_sentence_transformers.json", folder / "config_sentence_transformers.json");
+  copy_if_there(source.folder / "config_sentence_transformers.json",
+                folder / "config_sentence_transformers.json");
   const bool unchanged = source.sentence_transformers && source.weights_folder == source.folder &&
-                         same_settings(embedding, source.embedding) && fs::exists(source.folder / "1_Pooling" / "config.json") &&
+                         same_settings(embedding, source.embedding) &&
+                         fs::exists(source.folder / "1_Pooling" / "config.json") &&
                          fs::exists(source.folder / "sentence_bert_config.json");
   if (!unchanged) {
     write_modules(folder, embedding, encoder.config().hidden_size);
@@ -132,20 +159,28 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder, const E
     gpuhpc::copy_file(source.folder / name, folder / name);
 }
 
-void save_classifier_folder(const fs::path& folder, const Encoder& encoder, std::span<const NamedParameter> head, const std::vector<std::string>& labels,
-                            const ModelFolder& source) {
+void save_classifier_folder(const fs::path& folder, const Encoder& encoder,
+                            std::span<const NamedParameter> head,
+                            const std::vector<std::string>& labels, const ModelFolder& source) {
   create_folder(folder);
   const std::string kind = family(encoder.config());
-  const std::string prefix = kind == "Bert" ? "bert." : kind.starts_with("Deberta") ? "deberta." : "roberta.";
+  const std::string prefix = kind == "Bert"                ? "bert."
+                             : kind.starts_with("Deberta") ? "deberta."
+                                                           : "roberta.";
   WeightList weights(encoder.config());
   for (const NamedParameter& parameter : encoder.parameters())
-    if (!parameter.name.starts_with("pooler.")) weights.add(prefix + parameter.name, parameter);  // the head brings its own
-  for (const NamedParameter& parameter : head) weights.add((kind == "Bert" && parameter.name.starts_with("pooler.") ? prefix : "") + parameter.name, parameter);
+    if (!parameter.name.starts_with("pooler."))
+      weights.add(prefix + parameter.name, parameter);  // the head brings its own
+  for (const NamedParameter& parameter : head)
+    weights.add(
+        (kind == "Bert" && parameter.name.starts_with("pooler.") ? prefix : "") + parameter.name,
+        parameter);
   weights.write(folder);
   auto config = read_config(source);
   config["architectures"] = {kind + "ForSequenceClassification"};
   config["id2label"] = config["label2id"] = nlohmann::ordered_json::object();
-  for (std::size_t i = 0; i < labels.size(); ++i) config["id2label"][std::to_string(i)] = labels[i], config["label2id"][labels[i]] = i;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    config["id2label"][std::to_string(i)] = labels[i], config["label2id"][labels[i]] = i;
   write_json(folder / "config.json", config);
   copy_tokenizer(folder, source);
 }

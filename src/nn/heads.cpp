@@ -12,15 +12,18 @@
 #include "gpuhpc/nn/host_matrices.hpp"
 
 namespace gpuhpc {
-PathClassifier::PathClassifier(MatrixView class_vectors, std::span<const float> mean, std::span<const float> hub_similarity,
+PathClassifier::PathClassifier(MatrixView class_vectors, std::span<const float> mean,
+                               std::span<const float> hub_similarity,
                                const PathClassifierOptions& options, at::Device device)
     : options_(options) {
   if (class_vectors.columns != std::ssize(mean) || class_vectors.rows != std::ssize(hub_similarity))
-    throw internal_error("path classifier: {} x {} class vectors, a mean of {}, {} hub similarities", class_vectors.rows,
-                         class_vectors.columns, mean.size(), hub_similarity.size());
+    throw internal_error(
+        "path classifier: {} x {} class vectors, a mean of {}, {} hub similarities",
+        class_vectors.rows, class_vectors.columns, mean.size(), hub_similarity.size());
   shift_ = to_tensor(mean, device).mul_(options.centring);
   offset_ = to_tensor(hub_similarity, device).mul_(-options.scale * options.hubness);
-  parameters_.push_back({"class_vectors", to_tensor(class_vectors, device).set_requires_grad(true)});
+  parameters_.push_back(
+      {"class_vectors", to_tensor(class_vectors, device).set_requires_grad(true)});
 }
 
 at::Tensor PathClassifier::logits(const at::Tensor& documents) const {
@@ -30,21 +33,25 @@ at::Tensor PathClassifier::logits(const at::Tensor& documents) const {
 
 Matrix PathClassifier::class_vectors() const { return to_matrix(parameters_[0].value); }
 
-BilinearHead::BilinearHead(MatrixView class_embeddings, BilinearStart start, std::uint64_t seed, at::Device device) {
+BilinearHead::BilinearHead(MatrixView class_embeddings, BilinearStart start, std::uint64_t seed,
+                           at::Device device) {
   const std::int64_t width = class_embeddings.columns;
   at::Tensor interaction = at::eye(width, at::TensorOptions().dtype(at::kFloat));
   if (start == BilinearStart::uniform) {
     RandomStream random(seed, /*stream=*/0xb111);
     const double bound = 1 / std::sqrt(static_cast<double>(width));
     float* values = interaction.mutable_data_ptr<float>();
-    for (std::int64_t i = 0; i < width * width; ++i) values[i] = static_cast<float>((2 * random.uniform() - 1) * bound);
+    for (std::int64_t i = 0; i < width * width; ++i)
+      values[i] = static_cast<float>((2 * random.uniform() - 1) * bound);
   }
-  parameters_.push_back({"class_embeddings", to_tensor(class_embeddings, device).set_requires_grad(true)});
+  parameters_.push_back(
+      {"class_embeddings", to_tensor(class_embeddings, device).set_requires_grad(true)});
   parameters_.push_back({"interaction", interaction.to(device).set_requires_grad(true)});
 }
 
 at::Tensor BilinearHead::logits(const at::Tensor& documents) const {
-  return at::linear(at::linear(documents.to(at::kFloat), parameters_[1].value), parameters_[0].value);
+  return at::linear(at::linear(documents.to(at::kFloat), parameters_[1].value),
+                    parameters_[0].value);
 }
 
 Matrix BilinearHead::class_embeddings() const { return to_matrix(parameters_[0].value); }

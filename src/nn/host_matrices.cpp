@@ -7,13 +7,19 @@
 namespace gpuhpc {
 namespace {
 
-at::Tensor view_of(const float* data, at::IntArrayRef shape) { return at::from_blob(const_cast<float*>(data), shape, at::TensorOptions().dtype(at::kFloat)); }
+at::Tensor view_of(const float* data, at::IntArrayRef shape) {
+  return at::from_blob(const_cast<float*>(data), shape, at::TensorOptions().dtype(at::kFloat));
+}
 
 }  // namespace
 
-at::Tensor host_view(MatrixView matrix) { return view_of(matrix.data, {matrix.rows, matrix.columns}); }
+at::Tensor host_view(MatrixView matrix) {
+  return view_of(matrix.data, {matrix.rows, matrix.columns});
+}
 
-at::Tensor to_tensor(MatrixView matrix, at::Device device) { return host_view(matrix).to(device, at::kFloat, false, /*copy=*/true); }
+at::Tensor to_tensor(MatrixView matrix, at::Device device) {
+  return host_view(matrix).to(device, at::kFloat, false, /*copy=*/true);
+}
 
 at::Tensor to_tensor(std::span<const float> values, at::Device device) {
   return view_of(values.data(), {std::ssize(values)}).to(device, at::kFloat, false, /*copy=*/true);

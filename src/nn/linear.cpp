@@ -16,15 +16,17 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What a product multiplies. On processors fp16 values go in as fp32: fp16 sums would overflow, and few processors have them.
+// What a product multiplies. On processors fp16 values go in as fp32: fp16 sums would overflow, and
+// few processors have them.
 at::Tensor factor(const at::Tensor& values) {
   return values.is_cpu() && values.scalar_type() == at::kHalf ? values.to(at::kFloat) : values;
 }
 
-// Inputs: x, then weights, then biases. The products run on one joined matrix in the compute type; its cast copy is what backward uses.
+// Inputs: x, then weights, then biases. The products run on one joined matrix in the compute type;
+// its cast copy is what backward uses.
 struct JoinedLinear : torch::autograd::Function<JoinedLinear> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, at::TensorList parameters, std::int64_t count,
-                            std::int64_t compute) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            at::TensorList parameters, std::int64_t count, std::int64_t compute) {
     const auto type = static_cast<at::ScalarType>(compute);
     std::vector<at::Tensor> weights, biases;
     std::vector<std::int64_t> sizes;
@@ -47,12 +49,15 @@ struct JoinedLinear : torch::autograd::Function<JoinedLinear> {
     const at::Tensor &input = saved[0], &weight = saved[1];
     const std::vector<std::int64_t> sizes = context->saved_data["sizes"].toIntVector();
     const auto input_type = static_cast<at::ScalarType>(context->saved_data["input_type"].toInt());
-    const at::Tensor gradient = gradients[0].to(input.scalar_type()).contiguous();  // (T, sum of outs)
+    const at::Tensor gradient =
+        gradients[0].to(input.scalar_type()).contiguous();  // (T, sum of outs)
     const std::size_t count = sizes.size();
     variable_list result(2 * count + 3);
-    if (context->needs_input_grad(0)) result[0] = at::mm(factor(gradient), factor(weight)).to(input_type);
+    if (context->needs_input_grad(0))
+      result[0] = at::mm(factor(gradient), factor(weight)).to(input_type);
     if (context->needs_input_grad(1)) {
-      const auto of_weights = at::mm(factor(gradient).t(), factor(input)).to(at::kFloat).split_with_sizes(sizes);
+      const auto of_weights =
+          at::mm(factor(gradient).t(), factor(input)).to(at::kFloat).split_with_sizes(sizes);
       const auto of_biases = gradient.sum(0, false, at::kFloat).split_with_sizes(sizes);
       for (std::size_t i = 0; i < count; ++i) {
         result[1 + i] = of_weights[i];
@@ -63,28 +68,33 @@ struct JoinedLinear : torch::autograd::Function<JoinedLinear> {
   }
 };
 
-at::Tensor apply(const at::Tensor& x, const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& biases,
-                 at::ScalarType compute) {
+at::Tensor apply(const at::Tensor& x, const std::vector<at::Tensor>& weights,
+                 const std::vector<at::Tensor>& biases, at::ScalarType compute) {
   std::vector<at::Tensor> parameters = weights;
   parameters.insert(parameters.end(), biases.begin(), biases.end());
-  return JoinedLinear::apply(x, at::TensorList(parameters), static_cast<std::int64_t>(weights.size()), static_cast<std::int64_t>(compute));
+  return JoinedLinear::apply(x, at::TensorList(parameters),
+                             static_cast<std::int64_t>(weights.size()),
+                             static_cast<std::int64_t>(compute));
 }
 
 }  // namespace
 
-at::Tensor mixed_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType compute) {
+at::Tensor mixed_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                        at::ScalarType compute) {
   return apply(x, {weight}, {bias}, compute);
 }
 
-at::Tensor joined_linear(const at::Tensor& x, const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& biases,
-                         at::ScalarType compute) {
+at::Tensor joined_linear(const at::Tensor& x, const std::vector<at::Tensor>& weights,
+                         const std::vector<at::Tensor>& biases, at::ScalarType compute) {
   return apply(x, weights, biases, compute);
 }
 
-at::Tensor seeded_dropout(const at::Tensor& x, double rate, const std::optional<at::Generator>& generator) {
+at::Tensor seeded_dropout(const at::Tensor& x, double rate,
+                          const std::optional<at::Generator>& generator) {
   if (rate <= 0) return x;
   if (!generator) throw internal_error("dropout needs a seeded generator");
-  at::Tensor mask = at::empty_like(x, x.options().requires_grad(false)).bernoulli_(1 - rate, generator);
+  at::Tensor mask =
+      at::empty_like(x, x.options().requires_grad(false)).bernoulli_(1 - rate, generator);
   return x * mask.div_(1 - rate);
 }
 

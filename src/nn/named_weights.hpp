@@ -1,5 +1,6 @@
 #pragma once
-// The weights of a Hugging Face folder under the names that an Encoder and its head use; private to room nn.
+// The weights of a Hugging Face folder under the names that an Encoder and its head use; private to
+// room nn.
 #include <gpuhpc/io/safetensors.hpp>
 #include <gpuhpc/nn/encoder.hpp>
 
@@ -17,10 +18,13 @@ class NamedWeights {
   NamedWeights(const std::filesystem::path& folder, const EncoderConfig& config);
   std::string file() const { return weights_.path().string(); }
   bool has(std::string_view name) const { return by_name_.contains(name); }
-  // Every parameter from the tensor of its name; one that is missing or has another shape is an input_error.
+  // Every parameter from the tensor of its name; one that is missing or has another shape is an
+  // input_error.
   void fill(const std::vector<NamedParameter>& parameters) const;
-  // Throws input_error for a tensor that is none of `parameters` and begins with none of the prefixes.
-  void refuse_strangers(std::span<const NamedParameter> parameters, std::span<const std::string_view> left_aside) const;
+  // Throws input_error for a tensor that is none of `parameters` and begins with none of the
+  // prefixes.
+  void refuse_strangers(std::span<const NamedParameter> parameters,
+                        std::span<const std::string_view> left_aside) const;
 
  private:
   std::filesystem::path folder_;
@@ -29,7 +33,9 @@ class NamedWeights {
   std::map<std::string, const TensorView*, std::less<>> by_name_;
 };
 
-// DeBERTa 1 keeps query, key and value of each head together in in_proj; an Encoder has all queries, all keys, all values. The way back.
-at::Tensor in_file_order(const EncoderConfig& config, std::string_view name, const at::Tensor& value);
+// DeBERTa 1 keeps query, key and value of each head together in in_proj; an Encoder has all
+// queries, all keys, all values. The way back.
+at::Tensor in_file_order(const EncoderConfig& config, std::string_view name,
+                         const at::Tensor& value);
 
 }  // namespace gpuhpc

@@ -10,18 +10,24 @@ namespace gpuhpc {
 namespace {
 
 at::Tensor to_device(std::span<const std::int32_t> values, at::ScalarType type, at::Device device) {
-  at::Tensor host = at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(type));
-  if (type == at::kLong) std::copy(values.begin(), values.end(), host.data_ptr<std::int64_t>());
-  else std::copy(values.begin(), values.end(), host.data_ptr<std::int32_t>());
+  at::Tensor host =
+      at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(type));
+  if (type == at::kLong)
+    std::copy(values.begin(), values.end(), host.data_ptr<std::int64_t>());
+  else
+    std::copy(values.begin(), values.end(), host.data_ptr<std::int32_t>());
   return host.to(device);
 }
 
 }  // namespace
 
-PackedTokens pack_tokens(std::span<const std::int32_t> token_ids, std::span<const std::int32_t> offsets, at::Device device,
+PackedTokens pack_tokens(std::span<const std::int32_t> token_ids,
+                         std::span<const std::int32_t> offsets, at::Device device,
                          std::span<const std::int32_t> segment_ids) {
-  if (offsets.size() < 2 || offsets.front() != 0 || static_cast<std::size_t>(offsets.back()) != token_ids.size()) {
-    throw internal_error("packed offsets must run from 0 to the number of tokens ({})", token_ids.size());
+  if (offsets.size() < 2 || offsets.front() != 0 ||
+      static_cast<std::size_t>(offsets.back()) != token_ids.size()) {
+    throw internal_error("packed offsets must run from 0 to the number of tokens ({})",
+                         token_ids.size());
   }
   if (!segment_ids.empty() && segment_ids.size() != token_ids.size()) {
     throw internal_error("{} segment ids for {} tokens", segment_ids.size(), token_ids.size());
@@ -33,7 +39,8 @@ PackedTokens pack_tokens(std::span<const std::int32_t> token_ids, std::span<cons
     const std::int32_t length = offsets[b + 1] - offsets[b];
     if (length < 1) throw internal_error("document {} of a packed batch has no tokens", b);
     batch.max_len = std::max(batch.max_len, length);
-    for (std::int32_t i = 0; i < length; ++i) positions[static_cast<std::size_t>(offsets[b] + i)] = i;
+    for (std::int32_t i = 0; i < length; ++i)
+      positions[static_cast<std::size_t>(offsets[b] + i)] = i;
   }
   batch.token_ids = to_device(token_ids, at::kLong, device);
   batch.position_ids = to_device(positions, at::kLong, device);

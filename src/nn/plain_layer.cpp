@@ -26,9 +26,12 @@ using torch::autograd::variable_list;
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
   switch (activation) {
-    case Activation::gelu: return at::gelu(x, "none");
-    case Activation::gelu_tanh: return at::gelu(x, "tanh");
-    case Activation::relu: return at::relu(x);
+    case Activation::gelu:
+      return at::gelu(x, "none");
+    case Activation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case Activation::relu:
+      return at::relu(x);
   }
   throw internal_error("activation {} is unknown", static_cast<int>(activation));
 }
@@ -47,7 +50,8 @@ class GeneratorStates {
     std::vector<at::Generator> generators;
     if (options.generator) generators.push_back(*options.generator);
     // Attention on a GPU draws from the device's own generator (ops.hpp).
-    if (hidden.is_cuda() && options.attention_dropout > 0) generators.push_back(at::globalContext().defaultGenerator(hidden.device()));
+    if (hidden.is_cuda() && options.attention_dropout > 0)
+      generators.push_back(at::globalContext().defaultGenerator(hidden.device()));
     return GeneratorStates(std::move(generators));
   }
   void restore() const {
@@ -70,7 +74,11 @@ class GeneratorStates {
 // How to compute the layer again.
 struct Recipe : torch::CustomClassHolder {
   Recipe(EncoderConfig c, PackedTokens b, ForwardOptions o, at::Tensor f, GeneratorStates s)
-      : config(std::move(c)), batch(std::move(b)), options(std::move(o)), firsts(std::move(f)), before(std::move(s)) {}
+      : config(std::move(c)),
+        batch(std::move(b)),
+        options(std::move(o)),
+        firsts(std::move(f)),
+        before(std::move(s)) {}
   EncoderConfig config;
   PackedTokens batch;
   ForwardOptions options;
@@ -79,25 +87,28 @@ struct Recipe : torch::CustomClassHolder {
 };
 
 struct Checkpoint : torch::autograd::Function<Checkpoint> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, at::TensorList parameters,
-                            const c10::intrusive_ptr<Recipe>& recipe) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden,
+                            at::TensorList parameters, const c10::intrusive_ptr<Recipe>& recipe) {
     variable_list saved = parameters.vec();
     saved.push_back(hidden);
     context->save_for_backward(saved);
     context->saved_data["recipe"] = c10::IValue::make_capsule(recipe);
-    return plain_layer(recipe->config, parameters.vec(), hidden, recipe->batch, recipe->options, recipe->firsts);
+    return plain_layer(recipe->config, parameters.vec(), hidden, recipe->batch, recipe->options,
+                       recipe->firsts);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto capsule = context->saved_data["recipe"].toCapsule();
     const auto& recipe = static_cast<const Recipe&>(*capsule);
     variable_list parameters = context->get_saved_variables();
-    const at::Tensor hidden = parameters.back().detach().set_requires_grad(context->needs_input_grad(0));
+    const at::Tensor hidden =
+        parameters.back().detach().set_requires_grad(context->needs_input_grad(0));
     parameters.pop_back();
     const at::AutoGradMode with_graph(true);
     const GeneratorStates present = recipe.before.now();
     recipe.before.restore();
-    const at::Tensor output = plain_layer(recipe.config, parameters, hidden, recipe.batch, recipe.options, recipe.firsts);
+    const at::Tensor output =
+        plain_layer(recipe.config, parameters, hidden, recipe.batch, recipe.options, recipe.firsts);
     present.restore();
     variable_list wanted;
     std::vector<std::size_t> places;
@@ -117,27 +128,43 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
 
 }  // namespace
 
-at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor>& p, const at::Tensor& hidden, const PackedTokens& batch,
+at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor>& p,
+                       const at::Tensor& hidden, const PackedTokens& batch,
                        const ForwardOptions& options, const at::Tensor& firsts) {
-  const auto kept = [&](const at::Tensor& rows) { return firsts.defined() ? rows.index_select(0, firsts) : rows; };
-  const auto add_and_norm = [&](const at::Tensor& change, const at::Tensor& residual, LayerParameter norm) {
-    const at::Tensor sum = residual + seeded_dropout(change, options.hidden_dropout, options.generator);
-    return at::layer_norm(sum, {config.hidden_size}, p[norm], p[norm + 1], config.layer_norm_epsilon);
+  const auto kept = [&](const at::Tensor& rows) {
+    return firsts.defined() ? rows.index_select(0, firsts) : rows;
   };
-  const at::Tensor qkv = joined_linear(hidden, {p[query_weight], p[key_weight], p[value_weight]},
-                                       {p[query_bias], p[key_bias], p[value_bias]}, options.compute);  // (T,3H)
-  const at::Tensor context = config.relative ? disentangled_attention(config, p, qkv, batch, options)
-                                             : packed_attention(qkv, batch, config.heads, options.attention_dropout, options.generator);
-  const at::Tensor attended =
-      add_and_norm(mixed_linear(kept(context), p[attention_weight], p[attention_bias], options.compute), kept(hidden), attention_norm_weight);
-  const at::Tensor wide = activate(mixed_linear(attended, p[intermediate_weight], p[intermediate_bias], options.compute), config.activation);
-  return add_and_norm(mixed_linear(wide, p[output_weight], p[output_bias], options.compute), attended, output_norm_weight);
+  const auto add_and_norm = [&](const at::Tensor& change, const at::Tensor& residual,
+                                LayerParameter norm) {
+    const at::Tensor sum =
+        residual + seeded_dropout(change, options.hidden_dropout, options.generator);
+    return at::layer_norm(sum, {config.hidden_size}, p[norm], p[norm + 1],
+                          config.layer_norm_epsilon);
+  };
+  const at::Tensor qkv =
+      joined_linear(hidden, {p[query_weight], p[key_weight], p[value_weight]},
+                    {p[query_bias], p[key_bias], p[value_bias]}, options.compute);  // (T,3H)
+  const at::Tensor context = config.relative
+                                 ? disentangled_attention(config, p, qkv, batch, options)
+                                 : packed_attention(qkv, batch, config.heads,
+                                                    options.attention_dropout, options.generator);
+  const at::Tensor attended = add_and_norm(
+      mixed_linear(kept(context), p[attention_weight], p[attention_bias], options.compute),
+      kept(hidden), attention_norm_weight);
+  const at::Tensor wide = activate(
+      mixed_linear(attended, p[intermediate_weight], p[intermediate_bias], options.compute),
+      config.activation);
+  return add_and_norm(mixed_linear(wide, p[output_weight], p[output_bias], options.compute),
+                      attended, output_norm_weight);
 }
 
-at::Tensor checkpointed_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
-                              const PackedTokens& batch, const ForwardOptions& options, const at::Tensor& firsts) {
+at::Tensor checkpointed_layer(const EncoderConfig& config,
+                              const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
+                              const PackedTokens& batch, const ForwardOptions& options,
+                              const at::Tensor& firsts) {
   return Checkpoint::apply(hidden, at::TensorList(parameters),
-                           c10::make_intrusive<Recipe>(config, batch, options, firsts, GeneratorStates::of(hidden, options)));
+                           c10::make_intrusive<Recipe>(config, batch, options, firsts,
+                                                       GeneratorStates::of(hidden, options)));
 }
 
 }  // namespace gpuhpc

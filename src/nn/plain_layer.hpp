@@ -1,5 +1,6 @@
 #pragma once
-// An encoder layer out of differentiable operators: any device, any type, dropout. Private to room nn.
+// An encoder layer out of differentiable operators: any device, any type, dropout. Private to room
+// nn.
 #include <gpuhpc/nn/encoder.hpp>
 
 #include <ATen/core/Tensor.h>
@@ -8,14 +9,17 @@
 
 namespace gpuhpc {
 
-// `parameters`: the layer's (LayerParameter: sixteen, DeBERTa more), hidden (T,H) fp32 -> (T,H) fp32. `firsts`, when defined: (B) int64, the only rows
-// computed behind attention: -> (B,H).
-at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
-                       const PackedTokens& batch, const ForwardOptions& options, const at::Tensor& firsts);
+// `parameters`: the layer's (LayerParameter: sixteen, DeBERTa more), hidden (T,H) fp32 -> (T,H)
+// fp32. `firsts`, when defined: (B) int64, the only rows computed behind attention: -> (B,H).
+at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters,
+                       const at::Tensor& hidden, const PackedTokens& batch,
+                       const ForwardOptions& options, const at::Tensor& firsts);
 
-// The same values and gradients, bit for bit; only `hidden` and the state of the generators are kept until the backward pass, which
-// computes the layer again (Chen et al. 2016, section 4).
-at::Tensor checkpointed_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
-                              const PackedTokens& batch, const ForwardOptions& options, const at::Tensor& firsts);
+// The same values and gradients, bit for bit; only `hidden` and the state of the generators are
+// kept until the backward pass, which computes the layer again (Chen et al. 2016, section 4).
+at::Tensor checkpointed_layer(const EncoderConfig& config,
+                              const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
+                              const PackedTokens& batch, const ForwardOptions& options,
+                              const at::Tensor& firsts);
 
 }  // namespace gpuhpc

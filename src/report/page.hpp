@@ -11,13 +11,14 @@ std::string_view style();
 std::string_view script();
 
 // <section id=..><h2>..</h2><p class=lead>..</p> body </section>, or "" when the body is empty.
-std::string section(std::string_view id, std::string_view title, std::string_view lead, const std::string& body);
+std::string section(std::string_view id, std::string_view title, std::string_view lead,
+                    const std::string& body);
 
 std::string summary(const ReportModel& model);  // headline tiles and warnings
 std::string facts(const ReportModel& model);
 std::string stages(const ReportModel& model);
-std::string figures(const ReportModel& model);  // dot and whisker
-std::string comparison(const ReportModel& model);   // of several runs: figures and options
+std::string figures(const ReportModel& model);     // dot and whisker
+std::string comparison(const ReportModel& model);  // of several runs: figures and options
 std::string stages_compared(const ReportModel& model);
 std::string taxonomy(const ReportModel& model);
 std::string histograms(const ReportModel& model);

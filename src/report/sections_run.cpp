@@ -12,20 +12,23 @@ namespace gpuhpc::page {
 namespace {
 
 std::string tile(const std::string& title, const std::string& value, const std::string& below) {
-  return fmt::format("<div class=\"tile\"><dt>{}</dt><dd>{}<small>{}</small></dd></div>", escape_html(title), value, below);
+  return fmt::format("<div class=\"tile\"><dt>{}</dt><dd>{}<small>{}</small></dd></div>",
+                     escape_html(title), value, below);
 }
 
 // .535 as 0.535; an interval as "0.524 to 0.546".
 std::string three(double value) { return fmt::format("{:.3f}", value); }
 
-std::string seconds_text(double seconds) { return seconds < 60 ? fmt::format("{:.1f} s", seconds) : format_duration(seconds); }
+std::string seconds_text(double seconds) {
+  return seconds < 60 ? fmt::format("{:.1f} s", seconds) : format_duration(seconds);
+}
 
 std::string gold_tiles(const ReportModel& model) {
   std::string tiles;
   for (const Figure& figure : model.evaluation->figures) {
     if (!figure_is_headline(figure.name) || !figure.value) continue;
-    tiles +=
-        tile(figure_title(figure.name), three(*figure.value), figure.low ? three(*figure.low) + " to " + three(*figure.high) : "");
+    tiles += tile(figure_title(figure.name), three(*figure.value),
+                  figure.low ? three(*figure.low) + " to " + three(*figure.high) : "");
   }
   return tiles;
 }
@@ -39,11 +42,14 @@ std::string plain_tiles(const ReportModel& model) {
   }
   std::string tiles = tile("documents", format_count(model.documents), "labelled");
   if (!model.classes.empty())
-    tiles += tile("classes used", format_count(used),
-                  fmt::format("of {}", format_count(static_cast<std::int64_t>(model.classes.size()))));
+    tiles +=
+        tile("classes used", format_count(used),
+             fmt::format("of {}", format_count(static_cast<std::int64_t>(model.classes.size()))));
   if (model.documents > 0 && !model.classes.empty())
-    tiles += tile("labels a document", fmt::format("{:.2f}", static_cast<double>(labels) / static_cast<double>(model.documents)),
-                  "mean");
+    tiles += tile(
+        "labels a document",
+        fmt::format("{:.2f}", static_cast<double>(labels) / static_cast<double>(model.documents)),
+        "mean");
   return tiles;
 }
 
@@ -60,22 +66,26 @@ std::string figure_row(const Figure& figure) {
   std::string track = axis_marks(), value = "not available";
   if (figure.value) {
     if (figure.low)
-      track += fmt::format("<span class=\"whisker\" style=\"left:{:.2f}%;width:{:.2f}%\"></span>", percent(*figure.low),
-                           percent(*figure.high) - percent(*figure.low));
-    track += fmt::format("<span class=\"point\" style=\"left:{:.2f}%\"></span>", percent(*figure.value));
+      track += fmt::format("<span class=\"whisker\" style=\"left:{:.2f}%;width:{:.2f}%\"></span>",
+                           percent(*figure.low), percent(*figure.high) - percent(*figure.low));
+    track +=
+        fmt::format("<span class=\"point\" style=\"left:{:.2f}%\"></span>", percent(*figure.value));
     value = three(*figure.value);
-    if (figure.low) value += fmt::format(" <small>{} to {}</small>", three(*figure.low), three(*figure.high));
+    if (figure.low)
+      value += fmt::format(" <small>{} to {}</small>", three(*figure.low), three(*figure.high));
   } else {
     value = "<small>needs scores</small>";
   }
   return fmt::format(
-      "<div class=\"frow\"><div class=\"name\">{}<small>{}</small></div><div class=\"track\">{}</div><div "
+      "<div class=\"frow\"><div class=\"name\">{}<small>{}</small></div><div "
+      "class=\"track\">{}</div><div "
       "class=\"val\">{}</div></div>",
       escape_html(figure_title(figure.name)), escape_html(figure_about(figure.name)), track, value);
 }
 
 std::string group_of(const std::string& name) {
-  if (name.starts_with("example_") || name == "exact_match" || name == "hamming_loss") return "Label sets, document by document";
+  if (name.starts_with("example_") || name == "exact_match" || name == "hamming_loss")
+    return "Label sets, document by document";
   if (name.starts_with("micro_") || name.starts_with("macro_")) return "Labels, over all documents";
   if (name.starts_with("hierarchical_") || name.starts_with("level_")) return "In the hierarchy";
   return "Ranking of the classes";
@@ -83,7 +93,8 @@ std::string group_of(const std::string& name) {
 
 }  // namespace
 
-std::string section(std::string_view id, std::string_view title, std::string_view lead, const std::string& body) {
+std::string section(std::string_view id, std::string_view title, std::string_view lead,
+                    const std::string& body) {
   if (body.empty()) return "";
   const std::string intro = lead.empty() ? "" : fmt::format("<p class=\"lead\">{}</p>", lead);
   return fmt::format("<section id=\"{}\"><h2>{}</h2>{}{}</section>\n", id, title, intro, body);
@@ -103,8 +114,10 @@ std::string facts(const ReportModel& model) {
     body += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(name), escape_html(value));
   if (!body.empty()) body = "<dl class=\"facts\">" + body + "</dl>";
   if (!model.config.empty())
-    body += fmt::format("<details class=\"config\"><summary>All options as resolved (config.ini)</summary><pre>{}</pre></details>",
-                        escape_html(model.config));
+    body += fmt::format(
+        "<details class=\"config\"><summary>All options as resolved "
+        "(config.ini)</summary><pre>{}</pre></details>",
+        escape_html(model.config));
   return section("run", "What ran", "", body);
 }
 
@@ -120,14 +133,16 @@ std::string stages(const ReportModel& model) {
   std::string rows;
   for (const ReportStage& stage : model.stages)
     rows += fmt::format(
-        "<div class=\"trow\"><div>{}</div><div class=\"bar\"><b{} style=\"width:{:.1f}%\"></b></div><div "
+        "<div class=\"trow\"><div>{}</div><div class=\"bar\"><b{} "
+        "style=\"width:{:.1f}%\"></b></div><div "
         "class=\"val\">{}{}</div></div>",
-        escape_html(stage.name), stage.skipped ? " class=\"reused\"" : "", longest > 0 ? 100 * stage.seconds / longest : 0,
-        seconds_text(stage.seconds),
+        escape_html(stage.name), stage.skipped ? " class=\"reused\"" : "",
+        longest > 0 ? 100 * stage.seconds / longest : 0, seconds_text(stage.seconds),
         stage.skipped ? " (reused)" : "");
-  const std::string lead =
-      fmt::format("{} in all, stage by stage.{}", format_duration(total),
-                  reused ? " A reused stage was finished in an earlier run; its bar is the time it took then." : "");
+  const std::string lead = fmt::format(
+      "{} in all, stage by stage.{}", format_duration(total),
+      reused ? " A reused stage was finished in an earlier run; its bar is the time it took then."
+             : "");
   return section("time", "Time", lead, "<div class=\"rows\">" + rows + "</div>");
 }
 
@@ -135,29 +150,36 @@ std::string figures(const ReportModel& model) {
   if (!model.evaluation) return "";
   const Evaluation& evaluation = *model.evaluation;
   std::string rows =
-      "<div class=\"frow\"><div></div><div class=\"scale\"><span style=\"left:0%\">0</span><span style=\"left:25%\">.25</span>"
+      "<div class=\"frow\"><div></div><div class=\"scale\"><span style=\"left:0%\">0</span><span "
+      "style=\"left:25%\">.25</span>"
       "<span style=\"left:50%\">.5</span><span style=\"left:75%\">.75</span><span "
       "style=\"left:100%\">1</span></div><div></div></div>";
-  // Level figures stand beside the hierarchical ones, the groups in the order in which they first occur.
+  // Level figures stand beside the hierarchical ones, the groups in the order in which they first
+  // occur.
   std::vector<std::string> groups;
   for (const Figure& figure : evaluation.figures)
-    if (std::find(groups.begin(), groups.end(), group_of(figure.name)) == groups.end()) groups.push_back(group_of(figure.name));
+    if (std::find(groups.begin(), groups.end(), group_of(figure.name)) == groups.end())
+      groups.push_back(group_of(figure.name));
   for (const std::string& group : groups) {
     rows += fmt::format("<h3 class=\"group\">{}</h3>", group);
     for (const Figure& figure : evaluation.figures)
       if (group_of(figure.name) == group) rows += figure_row(figure);
   }
-  std::string lead = fmt::format("Against the gold labels of {} documents.", format_count(evaluation.documents));
+  std::string lead =
+      fmt::format("Against the gold labels of {} documents.", format_count(evaluation.documents));
   if (evaluation.bootstrap_samples > 0)
-    lead += fmt::format(" The dot is the value, the band around it the 95% interval from {} bootstrap resamples of the documents.",
-                        format_count(evaluation.bootstrap_samples));
+    lead += fmt::format(
+        " The dot is the value, the band around it the 95% interval from {} bootstrap resamples of "
+        "the documents.",
+        format_count(evaluation.bootstrap_samples));
   return section("metrics", "Metrics", lead, rows);
 }
 
 std::string comparison(const ReportModel& model) {
   if (model.runs.size() < 2) return "";
   std::string head = "<th>measure</th>", body;
-  for (const ReportRun& run : model.runs) head += fmt::format("<th class=\"n\">{}</th>", escape_html(run.name));
+  for (const ReportRun& run : model.runs)
+    head += fmt::format("<th class=\"n\">{}</th>", escape_html(run.name));
   std::vector<Figure> rows;  // the first run may have none
   for (const ReportRun& run : model.runs)
     for (const Figure& figure : run.figures)
@@ -168,27 +190,40 @@ std::string comparison(const ReportModel& model) {
     const bool small_is_good = first.name == "hamming_loss";
     for (const ReportRun& run : model.runs) {
       const auto found =
-          std::find_if(run.figures.begin(), run.figures.end(), [&](const Figure& figure) { return figure.name == first.name; });
+          std::find_if(run.figures.begin(), run.figures.end(),
+                       [&](const Figure& figure) { return figure.name == first.name; });
       values.push_back(found == run.figures.end() ? std::nullopt : found->value);
-      if (values.back() && (!best || (small_is_good ? *values.back() < *best : *values.back() > *best))) best = values.back();
+      if (values.back() &&
+          (!best || (small_is_good ? *values.back() < *best : *values.back() > *best)))
+        best = values.back();
     }
     std::string cells;
     for (const auto& value : values)
-      cells += fmt::format("<td class=\"n{}\">{}</td>", value && value == best ? " best" : "", value ? three(*value) : "");
-    if (best) body += fmt::format("<tr><td>{}</td>{}</tr>", escape_html(figure_title(first.name)), cells);
+      cells += fmt::format("<td class=\"n{}\">{}</td>", value && value == best ? " best" : "",
+                           value ? three(*value) : "");
+    if (best)
+      body += fmt::format("<tr><td>{}</td>{}</tr>", escape_html(figure_title(first.name)), cells);
   }
-  const auto table = [](const std::string& caption, const std::string& top, const std::string& lines) {
+  const auto table = [](const std::string& caption, const std::string& top,
+                        const std::string& lines) {
     if (lines.empty()) return std::string();
-    return fmt::format("<figure><figcaption>{}</figcaption><div class=\"wide\"><table class=\"snug\"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div></figure>", caption, top, lines);
+    return fmt::format(
+        "<figure><figcaption>{}</figcaption><div class=\"wide\"><table "
+        "class=\"snug\"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div></figure>",
+        caption, top, lines);
   };
   std::string names = "<th>option</th>", differences;
-  for (const ReportRun& run : model.runs) names += fmt::format("<th>{}</th>", escape_html(run.name));
+  for (const ReportRun& run : model.runs)
+    names += fmt::format("<th>{}</th>", escape_html(run.name));
   for (const ReportDifference& difference : model.differences) {
     differences += fmt::format("<tr><td>{}</td>", escape_html(difference.option));
-    for (const std::string& value : difference.values) differences += fmt::format("<td>{}</td>", escape_html(value));
+    for (const std::string& value : difference.values)
+      differences += fmt::format("<td>{}</td>", escape_html(value));
     differences += "</tr>";
   }
-  return section("runs", "Runs side by side", "", table("Metrics, the best of each row in bold", head, body) + table("Options that differ", names, differences));
+  return section("runs", "Runs side by side", "",
+                 table("Metrics, the best of each row in bold", head, body) +
+                     table("Options that differ", names, differences));
 }
 
 std::string stages_compared(const ReportModel& model) {
@@ -208,12 +243,15 @@ std::string stages_compared(const ReportModel& model) {
     rows += fmt::format("<tr><td>{}</td>", escape_html(name));
     for (const ReportRun& run : model.runs) {
       const auto stage = std::ranges::find(run.stages, name, &ReportStage::name);
-      rows += fmt::format("<td class=\"n\">{}</td>", stage == run.stages.end() ? "" : seconds_text(stage->seconds));
+      rows += fmt::format("<td class=\"n\">{}</td>",
+                          stage == run.stages.end() ? "" : seconds_text(stage->seconds));
     }
     rows += "</tr>";
   }
   return section("time", "Time", "Stage by stage.",
-                 fmt::format("<div class=\"wide\"><table class=\"snug total\"><thead><tr>{}</tr></thead><tbody>{}<tr><td>in all</td>{}</tr></tbody></table></div>",
+                 fmt::format("<div class=\"wide\"><table class=\"snug "
+                             "total\"><thead><tr>{}</tr></thead><tbody>{}<tr><td>in "
+                             "all</td>{}</tr></tbody></table></div>",
                              head, rows, sums));
 }
 

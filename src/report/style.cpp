@@ -171,8 +171,8 @@ th,td{padding:.3rem .4rem}}
 }
 
 std::string_view script() {
-  // A click on a column head sorts by it: numbers by value, best first; texts by the alphabet. The filter keeps rows that hold its
-  // words.
+  // A click on a column head sorts by it: numbers by value, best first; texts by the alphabet. The
+  // filter keeps rows that hold its words.
   return R"js(
 document.querySelectorAll("table.sortable").forEach(table=>{const body=table.tBodies[0];
 table.querySelectorAll("th button").forEach(button=>button.addEventListener("click",()=>{

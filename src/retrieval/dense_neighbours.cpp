@@ -7,19 +7,24 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t indexed_block = 4096;  // rows a product; with 512 queries the scores stay in cache
+constexpr std::int64_t indexed_block =
+    4096;  // rows a product; with 512 queries the scores stay in cache
 
-// Offers one (queries, indexed) block of scores to the queries' top lists, which start at row `out_row` of `out`.
-void offer_block(const at::Tensor& scores, std::int64_t out_row, std::int64_t first_query, std::int64_t first_indexed, QuerySet set,
-                 Neighbours& out) {
+// Offers one (queries, indexed) block of scores to the queries' top lists, which start at row
+// `out_row` of `out`.
+void offer_block(const at::Tensor& scores, std::int64_t out_row, std::int64_t first_query,
+                 std::int64_t first_indexed, QuerySet set, Neighbours& out) {
   const std::int64_t width = scores.size(1);
   const float* data = scores.data_ptr<float>();
   at::parallel_for(0, scores.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t q = begin; q < end; ++q) {
       const auto at_row = static_cast<std::size_t>((out_row + q) * out.k);
       const auto count = static_cast<std::size_t>(out.k);
-      TopK best(std::span(out.indices).subspan(at_row, count), std::span(out.weights).subspan(at_row, count));
-      const auto name = [&](std::size_t j) { return static_cast<std::int32_t>(first_indexed + static_cast<std::int64_t>(j)); };
+      TopK best(std::span(out.indices).subspan(at_row, count),
+                std::span(out.weights).subspan(at_row, count));
+      const auto name = [&](std::size_t j) {
+        return static_cast<std::int32_t>(first_indexed + static_cast<std::int64_t>(j));
+      };
       const std::span row(data + q * width, static_cast<std::size_t>(width));
       const std::int64_t self = first_query + q - first_indexed;
       if (set == QuerySet::same && self >= 0 && self < width) {
@@ -35,10 +40,12 @@ void offer_block(const at::Tensor& scores, std::int64_t out_row, std::int64_t fi
 
 }  // namespace
 
-Neighbours dense_neighbours(MatrixView queries, MatrixView indexed, Range rows, QuerySet set, const NeighbourOptions& options) {
+Neighbours dense_neighbours(MatrixView queries, MatrixView indexed, Range rows, QuerySet set,
+                            const NeighbourOptions& options) {
   check_blocks(rows, queries.rows, neighbour_block);
   if (queries.columns != indexed.columns) {
-    throw internal_error("queries have {} columns, the indexed rows {}", queries.columns, indexed.columns);
+    throw internal_error("queries have {} columns, the indexed rows {}", queries.columns,
+                         indexed.columns);
   }
   Neighbours out = no_neighbours(rows.size(), options.k);
   for (std::int64_t q = rows.first; q < rows.last; q += neighbour_block) {

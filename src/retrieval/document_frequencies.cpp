@@ -45,7 +45,8 @@ void DocumentFrequencies::add(std::string_view text) {
 
 void DocumentFrequencies::add(std::span<const std::string> texts, int threads) {
   // One part of the texts a thread: sums of integers, so the split cannot show.
-  std::vector<DocumentFrequencies> parts(static_cast<std::size_t>(std::max(1, threads)), DocumentFrequencies(options_));
+  std::vector<DocumentFrequencies> parts(static_cast<std::size_t>(std::max(1, threads)),
+                                         DocumentFrequencies(options_));
   const auto total = std::ssize(texts);
   const auto count_of_parts = std::ssize(parts);
   parallel_for(0, count_of_parts, threads, [&](std::int64_t part, int) {
@@ -91,13 +92,15 @@ std::vector<std::int64_t> DocumentFrequencies::pack() const {
 void DocumentFrequencies::merge(std::span<const std::int64_t> packed) {
   // Several pack()s one behind the other (what an all-gather gives) are all taken.
   for (std::size_t at = 0; at < packed.size();) {
-    if (packed.size() - at < 2 || packed[at + 1] < 0 || static_cast<std::uint64_t>(packed[at + 1]) > (packed.size() - at - 2) / 2) {
+    if (packed.size() - at < 2 || packed[at + 1] < 0 ||
+        static_cast<std::uint64_t>(packed[at + 1]) > (packed.size() - at - 2) / 2) {
       throw internal_error("packed document frequencies end in the middle of an entry");
     }
     documents_ += packed[at];
     const auto entries = static_cast<std::size_t>(packed[at + 1]);
     at += 2;
-    for (std::size_t i = 0; i < entries; ++i, at += 2) count(static_cast<std::uint64_t>(packed[at]), packed[at + 1]);
+    for (std::size_t i = 0; i < entries; ++i, at += 2)
+      count(static_cast<std::uint64_t>(packed[at]), packed[at + 1]);
   }
 }
 

@@ -8,13 +8,24 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, NeighbourOptions& options) {
-  section.option("neighbours", options.k, "nearest neighbours a document in each graph").range(1, 1000);
-  section.option("approximate-above", options.approximate_above, "more documents than this: approximate neighbours; 0 = never")
+  section.option("neighbours", options.k, "nearest neighbours a document in each graph")
+      .range(1, 1000);
+  section
+      .option("approximate-above", options.approximate_above,
+              "more documents than this: approximate neighbours; 0 = never")
       .range(0, 2e9);
-  section.option("lists", options.lists, "approximate dense index: clusters; 0 = about the square root of the documents").range(0, 1e6);
-  section.option("probes", options.probes, "approximate dense index: clusters searched a document").range(1, 1e6);
-  section.option("postings", options.postings, "approximate sparse index: postings visited a document").range(1, 1e9);
-  section.option("rescored", options.rescored, "approximate sparse index: candidates computed exactly").range(1, 1e6);
+  section
+      .option("lists", options.lists,
+              "approximate dense index: clusters; 0 = about the square root of the documents")
+      .range(0, 1e6);
+  section.option("probes", options.probes, "approximate dense index: clusters searched a document")
+      .range(1, 1e6);
+  section
+      .option("postings", options.postings, "approximate sparse index: postings visited a document")
+      .range(1, 1e9);
+  section
+      .option("rescored", options.rescored, "approximate sparse index: candidates computed exactly")
+      .range(1, 1e6);
 }
 
 namespace {
@@ -25,20 +36,24 @@ struct Edge {
 };
 
 // Adds the row's neighbours, weights summing to `share`; false when it has none.
-bool append(const Neighbours& neighbours, std::int64_t row, double share, std::vector<Edge>& edges) {
+bool append(const Neighbours& neighbours, std::int64_t row, double share,
+            std::vector<Edge>& edges) {
   const auto first = static_cast<std::size_t>(row * neighbours.k);
   const auto last = first + static_cast<std::size_t>(neighbours.k);
   double sum = 0;
   for (std::size_t i = first; i < last; ++i) sum += static_cast<double>(neighbours.weights[i]);
   if (!(sum > 0)) return false;
   for (std::size_t i = first; i < last; ++i) {
-    if (neighbours.indices[i] >= 0) edges.push_back({neighbours.indices[i], share * static_cast<double>(neighbours.weights[i]) / sum});
+    if (neighbours.indices[i] >= 0)
+      edges.push_back(
+          {neighbours.indices[i], share * static_cast<double>(neighbours.weights[i]) / sum});
   }
   return true;
 }
 
 void append_row(std::vector<Edge>& edges, SparseMatrix& out) {
-  std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.index < b.index; });
+  std::stable_sort(edges.begin(), edges.end(),
+                   [](const Edge& a, const Edge& b) { return a.index < b.index; });
   for (std::size_t i = 0; i < edges.size();) {
     double weight = 0;
     std::size_t j = i;
@@ -52,9 +67,11 @@ void append_row(std::vector<Edge>& edges, SparseMatrix& out) {
 
 }  // namespace
 
-SparseMatrix average_neighbours(const Neighbours& first, const Neighbours& second, std::int64_t columns) {
+SparseMatrix average_neighbours(const Neighbours& first, const Neighbours& second,
+                                std::int64_t columns) {
   if (first.rows() != second.rows()) {
-    throw internal_error("neighbour sets of {} and {} rows cannot be averaged", first.rows(), second.rows());
+    throw internal_error("neighbour sets of {} and {} rows cannot be averaged", first.rows(),
+                         second.rows());
   }
   SparseMatrix out;
   out.columns_count = columns;
@@ -84,10 +101,13 @@ SparseMatrix normalised_neighbours(const Neighbours& neighbours, std::int64_t co
 }
 
 double recall(const Neighbours& found, const Neighbours& exact) {
-  if (found.rows() != exact.rows()) throw internal_error("recall of {} rows against {}", found.rows(), exact.rows());
+  if (found.rows() != exact.rows())
+    throw internal_error("recall of {} rows against {}", found.rows(), exact.rows());
   std::int64_t wanted = 0, hits = 0;
   for (std::int64_t row = 0; row < exact.rows(); ++row) {
-    const auto mine = std::span(found.indices).subspan(static_cast<std::size_t>(row * found.k), static_cast<std::size_t>(found.k));
+    const auto mine =
+        std::span(found.indices)
+            .subspan(static_cast<std::size_t>(row * found.k), static_cast<std::size_t>(found.k));
     for (std::int64_t i = 0; i < exact.k; ++i) {
       const std::int32_t index = exact.indices[static_cast<std::size_t>(row * exact.k + i)];
       if (index < 0) continue;

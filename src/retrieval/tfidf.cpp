@@ -12,35 +12,46 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, TfidfOptions& options) {
-  section.option("ngrams", options.longest_ngram, "longest run of words that is a term").range(1, 5);
+  section.option("ngrams", options.longest_ngram, "longest run of words that is a term")
+      .range(1, 5);
   section.option("stop-words", options.english_stop_words, "leave ordinary English words out");
-  section.option("min-documents", options.min_documents, "drop terms that fewer documents have").range(1, 1e9);
-  section.option("max-document-share", options.max_document_share, "drop terms that a larger share of the documents has").range(0, 1);
+  section.option("min-documents", options.min_documents, "drop terms that fewer documents have")
+      .range(1, 1e9);
+  section
+      .option("max-document-share", options.max_document_share,
+              "drop terms that a larger share of the documents has")
+      .range(0, 1);
 }
 
 TfidfModel::TfidfModel(const DocumentFrequencies& frequencies) : options_(frequencies.options()) {
   const double documents = static_cast<double>(frequencies.documents());
   for (const auto& entry : frequencies.entries()) {
     const double df = static_cast<double>(entry.documents);
-    if (entry.documents < options_.min_documents || df > options_.max_document_share * documents) continue;
+    if (entry.documents < options_.min_documents || df > options_.max_document_share * documents)
+      continue;
     terms_.push_back(entry.term);
     idf_.push_back(static_cast<float>(std::log((1 + documents) / (1 + df)) + 1));
   }
   build_buckets();
 }
 
-TfidfModel::TfidfModel(TfidfOptions options, std::vector<std::uint64_t> terms, std::vector<float> idf)
+TfidfModel::TfidfModel(TfidfOptions options, std::vector<std::uint64_t> terms,
+                       std::vector<float> idf)
     : options_(std::move(options)), terms_(std::move(terms)), idf_(std::move(idf)) {
   if (terms_.size() != idf_.size()) {
-    throw input_error("the stored TF-IDF model has {} terms but {} idf values; make the model again", terms_.size(), idf_.size());
+    throw input_error(
+        "the stored TF-IDF model has {} terms but {} idf values; make the model again",
+        terms_.size(), idf_.size());
   }
   if (std::adjacent_find(terms_.begin(), terms_.end(), std::greater_equal<>()) != terms_.end()) {
-    throw input_error("the terms of the stored TF-IDF model are not ascending; make the model again");
+    throw input_error(
+        "the terms of the stored TF-IDF model are not ascending; make the model again");
   }
   build_buckets();
 }
 
-TfidfModel TfidfModel::fit(std::span<const std::string> texts, const TfidfOptions& options, int threads) {
+TfidfModel TfidfModel::fit(std::span<const std::string> texts, const TfidfOptions& options,
+                           int threads) {
   DocumentFrequencies frequencies(options);
   frequencies.add(texts, threads);
   return TfidfModel(frequencies);
@@ -49,7 +60,8 @@ TfidfModel TfidfModel::fit(std::span<const std::string> texts, const TfidfOption
 void TfidfModel::build_buckets() {
   bucket_bits_ = std::bit_width(terms_.size());
   buckets_.assign((std::size_t{1} << bucket_bits_) + 1, 0);
-  for (const std::uint64_t term : terms_) ++buckets_[(bucket_bits_ == 0 ? 0 : term >> (64 - bucket_bits_)) + 1];
+  for (const std::uint64_t term : terms_)
+    ++buckets_[(bucket_bits_ == 0 ? 0 : term >> (64 - bucket_bits_)) + 1];
   for (std::size_t i = 1; i < buckets_.size(); ++i) buckets_[i] += buckets_[i - 1];
 }
 
@@ -65,8 +77,8 @@ std::int64_t TfidfModel::column(std::uint64_t term) const {
 namespace {
 
 // Appends the row of one text.
-void append_row(const TfidfModel& model, TermHasher& hasher, std::string_view text, std::vector<std::int32_t>& columns,
-                SparseMatrix& out) {
+void append_row(const TfidfModel& model, TermHasher& hasher, std::string_view text,
+                std::vector<std::int32_t>& columns, SparseMatrix& out) {
   columns.clear();
   for (const std::uint64_t term : hasher.hash(text)) {
     const std::int64_t column = model.column(term);
@@ -78,15 +90,16 @@ void append_row(const TfidfModel& model, TermHasher& hasher, std::string_view te
   for (std::size_t i = 0; i < columns.size();) {
     std::size_t j = i;
     while (j < columns.size() && columns[j] == columns[i]) ++j;
-    const double weight =
-        (1 + std::log(static_cast<double>(j - i))) * static_cast<double>(model.idf()[static_cast<std::size_t>(columns[i])]);
+    const double weight = (1 + std::log(static_cast<double>(j - i))) *
+                          static_cast<double>(model.idf()[static_cast<std::size_t>(columns[i])]);
     squares += weight * weight;
     out.columns.push_back(columns[i]);
     out.values.push_back(static_cast<float>(weight));
     i = j;
   }
   const double scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
-  for (std::size_t i = first; i < out.values.size(); ++i) out.values[i] = static_cast<float>(out.values[i] * scale);
+  for (std::size_t i = first; i < out.values.size(); ++i)
+    out.values[i] = static_cast<float>(out.values[i] * scale);
   out.offsets.push_back(static_cast<std::int64_t>(out.values.size()));
 }
 
@@ -116,12 +129,14 @@ SparseMatrix TfidfModel::transform(std::span<const std::string> texts, int threa
 
 SparseMatrix stack_rows(SparseMatrix top, const SparseMatrix& bottom) {
   if (top.columns_count != bottom.columns_count) {
-    throw internal_error("rows of {} and {} columns cannot be stacked", top.columns_count, bottom.columns_count);
+    throw internal_error("rows of {} and {} columns cannot be stacked", top.columns_count,
+                         bottom.columns_count);
   }
   const std::int64_t entries = top.offsets.back();
   top.columns.insert(top.columns.end(), bottom.columns.begin(), bottom.columns.end());
   top.values.insert(top.values.end(), bottom.values.begin(), bottom.values.end());
-  for (std::size_t i = 1; i < bottom.offsets.size(); ++i) top.offsets.push_back(entries + bottom.offsets[i]);
+  for (std::size_t i = 1; i < bottom.offsets.size(); ++i)
+    top.offsets.push_back(entries + bottom.offsets[i]);
   return top;
 }
 

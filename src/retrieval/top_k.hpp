@@ -5,10 +5,12 @@
 
 namespace gpuhpc {
 
-// Works on rows of a Neighbours: `indices` starts as -1, `weights` as 0, so only positive weights enter.
+// Works on rows of a Neighbours: `indices` starts as -1, `weights` as 0, so only positive weights
+// enter.
 class TopK {
  public:
-  TopK(std::span<std::int32_t> indices, std::span<float> weights) : indices_(indices), weights_(weights) {}
+  TopK(std::span<std::int32_t> indices, std::span<float> weights)
+      : indices_(indices), weights_(weights) {}
 
   float worst() const { return weights_.empty() ? 0 : weights_.back(); }
 
@@ -25,7 +27,8 @@ class TopK {
     weights_[at] = weight;
   }
 
-  // Offers weights[j] for index name(j); groups of weights that cannot enter are passed over quickly.
+  // Offers weights[j] for index name(j); groups of weights that cannot enter are passed over
+  // quickly.
   template <typename Name>
   void offer_all(std::span<const float> weights, const Name& name) {
     constexpr std::size_t group = 32;
@@ -43,7 +46,8 @@ class TopK {
 
  private:
   bool before(std::int32_t index, float weight, std::size_t at) const {
-    return indices_[at] < 0 || weight > weights_[at] || (weight == weights_[at] && index < indices_[at]);
+    return indices_[at] < 0 || weight > weights_[at] ||
+           (weight == weights_[at] && index < indices_[at]);
   }
   std::span<std::int32_t> indices_;
   std::span<float> weights_;

@@ -14,7 +14,8 @@ namespace gpuhpc {
 namespace {
 
 bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
 bool is_ascii_word(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
@@ -39,8 +40,12 @@ std::span<const std::string_view> WordSplitter::split(std::string_view text) {
   } else {
     UErrorCode status = U_ZERO_ERROR;
     icu::StringByteSink<std::string> sink(&lower_, static_cast<std::int32_t>(text.size()));
-    icu::CaseMap::utf8ToLower("", 0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr, status);
-    if (U_FAILURE(status)) throw internal_error("ICU could not lower a text of {} bytes: {}", text.size(), u_errorName(status));
+    icu::CaseMap::utf8ToLower("", 0,
+                              icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())),
+                              sink, nullptr, status);
+    if (U_FAILURE(status))
+      throw internal_error("ICU could not lower a text of {} bytes: {}", text.size(),
+                           u_errorName(status));
     split_unicode();
   }
   return words_;
@@ -63,7 +68,9 @@ void WordSplitter::split_unicode() {
   const auto size = static_cast<std::int32_t>(all.size());
   std::int32_t i = 0, first = 0, letters = 0;
   const auto finish = [&](std::int32_t last) {
-    if (letters >= 2) words_.push_back(all.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
+    if (letters >= 2)
+      words_.push_back(
+          all.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
     letters = 0;
   };
   while (i < size) {
@@ -98,7 +105,8 @@ std::vector<std::uint64_t>& TermHasher::hash(std::string_view text) {
   }
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     term_.clear();
-    const std::size_t last = std::min(kept_.size(), i + static_cast<std::size_t>(options_.longest_ngram));
+    const std::size_t last =
+        std::min(kept_.size(), i + static_cast<std::size_t>(options_.longest_ngram));
     for (std::size_t j = i; j < last; ++j) {
       if (j > i) term_ += ' ';
       term_ += kept_[j];

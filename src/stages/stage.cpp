@@ -3,7 +3,10 @@
 namespace gpuhpc {
 
 Error stopped(bool on_all_ranks) {
-  return {ExitCode::requeue, "stopped as asked by a signal; what is finished is kept: start the same command again to go on", on_all_ranks};
+  return {ExitCode::requeue,
+          "stopped as asked by a signal; what is finished is kept: start the same command again to "
+          "go on",
+          on_all_ranks};
 }
 
 void StageContext::leave_if_asked() const {

@@ -13,17 +13,21 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t short_word = 48;  // parts: up to here looking at all ranks is faster than a heap
+constexpr std::size_t short_word =
+    48;  // parts: up to here looking at all ranks is faster than a heap
 constexpr std::uint32_t no_part = std::numeric_limits<std::uint32_t>::max();
 
-// How GPT-2's vocabulary writes a byte: visible Latin-1 characters as themselves, the other bytes as U+0100, U+0101, ... in turn.
+// How GPT-2's vocabulary writes a byte: visible Latin-1 characters as themselves, the other bytes
+// as U+0100, U+0101, ... in turn.
 std::array<std::string, 256> byte_names() {
   std::array<std::string, 256> names;
   char32_t next = 0x100;
   for (std::size_t byte = 0; byte < 256; ++byte) {
-    const bool visible = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+    const bool visible =
+        (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
     char utf8[4];
-    names[byte].assign(utf8, static_cast<std::size_t>(put_code_point(visible ? static_cast<char32_t>(byte) : next++, utf8)));
+    names[byte].assign(utf8, static_cast<std::size_t>(put_code_point(
+                                 visible ? static_cast<char32_t>(byte) : next++, utf8)));
   }
   return names;
 }
@@ -31,40 +35,54 @@ std::array<std::string, 256> byte_names() {
 std::string take_fingerprint(const ByteBpeSettings& settings) {
   std::vector<const VocabularyEntry*> sorted;
   for (const auto& entry : settings.vocabulary) sorted.push_back(&entry);
-  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return a->id < b->id; });
   Fingerprint print;
   print.add("byte-level bpe 1");
   for (const auto* entry : sorted) print.add(entry->token).add(std::int64_t{entry->id});
   for (const auto& [left, right] : settings.merges) print.add(left).add(right);
-  print.add(settings.unk_token).add(std::int64_t{settings.fuse_unk * 2 + settings.add_prefix_space});
+  print.add(settings.unk_token)
+      .add(std::int64_t{settings.fuse_unk * 2 + settings.add_prefix_space});
   return print.hex();
 }
 
 }  // namespace
 
-MergeTable::MergeTable(std::size_t merges) : slots_(std::bit_ceil(2 * merges + 2)), shift_(64 - std::countr_zero(slots_.size())) {}
+MergeTable::MergeTable(std::size_t merges)
+    : slots_(std::bit_ceil(2 * merges + 2)), shift_(64 - std::countr_zero(slots_.size())) {}
 
 void MergeTable::set(std::int32_t left, std::int32_t right, std::uint32_t rank) {
   const std::uint64_t key = make_key(left, right);
   std::size_t place = key * multiplier >> shift_;
-  while (slots_[place].rank != none && slots_[place].key != key) place = (place + 1) & (slots_.size() - 1);
+  while (slots_[place].rank != none && slots_[place].key != key)
+    place = (place + 1) & (slots_.size() - 1);
   slots_[place] = {key, rank};
 }
 
 ByteBpe::ByteBpe(const ByteBpeSettings& settings, const std::string& where)
-    : fuse_unk_(settings.fuse_unk), add_prefix_space_(settings.add_prefix_space), merges_(settings.merges.size()) {
+    : fuse_unk_(settings.fuse_unk),
+      add_prefix_space_(settings.add_prefix_space),
+      merges_(settings.merges.size()) {
   check_vocabulary(settings.vocabulary, where);
   const TokenIds id_of(settings.vocabulary, {});
   const auto names = byte_names();
   for (std::size_t byte = 0; byte < 256; ++byte) byte_ids_[byte] = id_of(names[byte]);
   if (!settings.unk_token.empty()) {
     unk_ = id_of(settings.unk_token);
-    if (unk_ < 0) throw input_error("{}: the vocabulary has no {}, its \"unk_token\"; take the file of the model again", where, settings.unk_token);
+    if (unk_ < 0)
+      throw input_error(
+          "{}: the vocabulary has no {}, its \"unk_token\"; take the file of the model again",
+          where, settings.unk_token);
   }
   for (const auto& [left, right] : settings.merges) {
     const std::int32_t joined = id_of(left + right);
-    for (const auto& [id, token] : {std::pair{id_of(left), left}, {id_of(right), right}, {joined, left + right}}) {
-      if (id < 0) throw input_error("{}: merge \"{} {}\": the vocabulary has no \"{}\"; take vocabulary and merges from one model", where, left, right, token);
+    for (const auto& [id, token] :
+         {std::pair{id_of(left), left}, {id_of(right), right}, {joined, left + right}}) {
+      if (id < 0)
+        throw input_error(
+            "{}: merge \"{} {}\": the vocabulary has no \"{}\"; take vocabulary and merges from "
+            "one model",
+            where, left, right, token);
     }
     merges_.set(id_of(left), id_of(right), static_cast<std::uint32_t>(merged_ids_.size()));
     merged_ids_.push_back(joined);
@@ -91,7 +109,8 @@ void ByteBpe::encode_word(std::string_view word, Work& work, std::vector<std::in
     }
     after_unknown = unknown;
   }
-  for (std::size_t i = 0; i + 1 < parts.size(); ++i) parts[i].rank = merges_.rank(parts[i].id, parts[i + 1].id);
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i)
+    parts[i].rank = merges_.rank(parts[i].id, parts[i + 1].id);
   parts.size() <= short_word ? merge_short(work) : merge_long(work);
   for (const auto& part : parts) ids.push_back(part.id);
 }
@@ -99,11 +118,14 @@ void ByteBpe::encode_word(std::string_view word, Work& work, std::vector<std::in
 void ByteBpe::merge_short(Work& work) const {
   auto& parts = work.parts;
   for (;;) {
-    const auto best = std::min_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });  // the leftmost
+    const auto best = std::min_element(
+        parts.begin(), parts.end(),
+        [](const auto& a, const auto& b) { return a.rank < b.rank; });  // the leftmost
     if (best == parts.end() || best->rank == MergeTable::none) return;
     best->id = merged_ids_[best->rank];
     parts.erase(best + 1);
-    best->rank = best + 1 == parts.end() ? MergeTable::none : merges_.rank(best->id, (best + 1)->id);
+    best->rank =
+        best + 1 == parts.end() ? MergeTable::none : merges_.rank(best->id, (best + 1)->id);
     if (best != parts.begin()) (best - 1)->rank = merges_.rank((best - 1)->id, best->id);
   }
 }
@@ -120,7 +142,8 @@ void ByteBpe::merge_long(Work& work) const {
   }
   std::make_heap(heap.begin(), heap.end(), std::greater<>());
   const auto update = [&](std::uint32_t i) {
-    parts[i].rank = after[i] == no_part ? MergeTable::none : merges_.rank(parts[i].id, parts[after[i]].id);
+    parts[i].rank =
+        after[i] == no_part ? MergeTable::none : merges_.rank(parts[i].id, parts[after[i]].id);
     if (parts[i].rank == MergeTable::none) return;
     heap.push_back({parts[i].rank, i});
     std::push_heap(heap.begin(), heap.end(), std::greater<>());

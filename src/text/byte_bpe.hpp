@@ -1,6 +1,7 @@
 #pragma once
-// Byte-level BPE of GPT-2 (Radford et al. 2019; merges: Sennrich et al. 2016) with ids equal to those of Hugging Face tokenizers 0.23:
-// GPT-2's pattern cuts the text into words, and the merge of lowest rank is applied until none is left.
+// Byte-level BPE of GPT-2 (Radford et al. 2019; merges: Sennrich et al. 2016) with ids equal to
+// those of Hugging Face tokenizers 0.23: GPT-2's pattern cuts the text into words, and the merge of
+// lowest rank is applied until none is left.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -25,10 +26,12 @@ class MergeTable {
  public:
   static constexpr std::uint32_t none = 0xFFFFFFFFu;
   explicit MergeTable(std::size_t merges);
-  void set(std::int32_t left, std::int32_t right, std::uint32_t rank);  // the last rank given counts
+  void set(std::int32_t left, std::int32_t right,
+           std::uint32_t rank);  // the last rank given counts
   std::uint32_t rank(std::int32_t left, std::int32_t right) const {
     const std::uint64_t key = make_key(left, right);
-    for (std::size_t place = key * multiplier >> shift_;; place = (place + 1) & (slots_.size() - 1)) {
+    for (std::size_t place = key * multiplier >> shift_;;
+         place = (place + 1) & (slots_.size() - 1)) {
       if (slots_[place].rank == none || slots_[place].key == key) return slots_[place].rank;
     }
   }
@@ -36,7 +39,8 @@ class MergeTable {
  private:
   static constexpr std::uint64_t multiplier = 0x9E3779B97F4A7C15u;
   static std::uint64_t make_key(std::int32_t left, std::int32_t right) {
-    return (std::uint64_t{static_cast<std::uint32_t>(left)} << 32) | static_cast<std::uint32_t>(right);
+    return (std::uint64_t{static_cast<std::uint32_t>(left)} << 32) |
+           static_cast<std::uint32_t>(right);
   }
   struct Slot {
     std::uint64_t key = 0;
@@ -55,7 +59,9 @@ class ByteBpe {
     };
     struct Candidate {
       std::uint32_t rank, position;
-      bool operator>(const Candidate& other) const { return rank != other.rank ? rank > other.rank : position > other.position; }
+      bool operator>(const Candidate& other) const {
+        return rank != other.rank ? rank > other.rank : position > other.position;
+      }
     };
     std::vector<Part> parts;
     std::vector<std::uint32_t> before, after;

@@ -1,6 +1,7 @@
 #pragma once
-// A tokenizer of whole texts around a model (ByteBpe, Unigram), in the order of Hugging Face tokenizers: added tokens of the raw text,
-// normalisation of what lies between, added tokens of the normalised text, words, ids from a cache or from the model.
+// A tokenizer of whole texts around a model (ByteBpe, Unigram), in the order of Hugging Face
+// tokenizers: added tokens of the raw text, normalisation of what lies between, added tokens of the
+// normalised text, words, ids from a cache or from the model.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -34,18 +35,25 @@ template <typename Model>
 class CachedTokenizer final : public Tokenizer {
  public:
   CachedTokenizer(Model model, TokenizerParts parts)
-      : model_(std::move(model)), parts_(std::move(parts)), added_(parts_.added), normalized_added_(parts_.normalized_added) {}
+      : model_(std::move(model)),
+        parts_(std::move(parts)),
+        added_(parts_.added),
+        normalized_added_(parts_.normalized_added) {}
 
   void encode(std::string_view text, std::vector<std::int32_t>& ids) const override {
     const auto scratch = pool_->lease(*this);
     encode_text(*scratch, text, ids);
   }
-  void encode_with(TokenizerScratch& scratch, std::string_view text, std::vector<std::int32_t>& ids) const override {
+  void encode_with(TokenizerScratch& scratch, std::string_view text,
+                   std::vector<std::int32_t>& ids) const override {
     auto* own = dynamic_cast<Scratch*>(&scratch);
-    if (own == nullptr || own->owner != this) throw internal_error("this scratch belongs to another tokenizer");
+    if (own == nullptr || own->owner != this)
+      throw internal_error("this scratch belongs to another tokenizer");
     encode_text(*own, text, ids);
   }
-  std::unique_ptr<TokenizerScratch> make_scratch() const override { return std::make_unique<Scratch>(*this); }
+  std::unique_ptr<TokenizerScratch> make_scratch() const override {
+    return std::make_unique<Scratch>(*this);
+  }
 
   std::int64_t vocabulary_size() const override { return parts_.vocabulary_size; }
   std::int32_t cls_id() const override { return parts_.cls; }
@@ -68,15 +76,18 @@ class CachedTokenizer final : public Tokenizer {
   };
 
   void encode_text(Scratch& scratch, std::string_view text, std::vector<std::int32_t>& ids) const {
-    if (find_invalid_utf8(text) != std::string_view::npos) text = replace_invalid(text, scratch.text);
+    if (find_invalid_utf8(text) != std::string_view::npos)
+      text = replace_invalid(text, scratch.text);
     split_added(added_, text, ids, [&](std::string_view raw) {
       const std::string_view normalized = parts_.normalizer.apply(raw, scratch.normalizer);
-      split_added(normalized_added_, normalized, ids, [&](std::string_view piece) { encode_piece(scratch, piece, ids); });
+      split_added(normalized_added_, normalized, ids,
+                  [&](std::string_view piece) { encode_piece(scratch, piece, ids); });
     });
   }
 
   template <typename Between>
-  static void split_added(const AddedTokens& tokens, std::string_view text, std::vector<std::int32_t>& ids, Between&& between) {
+  static void split_added(const AddedTokens& tokens, std::string_view text,
+                          std::vector<std::int32_t>& ids, Between&& between) {
     std::size_t from = 0;
     AddedTokens::Found found{};
     while (tokens.find(text, from, found)) {
@@ -87,17 +98,20 @@ class CachedTokenizer final : public Tokenizer {
     if (from < text.size()) between(text.substr(from));
   }
 
-  void encode_piece(Scratch& scratch, std::string_view piece, std::vector<std::int32_t>& ids) const {
+  void encode_piece(Scratch& scratch, std::string_view piece,
+                    std::vector<std::int32_t>& ids) const {
     if (piece.empty()) return;
     scratch.piece.clear();
     model_.prepare(piece, scratch.piece);
     const std::size_t size = scratch.piece.size();
     scratch.piece.append(WordCache::longest_word, '\0');  // keys are read 16 bytes at a time
     const std::string_view text(scratch.piece.data(), size);
-    const bool has_nul = std::memchr(text.data(), 0, size) != nullptr;  // keys are filled up with NULs
+    const bool has_nul =
+        std::memchr(text.data(), 0, size) != nullptr;  // keys are filled up with NULs
     Model::split(text, [&](std::size_t begin, std::size_t end) {
       const std::string_view word = text.substr(begin, end - begin);
-      if (word.size() > WordCache::longest_word || (has_nul && word.find('\0') != std::string_view::npos)) {
+      if (word.size() > WordCache::longest_word ||
+          (has_nul && word.find('\0') != std::string_view::npos)) {
         model_.encode_word(word, scratch.work, ids);
         return;
       }

@@ -1,6 +1,7 @@
 #pragma once
-// Character properties as Hugging Face tokenizers 0.23 sees them. Its Rust crates carry three Unicode versions: categories 8.0,
-// normalisation 9.0, letter case 17.0; ICU knows newer characters, so what is younger than a crate counts as unassigned here.
+// Character properties as Hugging Face tokenizers 0.23 sees them. Its Rust crates carry three
+// Unicode versions: categories 8.0, normalisation 9.0, letter case 17.0; ICU knows newer
+// characters, so what is younger than a crate counts as unassigned here.
 // tests/text/unicode_test.cpp and pattern_test.cpp compare every code point.
 #include <cstddef>
 #include <cstdint>
@@ -19,15 +20,18 @@ bool is_nonspacing_mark(char32_t c);
 int combining_class(char32_t c);
 bool is_normalization_known(char32_t c);  // assigned in the Unicode version of the normalisation
 
-// Full canonical decomposition; returns how many code points were written (1: `c` itself), at most 4.
+// Full canonical decomposition; returns how many code points were written (1: `c` itself), at
+// most 4.
 int decompose(char32_t c, char32_t (&out)[4]);
-// Canonical decomposition and reordering of a whole text; canonical composition (NFC) of what that left.
+// Canonical decomposition and reordering of a whole text; canonical composition (NFC) of what that
+// left.
 void decompose(std::vector<char32_t>& points, std::vector<char32_t>& buffer);
 void compose(std::vector<char32_t>& points);
 // Lower case without context; 1 or 2 code points.
 int lower_case(char32_t c, char32_t (&out)[2]);
 
-// One code point at text[position], which moves on. Ill-formed bytes give U+FFFD once per maximal subpart (Unicode 3.9, table 3-8).
+// One code point at text[position], which moves on. Ill-formed bytes give U+FFFD once per maximal
+// subpart (Unicode 3.9, table 3-8).
 char32_t next_code_point(std::string_view text, std::size_t& position);
 // Writes 1 to 4 bytes.
 int put_code_point(char32_t c, char* out);

@@ -1,6 +1,7 @@
 #pragma once
-// SentencePiece's compiled normalisation rules ("precompiled_charsmap") as Hugging Face tokenizers 0.23 applies them: a grapheme
-// cluster of less than six bytes is replaced by the rule of its shortest prefix that has one, else its characters one by one.
+// SentencePiece's compiled normalisation rules ("precompiled_charsmap") as Hugging Face tokenizers
+// 0.23 applies them: a grapheme cluster of less than six bytes is replaced by the rule of its
+// shortest prefix that has one, else its characters one by one.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -12,8 +13,8 @@ namespace gpuhpc {
 
 class Charsmap {
  public:
-  // uint32 bytes of the trie, the trie (uint32 units of a double array, Darts), replacements that end in NUL. input_error when these
-  // do not fit together.
+  // uint32 bytes of the trie, the trie (uint32 units of a double array, Darts), replacements that
+  // end in NUL. input_error when these do not fit together.
   Charsmap(std::string_view bytes, const std::string& where);
   Charsmap(const Charsmap&) = delete;
   Charsmap& operator=(const Charsmap&) = delete;

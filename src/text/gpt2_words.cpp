@@ -1,4 +1,5 @@
-// GPT-2's pattern 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ by hand: one look at each character.
+// GPT-2's pattern 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ by
+// hand: one look at each character.
 #include <unicode/uchar.h>
 
 #include <algorithm>
@@ -18,12 +19,16 @@ struct Younger {
 };
 constexpr auto letter = PatternKind::letter, number = PatternKind::number;
 constexpr Younger younger[] = {
-    {0x1C89, 0x1C8A, letter},   {0xA7CB, 0xA7CD, letter},   {0xA7DA, 0xA7DC, letter},   {0x105C0, 0x105F3, letter}, {0x10D40, 0x10D49, number},
-    {0x10D4A, 0x10D65, letter}, {0x10D6F, 0x10D85, letter}, {0x10EC2, 0x10EC4, letter}, {0x11380, 0x11389, letter}, {0x1138B, 0x1138B, letter},
-    {0x1138E, 0x1138E, letter}, {0x11390, 0x113B5, letter}, {0x113B7, 0x113B7, letter}, {0x113D1, 0x113D1, letter}, {0x113D3, 0x113D3, letter},
-    {0x116D0, 0x116E3, number}, {0x11BC0, 0x11BE0, letter}, {0x11BF0, 0x11BF9, number}, {0x13460, 0x143FA, letter}, {0x16100, 0x1611D, letter},
-    {0x16130, 0x16139, number}, {0x16D40, 0x16D6C, letter}, {0x16D70, 0x16D79, number}, {0x18CFF, 0x18CFF, letter}, {0x1CCF0, 0x1CCF9, number},
-    {0x1E5D0, 0x1E5ED, letter}, {0x1E5F0, 0x1E5F0, letter}, {0x1E5F1, 0x1E5FA, number}, {0x2EBF0, 0x2EE5D, letter},
+    {0x1C89, 0x1C8A, letter},   {0xA7CB, 0xA7CD, letter},   {0xA7DA, 0xA7DC, letter},
+    {0x105C0, 0x105F3, letter}, {0x10D40, 0x10D49, number}, {0x10D4A, 0x10D65, letter},
+    {0x10D6F, 0x10D85, letter}, {0x10EC2, 0x10EC4, letter}, {0x11380, 0x11389, letter},
+    {0x1138B, 0x1138B, letter}, {0x1138E, 0x1138E, letter}, {0x11390, 0x113B5, letter},
+    {0x113B7, 0x113B7, letter}, {0x113D1, 0x113D1, letter}, {0x113D3, 0x113D3, letter},
+    {0x116D0, 0x116E3, number}, {0x11BC0, 0x11BE0, letter}, {0x11BF0, 0x11BF9, number},
+    {0x13460, 0x143FA, letter}, {0x16100, 0x1611D, letter}, {0x16130, 0x16139, number},
+    {0x16D40, 0x16D6C, letter}, {0x16D70, 0x16D79, number}, {0x18CFF, 0x18CFF, letter},
+    {0x1CCF0, 0x1CCF9, number}, {0x1E5D0, 0x1E5ED, letter}, {0x1E5F0, 0x1E5F0, letter},
+    {0x1E5F1, 0x1E5FA, number}, {0x2EBF0, 0x2EE5D, letter},
 };
 
 // \p{L}, \p{N} and \s.
@@ -33,7 +38,8 @@ PatternKind pattern_kind(char32_t c) {
   if ((category & U_GC_L_MASK) != 0) return PatternKind::letter;
   if ((category & U_GC_N_MASK) != 0) return PatternKind::number;
   if ((category & U_GC_CN_MASK) == 0) return PatternKind::other;
-  const auto* range = std::find_if(std::begin(younger), std::end(younger), [&](const Younger& r) { return c <= r.last; });
+  const auto* range = std::find_if(std::begin(younger), std::end(younger),
+                                   [&](const Younger& r) { return c <= r.last; });
   return range != std::end(younger) && c >= range->first ? range->kind : PatternKind::other;
 }
 
@@ -42,7 +48,8 @@ constexpr auto ascii_kinds = [] {
   const auto set = [&](char first, char last, PatternKind kind) {
     for (int c = first; c <= last; ++c) kinds[static_cast<std::size_t>(c)] = kind;
   };
-  set('a', 'z', PatternKind::letter), set('A', 'Z', PatternKind::letter), set('0', '9', PatternKind::number);
+  set('a', 'z', PatternKind::letter), set('A', 'Z', PatternKind::letter),
+      set('0', '9', PatternKind::number);
   set('\t', '\r', PatternKind::space), set(' ', ' ', PatternKind::space);
   return kinds;
 }();
@@ -88,7 +95,8 @@ std::size_t ByteBpe::word_end(std::string_view text, std::size_t at) {
     const Character second = character_at(text, first.end);
     if (second.kind != PatternKind::space) return run_end(text, second.end, second.kind);
   }
-  // White space: all of it at the end of the text, else all but its last character, which may lead the next word.
+  // White space: all of it at the end of the text, else all but its last character, which may lead
+  // the next word.
   std::size_t last = at, end = first.end;
   while (end < text.size()) {
     const Character next = character_at(text, end);

@@ -1,6 +1,7 @@
 #pragma once
-// Extended grapheme clusters (Unicode Annex 29) as the unicode-segmentation crate 1.13 cuts them. Rule GB9c is left out: clusters of
-// six bytes and more are not looked up (charsmap.hpp), and all of its clusters are longer.
+// Extended grapheme clusters (Unicode Annex 29) as the unicode-segmentation crate 1.13 cuts them.
+// Rule GB9c is left out: clusters of six bytes and more are not looked up (charsmap.hpp), and all
+// of its clusters are longer.
 #include <cstddef>
 #include <string_view>
 

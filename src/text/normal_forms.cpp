@@ -1,4 +1,5 @@
-// Canonical decomposition, reordering and composition (Unicode 3.11) with the characters of Unicode 9, as characters.hpp says.
+// Canonical decomposition, reordering and composition (Unicode 3.11) with the characters of Unicode
+// 9, as characters.hpp says.
 #include <unicode/unorm2.h>
 
 #include <algorithm>
@@ -12,8 +13,11 @@ namespace {
 char32_t composite(char32_t first, char32_t second) {
   UErrorCode status = U_ZERO_ERROR;
   const UNormalizer2* canonical = unorm2_getNFCInstance(&status);  // ICU's own constant
-  const UChar32 pair = unorm2_composePair(canonical, static_cast<UChar32>(first), static_cast<UChar32>(second));
-  return pair < 0 || !is_normalization_known(static_cast<char32_t>(pair)) ? 0 : static_cast<char32_t>(pair);
+  const UChar32 pair =
+      unorm2_composePair(canonical, static_cast<UChar32>(first), static_cast<UChar32>(second));
+  return pair < 0 || !is_normalization_known(static_cast<char32_t>(pair))
+             ? 0
+             : static_cast<char32_t>(pair);
 }
 
 }  // namespace
@@ -30,7 +34,9 @@ void decompose(std::vector<char32_t>& points, std::vector<char32_t>& buffer) {
     const auto marked = [](char32_t c) { return combining_class(c) != 0; };
     first = std::find_if(first, points.end(), marked);
     const auto last = std::find_if_not(first, points.end(), marked);
-    std::stable_sort(first, last, [](char32_t a, char32_t b) { return combining_class(a) < combining_class(b); });
+    std::stable_sort(first, last, [](char32_t a, char32_t b) {
+      return combining_class(a) < combining_class(b);
+    });
     first = last;
   }
 }

@@ -81,7 +81,8 @@ void NormalizerScratch::strip_accents() {
   decompose(points_, decomposed_);
   decomposed_.swap(points_);
   points_.clear();
-  std::copy_if(decomposed_.begin(), decomposed_.end(), std::back_inserter(points_), [](char32_t c) { return !is_nonspacing_mark(c); });
+  std::copy_if(decomposed_.begin(), decomposed_.end(), std::back_inserter(points_),
+               [](char32_t c) { return !is_nonspacing_mark(c); });
 }
 
 }  // namespace gpuhpc

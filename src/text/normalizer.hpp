@@ -1,5 +1,6 @@
 #pragma once
-// BertNormalizer and BertPreTokenizer for the runs of text that are not plain ASCII: bytes in, normalised words out.
+// BertNormalizer and BertPreTokenizer for the runs of text that are not plain ASCII: bytes in,
+// normalised words out.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -20,7 +21,8 @@ struct CharacterRule {
     space,     // ends a word
     isolated,  // a word of its own
     text,      // part of a word
-    involved,  // depends on its neighbours (a mark to be reordered), or becomes several kinds: NormalizerScratch::reordered
+    involved,  // depends on its neighbours (a mark to be reordered), or becomes several kinds:
+               // NormalizerScratch::reordered
   };
   Kind kind = Kind::drop;
   std::uint8_t bytes = 0, characters = 0;
@@ -33,7 +35,8 @@ class NormalizerScratch {
  public:
   explicit NormalizerScratch(const NormalizerSettings& settings) : settings_(settings) {}
 
-  // Calls word(std::string_view normalised, std::size_t characters) for each word of `run`, in order.
+  // Calls word(std::string_view normalised, std::size_t characters) for each word of `run`, in
+  // order.
   template <typename Word>
   void split(std::string_view run, Word&& word);
 
@@ -47,7 +50,8 @@ class NormalizerScratch {
   std::unique_ptr<Block> make_block(char32_t high) const;
   CharacterRule make_rule(char32_t c) const;
   CharacterRule::Kind kind_of(char32_t c) const;  // of a normalised character
-  // Steps of BertNormalizer in turn over the whole run, with canonical reordering; the result is in points_.
+  // Steps of BertNormalizer in turn over the whole run, with canonical reordering; the result is in
+  // points_.
   void reordered(std::string_view run);
   void strip_accents();
 

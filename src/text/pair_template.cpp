@@ -8,7 +8,8 @@ constexpr const char* cure = "use a model whose input is [CLS] A [SEP] B [SEP] o
 
 std::string named_token(const Members& part, const char* key) {
   const Json& pair = part.array(key);
-  if (pair.size() != 2 || !pair[0].is_string()) throw input_error("{}: \"{}\" must be a token and its id", part.where(), key);
+  if (pair.size() != 2 || !pair[0].is_string())
+    throw input_error("{}: \"{}\" must be a token and its id", part.where(), key);
   return pair[0].get<std::string>();
 }
 
@@ -29,7 +30,8 @@ std::vector<TemplatePart> read_parts(const Members& part, const char* key) {
     }
     if (inner.has("type_id")) {
       const Json& segment = inner.at("type_id");
-      if (!segment.is_number_unsigned() || segment > 1000) throw input_error("{}: \"type_id\" must be a whole number from 0 to 1000", member.where());
+      if (!segment.is_number_unsigned() || segment > 1000)
+        throw input_error("{}: \"type_id\" must be a whole number from 0 to 1000", member.where());
       result.segment = segment.get<std::int32_t>();
     }
     parts.push_back(std::move(result));
@@ -52,13 +54,16 @@ NamedTemplate read_processing(const Members& part) {
   while (before < single.size() && single[before].text == 0) ++before;
   const std::size_t after = single.size() - std::min(single.size(), before + 1);
   if (texts(single) != "A" || before > 1 || after > 1) {
-    throw input_error("{}: the template for one text must be [CLS] text [SEP]: {}", part.where(), cure);
+    throw input_error("{}: the template for one text must be [CLS] text [SEP]: {}", part.where(),
+                      cure);
   }
   if (before == 1) result.cls = single.front().token;
   if (after == 1) result.sep = single.back().token;
   if (part.has("pair")) {
     result.pair = read_parts(part, "pair");
-    if (texts(result.pair) != "AB") throw input_error("{}: the template for two texts must hold A, then B: {}", part.where(), cure);
+    if (texts(result.pair) != "AB")
+      throw input_error("{}: the template for two texts must hold A, then B: {}", part.where(),
+                        cure);
   }
   return result;
 }
@@ -71,7 +76,8 @@ NamedTemplate read_template(const Members& root) {
     const Json* one = nullptr;
     for (const Json& step : part.array("processors")) {
       if (Members(step, part.where()).text("type") == "ByteLevel") continue;
-      if (one != nullptr) throw input_error("{}: more than one processor is not supported: {}", part.where(), cure);
+      if (one != nullptr)
+        throw input_error("{}: more than one processor is not supported: {}", part.where(), cure);
       one = &step;
     }
     if (one == nullptr) return {};
@@ -79,10 +85,15 @@ NamedTemplate read_template(const Members& root) {
   }
   const std::string type = part.text("type");
   if (type == "ByteLevel") return {};
-  if (type == "BertProcessing") return bert_template(named_token(part, "cls"), named_token(part, "sep"));
-  if (type == "RobertaProcessing") return roberta_template(named_token(part, "cls"), named_token(part, "sep"));
+  if (type == "BertProcessing")
+    return bert_template(named_token(part, "cls"), named_token(part, "sep"));
+  if (type == "RobertaProcessing")
+    return roberta_template(named_token(part, "cls"), named_token(part, "sep"));
   if (type == "TemplateProcessing") return read_processing(part);
-  throw input_error("{}: \"{}\" is not supported, only BertProcessing, RobertaProcessing and TemplateProcessing are: {}", part.where(), type, cure);
+  throw input_error(
+      "{}: \"{}\" is not supported, only BertProcessing, RobertaProcessing and TemplateProcessing "
+      "are: {}",
+      part.where(), type, cure);
 }
 
 }  // namespace gpuhpc

@@ -23,9 +23,11 @@ struct Counter {
   }
 };
 
-// One length: the frequent phrases, sorted by key, so that a number means the same phrase on every rank.
+// One length: the frequent phrases, sorted by key, so that a number means the same phrase on every
+// rank.
 struct Level {
-  std::vector<std::uint64_t> keys;  // (number of the head one word shorter) << 32 | number of the last word
+  std::vector<std::uint64_t>
+      keys;  // (number of the head one word shorter) << 32 | number of the last word
   std::vector<std::int64_t> counts, documents;
   std::unordered_map<std::uint64_t, std::uint32_t> numbers;
 };
@@ -46,22 +48,40 @@ T take(std::string_view& bytes) {
 
 struct TextHash {
   using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>{}(text);
+  }
 };
 
 bool may_end_phrase(std::string_view word) {
   if (word.size() < 2 || is_stop_word(word)) return false;
-  return std::any_of(word.begin(), word.end(), [](char c) { return (c >= 'a' && c <= 'z') || static_cast<unsigned char>(c) >= 0x80; });
+  return std::any_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || static_cast<unsigned char>(c) >= 0x80;
+  });
 }
 
 }  // namespace
 
 void declare(config::Section& section, PhraseOptions& options) {
-  section.option("longest", options.longest, "longest phrase mined from the corpus").range(1, 4).unit("words");
-  section.option("least-documents", options.least_documents, "a mined phrase occurs in at least so many documents").range(1, 1e12).unit("documents");
-  section.option("least-pmi", options.least_pmi, "least pointwise mutual information of a phrase of several words").range(-100, 100).unit("bits");
-  section.option("nested-share", options.nested_share, "a phrase found to this share inside one longer phrase is left out").range(0, 1);
-  section.option("most", options.most, "phrases kept, the most frequent first; 0 keeps all").range(0, 1e9);
+  section.option("longest", options.longest, "longest phrase mined from the corpus")
+      .range(1, 4)
+      .unit("words");
+  section
+      .option("least-documents", options.least_documents,
+              "a mined phrase occurs in at least so many documents")
+      .range(1, 1e12)
+      .unit("documents");
+  section
+      .option("least-pmi", options.least_pmi,
+              "least pointwise mutual information of a phrase of several words")
+      .range(-100, 100)
+      .unit("bits");
+  section
+      .option("nested-share", options.nested_share,
+              "a phrase found to this share inside one longer phrase is left out")
+      .range(0, 1);
+  section.option("most", options.most, "phrases kept, the most frequent first; 0 keeps all")
+      .range(0, 1e9);
 }
 
 struct PhraseMiner::State {
@@ -92,7 +112,8 @@ struct PhraseMiner::State {
 void PhraseMiner::State::count_words() {
   for (std::size_t i = 0; i < text.size(); ++i) {
     auto place = word_counters.find(text[i]);
-    if (place == word_counters.end()) place = word_counters.emplace(std::string(text[i]), Counter{}).first;
+    if (place == word_counters.end())
+      place = word_counters.emplace(std::string(text[i]), Counter{}).first;
     place->second.see(document);
   }
   seen_words += static_cast<std::int64_t>(text.size());
@@ -111,7 +132,8 @@ void PhraseMiner::State::count_phrases() {
     for (std::size_t i = 0; i + length <= n; ++i) {
       const std::size_t last = i + length - 1;
       if (heads[i] == none || sequence[last] == none || text.after_break(last)) continue;
-      const auto place = levels[length - 1].numbers.find(std::uint64_t{heads[i]} << 32 | sequence[last]);
+      const auto place =
+          levels[length - 1].numbers.find(std::uint64_t{heads[i]} << 32 | sequence[last]);
       if (place != levels[length - 1].numbers.end()) next_heads[i] = place->second;
     }
     heads.swap(next_heads);
@@ -166,16 +188,19 @@ void PhraseMiner::State::finish_phrases(std::span<const std::string> partials) {
   Level level;
   for (std::size_t i = 0; i < sums.size();) {
     Sum total{sums[i].key, 0, 0};
-    for (; i < sums.size() && sums[i].key == total.key; ++i) total.count += sums[i].count, total.documents += sums[i].documents;
+    for (; i < sums.size() && sums[i].key == total.key; ++i)
+      total.count += sums[i].count, total.documents += sums[i].documents;
     if (total.documents < options.least_documents) continue;
     level.numbers.emplace(total.key, static_cast<std::uint32_t>(level.keys.size()));
-    level.keys.push_back(total.key), level.counts.push_back(total.count), level.documents.push_back(total.documents);
+    level.keys.push_back(total.key), level.counts.push_back(total.count),
+        level.documents.push_back(total.documents);
   }
   levels.push_back(std::move(level));
 }
 
 // Word numbers of a phrase of `length` words.
-std::vector<std::uint32_t> PhraseMiner::State::members(std::size_t length, std::uint32_t number) const {
+std::vector<std::uint32_t> PhraseMiner::State::members(std::size_t length,
+                                                       std::uint32_t number) const {
   std::vector<std::uint32_t> result(length);
   for (; length > 1; --length) {
     const std::uint64_t key = levels[length - 1].keys[number];
@@ -189,7 +214,8 @@ std::vector<std::uint32_t> PhraseMiner::State::members(std::size_t length, std::
 // All parts of a frequent phrase are frequent, so this finds them.
 std::uint32_t PhraseMiner::State::number_of(std::span<const std::uint32_t> phrase) const {
   std::uint32_t number = phrase[0];
-  for (std::size_t i = 1; i < phrase.size(); ++i) number = levels[i].numbers.at(std::uint64_t{number} << 32 | phrase[i]);
+  for (std::size_t i = 1; i < phrase.size(); ++i)
+    number = levels[i].numbers.at(std::uint64_t{number} << 32 | phrase[i]);
   return number;
 }
 
@@ -198,8 +224,10 @@ double PhraseMiner::State::pmi(std::span<const std::uint32_t> phrase, std::int64
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t cut = 1; cut < phrase.size(); ++cut) {
     const auto head = static_cast<double>(levels[cut - 1].counts[number_of(phrase.first(cut))]);
-    const auto tail = static_cast<double>(levels[phrase.size() - cut - 1].counts[number_of(phrase.subspan(cut))]);
-    least = std::min(least, std::log2(static_cast<double>(count) * static_cast<double>(all_words) / (head * tail)));
+    const auto tail =
+        static_cast<double>(levels[phrase.size() - cut - 1].counts[number_of(phrase.subspan(cut))]);
+    least = std::min(least, std::log2(static_cast<double>(count) * static_cast<double>(all_words) /
+                                      (head * tail)));
   }
   return least;
 }
@@ -217,14 +245,17 @@ std::vector<std::vector<char>> PhraseMiner::State::nested() const {
       for (const auto part : {all.first(n - 1), all.subspan(1)}) {
         const std::uint32_t number = number_of(part);
         const auto inside = static_cast<double>(levels[n - 1].counts[i]);
-        if (inside >= options.nested_share * static_cast<double>(levels[n - 2].counts[number])) result[n - 2][number] = 1;
+        if (inside >= options.nested_share * static_cast<double>(levels[n - 2].counts[number]))
+          result[n - 2][number] = 1;
       }
     }
   }
   return result;
 }
 
-PhraseMiner::PhraseMiner(PhraseOptions options) : state_(std::make_unique<State>()) { state_->options = options; }
+PhraseMiner::PhraseMiner(PhraseOptions options) : state_(std::make_unique<State>()) {
+  state_->options = options;
+}
 PhraseMiner::~PhraseMiner() = default;
 PhraseMiner::PhraseMiner(PhraseMiner&&) noexcept = default;
 
@@ -257,7 +288,8 @@ void PhraseMiner::finish_level(std::span<const std::string> partials) {
   s.level() == 1 ? s.finish_words(partials) : s.finish_phrases(partials);
   s.word_counters.clear(), s.counters.clear();
   s.document = 0, s.seen_words = 0;
-  s.done = static_cast<std::int64_t>(s.levels.size()) == s.options.longest || s.levels.back().counts.empty();
+  s.done = static_cast<std::int64_t>(s.levels.size()) == s.options.longest ||
+           s.levels.back().counts.empty();
 }
 
 void PhraseMiner::finish_level() {
@@ -272,18 +304,26 @@ std::vector<Phrase> PhraseMiner::phrases() const {
   for (std::size_t n = 1; n <= s.levels.size(); ++n) {
     for (std::uint32_t i = 0; i < s.levels[n - 1].counts.size(); ++i) {
       const auto members = s.members(n, i);
-      if (nested[n - 1][i] != 0 || !may_end_phrase(s.words[members.front()]) || !may_end_phrase(s.words[members.back()])) continue;
-      Phrase phrase{{}, static_cast<std::int64_t>(n), s.levels[n - 1].counts[i], s.levels[n - 1].documents[i], 0};
+      if (nested[n - 1][i] != 0 || !may_end_phrase(s.words[members.front()]) ||
+          !may_end_phrase(s.words[members.back()]))
+        continue;
+      Phrase phrase{{},
+                    static_cast<std::int64_t>(n),
+                    s.levels[n - 1].counts[i],
+                    s.levels[n - 1].documents[i],
+                    0};
       phrase.pmi = s.pmi(members, phrase.count);
       if (n > 1 && phrase.pmi < s.options.least_pmi) continue;
-      for (const std::uint32_t word : members) phrase.text += (phrase.text.empty() ? "" : " ") + s.words[word];
+      for (const std::uint32_t word : members)
+        phrase.text += (phrase.text.empty() ? "" : " ") + s.words[word];
       result.push_back(std::move(phrase));
     }
   }
   std::sort(result.begin(), result.end(), [](const Phrase& a, const Phrase& b) {
     return a.documents != b.documents ? a.documents > b.documents : a.text < b.text;
   });
-  if (s.options.most > 0 && result.size() > static_cast<std::size_t>(s.options.most)) result.resize(static_cast<std::size_t>(s.options.most));
+  if (s.options.most > 0 && result.size() > static_cast<std::size_t>(s.options.most))
+    result.resize(static_cast<std::size_t>(s.options.most));
   return result;
 }
 

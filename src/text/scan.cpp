@@ -5,7 +5,8 @@
 namespace gpuhpc {
 namespace {
 
-using Bytes = unsigned char __attribute__((vector_size(16)));  // the compiler's portable vectors: SSE2, NEON, ...
+using Bytes = unsigned char
+    __attribute__((vector_size(16)));  // the compiler's portable vectors: SSE2, NEON, ...
 
 struct Marks {
   std::uint64_t delimiter = 0, punctuation = 0, odd = 0;
@@ -30,7 +31,8 @@ Marks mark_block(const char* in, char* out, unsigned char case_bit) {
     const Bytes folded = x | 0x20;
     const Bytes letter = reinterpret_cast<Bytes>((folded - 'a') < 26);
     const Bytes digit = reinterpret_cast<Bytes>((x - '0') < 10);
-    const Bytes space = reinterpret_cast<Bytes>((x == ' ') | (x == '\t') | (x == '\n') | (x == '\r'));
+    const Bytes space =
+        reinterpret_cast<Bytes>((x == ' ') | (x == '\t') | (x == '\n') | (x == '\r'));
     const Bytes visible = reinterpret_cast<Bytes>((x - 0x21) < 0x5E);
     const Bytes lowered = x | (letter & case_bit);
     const Bytes marks = visible & ~(letter | digit);
@@ -48,9 +50,11 @@ Marks mark_block(const char* in, char* out, unsigned char case_bit) {
 void Scan::run(std::string_view piece, bool lowercase) {
   blocks_ = (piece.size() + block - 1) / block;
   if (text_.size() < blocks_ * block + block) text_.resize(blocks_ * block + block);
-  if (starts_.size() < blocks_ + 2) starts_.resize(blocks_ + 2), ends_.resize(blocks_ + 2), odd_.resize(blocks_ + 2);
+  if (starts_.size() < blocks_ + 2)
+    starts_.resize(blocks_ + 2), ends_.resize(blocks_ + 2), odd_.resize(blocks_ + 2);
   const unsigned char case_bit = lowercase ? 0x20 : 0;
-  std::uint64_t before_word = 0, before_punctuation = 0, all_odd = 0;  // last bit of the block before
+  std::uint64_t before_word = 0, before_punctuation = 0,
+                all_odd = 0;  // last bit of the block before
   for (std::size_t b = 0; b < blocks_; ++b) {
     const char* in = piece.data() + b * block;
     char padded[block];

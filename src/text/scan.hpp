@@ -1,5 +1,6 @@
 #pragma once
-// First pass over a piece of text: lower-cases ASCII letters and marks, bit by bit, where tokens begin and end.
+// First pass over a piece of text: lower-cases ASCII letters and marks, bit by bit, where tokens
+// begin and end.
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -8,8 +9,9 @@
 
 namespace gpuhpc {
 
-// A token is one ASCII punctuation byte, or a run of bytes that are neither ASCII punctuation nor ASCII space. A run with a
-// control character or a byte above 0x7F is "odd": its words depend on Unicode and on the settings.
+// A token is one ASCII punctuation byte, or a run of bytes that are neither ASCII punctuation nor
+// ASCII space. A run with a control character or a byte above 0x7F is "odd": its words depend on
+// Unicode and on the settings.
 class Scan {
  public:
   static constexpr std::size_t block = 64;
@@ -24,7 +26,8 @@ class Scan {
   // End of the token that begins at `position`.
   std::size_t end_of(std::size_t position) const {
     const std::uint64_t window = bits_from(ends_, position + 1);
-    return window != 0 ? position + 1 + static_cast<std::size_t>(std::countr_zero(window)) : far_end_of(position + 1);
+    return window != 0 ? position + 1 + static_cast<std::size_t>(std::countr_zero(window))
+                       : far_end_of(position + 1);
   }
   bool is_odd(std::size_t begin, std::size_t end) const {
     if (end - begin > 56) return far_odd(begin, end);

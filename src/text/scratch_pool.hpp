@@ -12,7 +12,8 @@ class ScratchPool {
  public:
   class Lease {
    public:
-    Lease(ScratchPool& pool, std::unique_ptr<Scratch> scratch) : pool_(pool), scratch_(std::move(scratch)) {}
+    Lease(ScratchPool& pool, std::unique_ptr<Scratch> scratch)
+        : pool_(pool), scratch_(std::move(scratch)) {}
     ~Lease() {
       const std::lock_guard lock(pool_.mutex_);
       pool_.idle_.push_back(std::move(scratch_));

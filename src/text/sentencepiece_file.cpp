@@ -8,7 +8,8 @@
 namespace gpuhpc {
 namespace {
 
-// Fields of one message of a protocol buffer, in the order of the file (protobuf.dev/programming-guides/encoding).
+// Fields of one message of a protocol buffer, in the order of the file
+// (protobuf.dev/programming-guides/encoding).
 class Fields {
  public:
   Fields(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {}
@@ -20,16 +21,27 @@ class Fields {
     number = 0;
     data = {};
     switch (tag & 7) {
-      case 0: number = varint(); break;
-      case 1: data = take(8); break;
-      case 2: data = take(varint()); break;
-      case 5: data = take(4); break;
-      default: damaged();
+      case 0:
+        number = varint();
+        break;
+      case 1:
+        data = take(8);
+        break;
+      case 2:
+        data = take(varint());
+        break;
+      case 5:
+        data = take(4);
+        break;
+      default:
+        damaged();
     }
     kind_ = tag & 7;
     return true;
   }
-  bool is(std::uint64_t field, std::uint64_t kind) const { return number_ == field && kind_ == kind; }
+  bool is(std::uint64_t field, std::uint64_t kind) const {
+    return number_ == field && kind_ == kind;
+  }
   float real() const {
     std::uint32_t bits;
     std::memcpy(&bits, data.data(), 4);
@@ -40,7 +52,11 @@ class Fields {
   std::string_view data;     // kinds 2 (bytes, message) and 5 (float)
 
  private:
-  [[noreturn]] void damaged() const { throw input_error("{}: this is not a SentencePiece model, or it is cut off; take the file of the model again", where_); }
+  [[noreturn]] void damaged() const {
+    throw input_error(
+        "{}: this is not a SentencePiece model, or it is cut off; take the file of the model again",
+        where_);
+  }
   std::string_view take(std::uint64_t size) {
     if (size > bytes_.size()) damaged();
     const std::string_view taken = bytes_.substr(0, size);
@@ -98,9 +114,15 @@ SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string&
     }
   }
   if (model_type != 1) {
-    throw input_error("{}: only Unigram models are read, this is another kind of SentencePiece model; save the tokenizer as tokenizer.json", where);
+    throw input_error(
+        "{}: only Unigram models are read, this is another kind of SentencePiece model; save the "
+        "tokenizer as tokenizer.json",
+        where);
   }
-  if (unk_id >= file.pieces.size()) throw input_error("{}: the unknown token {} is not among its {} pieces; take the file of the model again", where, unk_id, file.pieces.size());
+  if (unk_id >= file.pieces.size())
+    throw input_error(
+        "{}: the unknown token {} is not among its {} pieces; take the file of the model again",
+        where, unk_id, file.pieces.size());
   file.unk_id = static_cast<std::int32_t>(unk_id);
   return file;
 }

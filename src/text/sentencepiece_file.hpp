@@ -1,5 +1,6 @@
 #pragma once
-// A SentencePiece model file (spm.model, spiece.model): the few fields of its protocol buffer that a Unigram tokenizer needs.
+// A SentencePiece model file (spm.model, spiece.model): the few fields of its protocol buffer that
+// a Unigram tokenizer needs.
 #include <cstdint>
 #include <string>
 #include <string_view>

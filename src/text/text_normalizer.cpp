@@ -9,7 +9,8 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t most_growth = 64;  // times; one character becomes eleven times its bytes at most in Unicode's own rules
+constexpr std::size_t most_growth =
+    64;  // times; one character becomes eleven times its bytes at most in Unicode's own rules
 
 template <typename... F>
 struct Overloaded : F... {
@@ -49,7 +50,8 @@ std::string_view stripped(std::string_view text, const StripSpaces& sides) {
 
 void replace_literal(std::string_view text, const ReplaceText& rule, std::string& out) {
   std::size_t at = 0;
-  for (std::size_t found; (found = text.find(rule.text, at)) != std::string_view::npos; at = found + rule.text.size()) {
+  for (std::size_t found; (found = text.find(rule.text, at)) != std::string_view::npos;
+       at = found + rule.text.size()) {
     out.append(text.substr(at, found - at)).append(rule.content);
   }
   out.append(text.substr(at));
@@ -105,7 +107,8 @@ void lowercase(std::string_view text, std::string& out) {
 
 // Below U+0300 every text is its own NFC; lead bytes from 0xCC on begin what lies above.
 bool may_change_in_nfc(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0xCC; });
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) >= 0xCC; });
 }
 
 }  // namespace
@@ -113,7 +116,9 @@ bool may_change_in_nfc(std::string_view text) {
 std::string_view TextNormalizer::apply(std::string_view text, Buffers& buffers) const {
   const std::size_t limit = text.size() * most_growth + 4096;
   const auto keep = [&] {  // the new text becomes the current one
-    if (buffers.next.size() > limit) throw input_error("the tokenizer's normalizer makes {} bytes of {}; use another model", buffers.next.size(), text.size());
+    if (buffers.next.size() > limit)
+      throw input_error("the tokenizer's normalizer makes {} bytes of {}; use another model",
+                        buffers.next.size(), text.size());
     buffers.text.swap(buffers.next);
     text = buffers.text;
   };
@@ -128,12 +133,17 @@ std::string_view TextNormalizer::apply(std::string_view text, Buffers& buffers) 
                           [&](const LowercaseText&) { lowercase(text, buffers.next), keep(); },
                           [&](const ReplaceText& rule) {
                             using Pattern = ReplaceText::Pattern;
-                            if (rule.pattern == Pattern::literal) replace_literal(text, rule, buffers.next);
-                            if (rule.pattern == Pattern::spaces) replace_spaces(text, rule, buffers.next);
-                            if (rule.pattern == Pattern::white_space) replace_white_space(text, rule, buffers.next);
+                            if (rule.pattern == Pattern::literal)
+                              replace_literal(text, rule, buffers.next);
+                            if (rule.pattern == Pattern::spaces)
+                              replace_spaces(text, rule, buffers.next);
+                            if (rule.pattern == Pattern::white_space)
+                              replace_white_space(text, rule, buffers.next);
                             keep();
                           },
-                          [&](const std::shared_ptr<const Charsmap>& map) { map->apply(text, buffers.next), keep(); }},
+                          [&](const std::shared_ptr<const Charsmap>& map) {
+                            map->apply(text, buffers.next), keep();
+                          }},
                step);
   }
   return text;
@@ -143,11 +153,17 @@ std::string TextNormalizer::fingerprint() const {
   Fingerprint print;
   for (const auto& step : steps_) {
     print.add(static_cast<std::int64_t>(step.index()));
-    std::visit(Overloaded{[&](const StripSpaces& sides) { print.add(std::int64_t{sides.left * 2 + sides.right}); },
-                          [](const ComposeText&) {}, [](const LowercaseText&) {},
-                          [&](const ReplaceText& rule) { print.add(static_cast<std::int64_t>(rule.pattern)).add(rule.text).add(rule.content); },
-                          [&](const std::shared_ptr<const Charsmap>& map) { print.add(map->fingerprint()); }},
-               step);
+    std::visit(
+        Overloaded{
+            [&](const StripSpaces& sides) {
+              print.add(std::int64_t{sides.left * 2 + sides.right});
+            },
+            [](const ComposeText&) {}, [](const LowercaseText&) {},
+            [&](const ReplaceText& rule) {
+              print.add(static_cast<std::int64_t>(rule.pattern)).add(rule.text).add(rule.content);
+            },
+            [&](const std::shared_ptr<const Charsmap>& map) { print.add(map->fingerprint()); }},
+        step);
   }
   return print.hex();
 }

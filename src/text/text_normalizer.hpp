@@ -1,6 +1,6 @@
 #pragma once
-// Normalisers of tokenizer.json for whole texts (byte-level BPE and Unigram), one after another as Hugging Face tokenizers 0.23
-// applies them.
+// Normalisers of tokenizer.json for whole texts (byte-level BPE and Unigram), one after another as
+// Hugging Face tokenizers 0.23 applies them.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,18 +14,19 @@ namespace gpuhpc {
 struct StripSpaces {
   bool left = true, right = true;
 };
-struct ComposeText {};    // NFC
+struct ComposeText {};  // NFC
 struct LowercaseText {};
 struct ReplaceText {
   enum class Pattern {
-    literal,         // `text`
-    spaces,          // " {2,}": two spaces or more
-    white_space,     // "\s{2,}|[\n\r\t]": two white space characters or more, or one of these three
+    literal,      // `text`
+    spaces,       // " {2,}": two spaces or more
+    white_space,  // "\s{2,}|[\n\r\t]": two white space characters or more, or one of these three
   };
   Pattern pattern = Pattern::literal;
   std::string text, content;
 };
-using NormalizerStep = std::variant<StripSpaces, ComposeText, LowercaseText, ReplaceText, std::shared_ptr<const Charsmap>>;
+using NormalizerStep = std::variant<StripSpaces, ComposeText, LowercaseText, ReplaceText,
+                                    std::shared_ptr<const Charsmap>>;
 
 class TextNormalizer {
  public:

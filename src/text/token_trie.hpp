@@ -11,8 +11,8 @@ namespace gpuhpc {
 class TokenTrie {
  public:
   struct Match {
-    std::int32_t id = -1;     // -1: no token starts here
-    std::size_t length = 0;   // bytes
+    std::int32_t id = -1;    // -1: no token starts here
+    std::size_t length = 0;  // bytes
   };
 
   TokenTrie() : TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>>{}) {}
@@ -57,7 +57,8 @@ class TokenTrie {
   void grow(std::size_t size);
   std::uint32_t find_base(const std::vector<unsigned char>& bytes);
 
-  std::vector<Node> nodes_{Node{0, 0, -1}};  // always 256 beyond the last base, so a walk needs no bound
+  std::vector<Node> nodes_{
+      Node{0, 0, -1}};  // always 256 beyond the last base, so a walk needs no bound
   std::size_t first_free_ = 1;
 };
 

@@ -1,4 +1,5 @@
-// Tokenizer files of Hugging Face folders other than tokenizer.json, read as transformers 5 reads them.
+// Tokenizer files of Hugging Face folders other than tokenizer.json, read as transformers 5 reads
+// them.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -18,26 +19,33 @@ WordPieceSettings settings_from_config(const Json& config, const std::string& wh
   const Members members(config, where);
   WordPieceSettings settings;
   const SpecialNames names = read_names(members);
-  for (auto [name, to] : {std::pair{&names.cls, &settings.cls_token}, {&names.sep, &settings.sep_token}, {&names.pad, &settings.pad_token},
-                          {&names.unk, &settings.unk_token}, {&names.mask, &settings.mask_token}}) {
+  for (auto [name, to] : {std::pair{&names.cls, &settings.cls_token},
+                          {&names.sep, &settings.sep_token},
+                          {&names.pad, &settings.pad_token},
+                          {&names.unk, &settings.unk_token},
+                          {&names.mask, &settings.mask_token}}) {
     if (!name->empty()) *to = *name;
   }
   NormalizerSettings& n = settings.normalizer;
   n.lowercase = members.boolean("do_lower_case", true);
   n.handle_chinese_chars = members.boolean("tokenize_chinese_chars", true);
   n.strip_accents = members.boolean("strip_accents", n.lowercase);
-  if (!members.boolean("do_basic_tokenize", true)) throw input_error("{}: \"do_basic_tokenize\": false is not supported", where);
-  if (members.has("never_split") && !members.array("never_split").empty()) throw input_error("{}: \"never_split\" is not supported", where);
+  if (!members.boolean("do_basic_tokenize", true))
+    throw input_error("{}: \"do_basic_tokenize\": false is not supported", where);
+  if (members.has("never_split") && !members.array("never_split").empty())
+    throw input_error("{}: \"never_split\" is not supported", where);
   return settings;
 }
 
 Json read_object(const fs::path& file) {
   Json object = fs::exists(file) ? read_json(file) : Json::object();
-  if (!object.is_object()) throw input_error("{}: expected an object, found {}", file.string(), object.type_name());
+  if (!object.is_object())
+    throw input_error("{}: expected an object, found {}", file.string(), object.type_name());
   return object;
 }
 
-// tokenizer_config.json; where it does not list the added tokens, with what older files say of them.
+// tokenizer_config.json; where it does not list the added tokens, with what older files say of
+// them.
 Json read_config(const fs::path& folder) {
   Json config = read_object(folder / "tokenizer_config.json");
   if (config.contains("added_tokens_decoder")) return config;
@@ -45,9 +53,12 @@ Json read_config(const fs::path& folder) {
   const Json added = read_object(folder / "added_tokens.json");
   for (const auto& [token, id] : added.items()) {
     const bool special = std::any_of(config.begin(), config.end(), [&](const Json& value) {
-      return value == token || (value.is_object() && value.contains("content") && value["content"] == token);
+      return value == token ||
+             (value.is_object() && value.contains("content") && value["content"] == token);
     });
-    config["added_tokens_decoder"][std::to_string(checked_id(id, (folder / "added_tokens.json").string(), token))] = {{"content", token}, {"special", special}};
+    config["added_tokens_decoder"]
+          [std::to_string(checked_id(id, (folder / "added_tokens.json").string(), token))] = {
+              {"content", token}, {"special", special}};
   }
   return config;
 }
@@ -56,8 +67,13 @@ Json read_config(const fs::path& folder) {
 std::string family(const fs::path& folder, const Members& config) {
   if (config.has("tokenizer_class")) {
     const std::string name = config.text("tokenizer_class");
-    for (const auto& [begin, type] : {std::pair{"Roberta", "roberta"}, {"DebertaV2", "deberta-v2"}, {"Deberta", "deberta"}, {"GPT2", "gpt2"},
-                                      {"T5", "t5"}, {"MT5", "t5"}, {"XLMRoberta", "xlm-roberta"}}) {
+    for (const auto& [begin, type] : {std::pair{"Roberta", "roberta"},
+                                      {"DebertaV2", "deberta-v2"},
+                                      {"Deberta", "deberta"},
+                                      {"GPT2", "gpt2"},
+                                      {"T5", "t5"},
+                                      {"MT5", "t5"},
+                                      {"XLMRoberta", "xlm-roberta"}}) {
       if (name.starts_with(begin)) return type;
     }
   }
@@ -68,42 +84,53 @@ std::string family(const fs::path& folder, const Members& config) {
   return type == "mt5" ? "t5" : type;
 }
 
-// The special tokens that transformers adds to a vocabulary: those given in tokenizer_config.json, then the named ones. A token
-// that the vocabulary lacks takes the next id.
+// The special tokens that transformers adds to a vocabulary: those given in tokenizer_config.json,
+// then the named ones. A token that the vocabulary lacks takes the next id.
 class SpecialTokens {
  public:
   SpecialTokens(const std::vector<VocabularyEntry>& vocabulary, const Members& config)
-      : id_of_(vocabulary, {}), next_(static_cast<std::int32_t>(vocabulary.size())), config_(config) {
+      : id_of_(vocabulary, {}),
+        next_(static_cast<std::int32_t>(vocabulary.size())),
+        config_(config) {
     if (!config.has("added_tokens_decoder")) return;
     const Members decoder = config.object("added_tokens_decoder");
     std::map<std::int32_t, AddedToken> given;
     for (const auto& [key, entry] : config.at("added_tokens_decoder").items()) {
       std::int32_t id = -1;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-      if (error != std::errc() || end != key.data() + key.size() || id < 0) throw input_error("{}: \"{}\" is not an id", decoder.where(), key);
-      given[id] = read_added(Members(entry, decoder.where()), !Members(entry, decoder.where()).boolean("special", false));
+      if (error != std::errc() || end != key.data() + key.size() || id < 0)
+        throw input_error("{}: \"{}\" is not an id", decoder.where(), key);
+      given[id] = read_added(Members(entry, decoder.where()),
+                             !Members(entry, decoder.where()).boolean("special", false));
     }
     for (const auto& [id, token] : given) {
       add(token);
       if (!token.content.empty() && added_.back().id != id) {
-        throw input_error("{}: \"{}\" has the id {}, but its place in the vocabulary is {}; save the tokenizer as tokenizer.json", decoder.where(),
-                          token.content, id, added_.back().id);
+        throw input_error(
+            "{}: \"{}\" has the id {}, but its place in the vocabulary is {}; save the tokenizer "
+            "as tokenizer.json",
+            decoder.where(), token.content, id, added_.back().id);
       }
     }
   }
 
   void add(AddedToken token) {
-    const bool known = std::any_of(added_.begin(), added_.end(), [&](const AddedToken& other) { return other.content == token.content; });
+    const bool known = std::any_of(added_.begin(), added_.end(), [&](const AddedToken& other) {
+      return other.content == token.content;
+    });
     if (token.content.empty() || known) return;
     const std::int32_t id = id_of_(token.content);
     token.id = id >= 0 ? id : next_++;
     added_.push_back(std::move(token));
   }
-  // The token called `key` in the configuration; `usual` when it is not there. Returns its name, empty: none.
+  // The token called `key` in the configuration; `usual` when it is not there. Returns its name,
+  // empty: none.
   std::string add_named(const char* key, const char* usual) {
     AddedToken token;
     token.content = usual;
-    if (config_.has(key)) token = config_.at(key).is_object() ? read_added(config_.object(key), false) : AddedToken{config_.text(key)};
+    if (config_.has(key))
+      token = config_.at(key).is_object() ? read_added(config_.object(key), false)
+                                          : AddedToken{config_.text(key)};
     add(token);
     return token.content;
   }
@@ -118,11 +145,14 @@ class SpecialTokens {
 
 std::unique_ptr<Tokenizer> load_bpe_files(const fs::path& folder, const Members& config) {
   const fs::path vocabulary_file = folder / "vocab.json", merges_file = folder / "merges.txt";
-  if (!fs::exists(merges_file)) throw input_error("{}: merges.txt is missing beside it; take both files of the model", vocabulary_file.string());
+  if (!fs::exists(merges_file))
+    throw input_error("{}: merges.txt is missing beside it; take both files of the model",
+                      vocabulary_file.string());
   ByteBpeSettings settings;
   const Json vocabulary = read_json(vocabulary_file);
   Members(vocabulary, vocabulary_file.string());
-  for (const auto& [token, id] : vocabulary.items()) settings.vocabulary.push_back({token, checked_id(id, vocabulary_file.string(), token)});
+  for (const auto& [token, id] : vocabulary.items())
+    settings.vocabulary.push_back({token, checked_id(id, vocabulary_file.string(), token)});
   LineReader lines(merges_file);
   std::string_view line;
   while (lines.next(line)) add_merge(line, settings.merges, lines.where());
@@ -134,7 +164,8 @@ std::unique_ptr<Tokenizer> load_bpe_files(const fs::path& folder, const Members&
   const TokenIds id_of(settings.vocabulary, {});
   const bool deberta = type == "deberta" || (type != "roberta" && id_of("[CLS]") >= 0);
   if (!deberta && (type == "gpt2" || id_of("<s>") < 0)) {
-    for (const char* key : {"bos_token", "eos_token", "unk_token"}) description.names.unk = tokens.add_named(key, "<|endoftext|>");
+    for (const char* key : {"bos_token", "eos_token", "unk_token"})
+      description.names.unk = tokens.add_named(key, "<|endoftext|>");
     description.names.pad = tokens.add_named("pad_token", "");
   } else {
     tokens.add_named("bos_token", deberta ? "[CLS]" : "<s>");
@@ -157,18 +188,26 @@ void add_piece(UnigramSettings& settings, const std::string& token, double score
 
 void add_control_pieces(const SentencePieceFile& file, SpecialTokens& tokens) {
   for (const auto& piece : file.pieces) {
-    if (piece.type == SentencePieceFile::Type::control || piece.type == SentencePieceFile::Type::user_defined) tokens.add({piece.token});
+    if (piece.type == SentencePieceFile::Type::control ||
+        piece.type == SentencePieceFile::Type::user_defined)
+      tokens.add({piece.token});
   }
 }
 
-void add_charsmap(const SentencePieceFile& file, TokenizerDescription& description, const std::string& where) {
-  if (!file.charsmap.empty()) description.normalizer.emplace_back(std::make_shared<const Charsmap>(file.charsmap, where));
+void add_charsmap(const SentencePieceFile& file, TokenizerDescription& description,
+                  const std::string& where) {
+  if (!file.charsmap.empty())
+    description.normalizer.emplace_back(std::make_shared<const Charsmap>(file.charsmap, where));
 }
 
 // DeBERTa v2 and v3. As transformers 5 does, the file's own charsmap is not used.
-std::unique_ptr<Tokenizer> deberta_from_pieces(const SentencePieceFile& file, const Members& config, const std::string& where) {
+std::unique_ptr<Tokenizer> deberta_from_pieces(const SentencePieceFile& file, const Members& config,
+                                               const std::string& where) {
   if (config.boolean("split_by_punct", false) || !config.boolean("add_prefix_space", true)) {
-    throw input_error("{}: \"split_by_punct\": true and \"add_prefix_space\": false are not supported; use a model without them", config.where());
+    throw input_error(
+        "{}: \"split_by_punct\": true and \"add_prefix_space\": false are not supported; use a "
+        "model without them",
+        config.where());
   }
   UnigramSettings settings;
   for (const auto& [token, score, kind] : file.pieces) add_piece(settings, token, score);
@@ -192,12 +231,17 @@ std::unique_ptr<Tokenizer> deberta_from_pieces(const SentencePieceFile& file, co
   return make_tokenizer(settings, std::move(description), where);
 }
 
-std::unique_ptr<Tokenizer> t5_from_pieces(const SentencePieceFile& file, const Members& config, const std::string& where) {
+std::unique_ptr<Tokenizer> t5_from_pieces(const SentencePieceFile& file, const Members& config,
+                                          const std::string& where) {
   UnigramSettings settings;
   settings.split_white_space = true;
   for (const auto& [token, score, kind] : file.pieces) add_piece(settings, token, score);
-  const std::int32_t extra = config.has("extra_ids") ? checked_id(config.at("extra_ids"), config.where(), "extra_ids") : 100;
-  if (extra > 10'000) throw input_error("{}: \"extra_ids\" is {}; take the file of the model again", config.where(), extra);
+  const std::int32_t extra = config.has("extra_ids")
+                                 ? checked_id(config.at("extra_ids"), config.where(), "extra_ids")
+                                 : 100;
+  if (extra > 10'000)
+    throw input_error("{}: \"extra_ids\" is {}; take the file of the model again", config.where(),
+                      extra);
   for (std::int32_t i = extra; i-- > 0;) add_piece(settings, fmt::format("<extra_id_{}>", i), 0);
   settings.unk_id = 2;
   TokenizerDescription description;
@@ -213,19 +257,25 @@ std::unique_ptr<Tokenizer> t5_from_pieces(const SentencePieceFile& file, const M
   return make_tokenizer(settings, std::move(description), where);
 }
 
-std::unique_ptr<Tokenizer> xlm_roberta_from_pieces(const SentencePieceFile& file, const Members& config, const std::string& where) {
-  if (!config.boolean("add_prefix_space", true)) throw input_error("{}: \"add_prefix_space\": false is not supported; use a model without it", config.where());
+std::unique_ptr<Tokenizer> xlm_roberta_from_pieces(const SentencePieceFile& file,
+                                                   const Members& config,
+                                                   const std::string& where) {
+  if (!config.boolean("add_prefix_space", true))
+    throw input_error("{}: \"add_prefix_space\": false is not supported; use a model without it",
+                      config.where());
   UnigramSettings settings;
   settings.split_white_space = true;
   // Fairseq's order of the first four; the file has its own for three of them.
   for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) add_piece(settings, token, 0);
-  for (std::size_t i = 3; i < file.pieces.size(); ++i) add_piece(settings, file.pieces[i].token, file.pieces[i].score);
+  for (std::size_t i = 3; i < file.pieces.size(); ++i)
+    add_piece(settings, file.pieces[i].token, file.pieces[i].score);
   add_piece(settings, "<mask>", 0);
   settings.unk_id = 3;
   TokenizerDescription description;
   add_charsmap(file, description, where);
   SpecialTokens tokens(settings.vocabulary, config);
-  const std::string bos = tokens.add_named("bos_token", "<s>"), eos = tokens.add_named("eos_token", "</s>");
+  const std::string bos = tokens.add_named("bos_token", "<s>"),
+                    eos = tokens.add_named("eos_token", "</s>");
   tokens.add_named("unk_token", "<unk>");
   tokens.add_named("sep_token", "</s>");
   description.names.pad = tokens.add_named("pad_token", "<pad>");
@@ -245,8 +295,11 @@ std::unique_ptr<Tokenizer> load_pieces(const fs::path& file, const Members& conf
   if (type == "deberta-v2") return deberta_from_pieces(pieces, config, where);
   if (type == "t5") return t5_from_pieces(pieces, config, where);
   if (type == "xlm-roberta") return xlm_roberta_from_pieces(pieces, config, where);
-  throw input_error("{}: SentencePiece files are read for DeBERTa v2 and v3, T5 and XLM-RoBERTa, tokenizer_config.json and config.json name "
-                    "none of them; save the tokenizer as tokenizer.json", where);
+  throw input_error(
+      "{}: SentencePiece files are read for DeBERTa v2 and v3, T5 and XLM-RoBERTa, "
+      "tokenizer_config.json and config.json name "
+      "none of them; save the tokenizer as tokenizer.json",
+      where);
 }
 
 }  // namespace
@@ -256,14 +309,17 @@ SpecialNames read_names(const Members& config) {
     if (!config.has(key)) return "";
     return config.at(key).is_object() ? config.object(key).text("content") : config.text(key);
   };
-  return {name("cls_token"), name("sep_token"), name("pad_token"), name("unk_token"), name("mask_token")};
+  return {name("cls_token"), name("sep_token"), name("pad_token"), name("unk_token"),
+          name("mask_token")};
 }
 
-void add_merge(std::string_view line, std::vector<std::pair<std::string, std::string>>& merges, const std::string& where) {
+void add_merge(std::string_view line, std::vector<std::pair<std::string, std::string>>& merges,
+               const std::string& where) {
   if (line.starts_with("#version")) return;
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-    throw input_error("{}: a merge must be two tokens with a space between them, found \"{}\"", where, line.substr(0, 80));
+    throw input_error("{}: a merge must be two tokens with a space between them, found \"{}\"",
+                      where, line.substr(0, 80));
   }
   merges.emplace_back(line.substr(0, space), line.substr(space + 1));
 }
@@ -278,20 +334,31 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model_folder) {
   }
   if (there("vocab.txt")) {
     const fs::path more = model_folder / "added_tokens.json";
-    if (fs::exists(more)) throw input_error("{}: extra tokens beside vocab.txt are not supported; save the tokenizer as tokenizer.json", more.string());
+    if (fs::exists(more))
+      throw input_error(
+          "{}: extra tokens beside vocab.txt are not supported; save the tokenizer as "
+          "tokenizer.json",
+          more.string());
     const fs::path vocabulary = model_folder / "vocab.txt";
-    return parse_vocabulary(read_text_file(vocabulary), settings_from_config(settings, config.where()), vocabulary.string());
+    return parse_vocabulary(read_text_file(vocabulary),
+                            settings_from_config(settings, config.where()), vocabulary.string());
   }
   if (there("vocab.json")) return load_bpe_files(model_folder, config);
   for (const char* name : {"spm.model", "spiece.model", "sentencepiece.bpe.model"}) {
     if (there(name)) return load_pieces(model_folder / name, config);
   }
   if (there("bpe_encoder.bin")) {
-    throw input_error("{}: a Python pickle, which is not read; convert it once: python -c \"from transformers import AutoTokenizer as T; "
-                      "T.from_pretrained('{}').save_pretrained('{}')\"", (model_folder / "bpe_encoder.bin").string(), model_folder.string(), model_folder.string());
+    throw input_error(
+        "{}: a Python pickle, which is not read; convert it once: python -c \"from transformers "
+        "import AutoTokenizer as T; "
+        "T.from_pretrained('{}').save_pretrained('{}')\"",
+        (model_folder / "bpe_encoder.bin").string(), model_folder.string(), model_folder.string());
   }
-  throw io_error("{}: there is neither tokenizer.json nor vocab.txt, vocab.json, spm.model, spiece.model or sentencepiece.bpe.model; "
-                 "give the folder of a model", model_folder.string());
+  throw io_error(
+      "{}: there is neither tokenizer.json nor vocab.txt, vocab.json, spm.model, spiece.model or "
+      "sentencepiece.bpe.model; "
+      "give the folder of a model",
+      model_folder.string());
 }
 
 }  // namespace gpuhpc

@@ -12,10 +12,13 @@ namespace {
 
 constexpr const char* wordpiece_cure = "use a model of the BERT family with WordPiece";
 constexpr const char* bpe_cure = "use a model with the byte-level BPE of GPT-2 or RoBERTa";
-constexpr const char* unigram_cure = "use a model with the SentencePiece Unigram of DeBERTa v3, T5 or XLM-RoBERTa";
+constexpr const char* unigram_cure =
+    "use a model with the SentencePiece Unigram of DeBERTa v3, T5 or XLM-RoBERTa";
 
-// Hugging Face gives an added token the id it has in the vocabulary, or the next free one: the file must agree.
-void check_added_ids(std::vector<AddedToken>& added, const std::vector<VocabularyEntry>& vocabulary, const std::string& where) {
+// Hugging Face gives an added token the id it has in the vocabulary, or the next free one: the file
+// must agree.
+void check_added_ids(std::vector<AddedToken>& added, const std::vector<VocabularyEntry>& vocabulary,
+                     const std::string& where) {
   std::erase_if(added, [](const AddedToken& token) { return token.content.empty(); });
   std::unordered_map<std::string_view, std::int32_t> ids;
   for (const auto& [token, id] : vocabulary) ids.emplace(token, id);
@@ -23,18 +26,22 @@ void check_added_ids(std::vector<AddedToken>& added, const std::vector<Vocabular
   auto next = static_cast<std::int64_t>(vocabulary.size());
   std::int64_t highest = -1;
   for (const AddedToken& token : added) {
-    if (!seen.insert(token.content).second) throw input_error("{}: added token \"{}\" stands twice; keep one", where, token.content);
+    if (!seen.insert(token.content).second)
+      throw input_error("{}: added token \"{}\" stands twice; keep one", where, token.content);
     const auto known = ids.find(token.content);
     const std::int64_t expected = known != ids.end() ? known->second : std::max(next, highest + 1);
     if (token.id != expected) {
-      throw input_error("{}: added token \"{}\" has the id {}, but its place in the vocabulary is {}; save the tokenizer again", where,
-                        token.content, token.id, expected);
+      throw input_error(
+          "{}: added token \"{}\" has the id {}, but its place in the vocabulary is {}; save the "
+          "tokenizer again",
+          where, token.content, token.id, expected);
     }
     highest = std::max(highest, expected);
   }
 }
 
-std::vector<AddedToken> read_added_tokens(const Members& root, const std::vector<VocabularyEntry>& vocabulary) {
+std::vector<AddedToken> read_added_tokens(const Members& root,
+                                          const std::vector<VocabularyEntry>& vocabulary) {
   std::vector<AddedToken> added;
   if (root.has("added_tokens")) {
     for (const Json& entry : root.array("added_tokens")) {
@@ -49,9 +56,11 @@ std::vector<AddedToken> read_added_tokens(const Members& root, const std::vector
 
 std::vector<VocabularyEntry> read_vocabulary(const Members& model, const std::string& where) {
   const Members members = model.object("vocab");
-  if (model.at("vocab").empty()) throw input_error("{}: the vocabulary is empty; take the file of the model again", where);
+  if (model.at("vocab").empty())
+    throw input_error("{}: the vocabulary is empty; take the file of the model again", where);
   std::vector<VocabularyEntry> vocabulary;
-  for (const auto& [token, id] : model.at("vocab").items()) vocabulary.push_back({token, checked_id(id, members.where(), token)});
+  for (const auto& [token, id] : model.at("vocab").items())
+    vocabulary.push_back({token, checked_id(id, members.where(), token)});
   return vocabulary;
 }
 
@@ -64,10 +73,13 @@ void read_bert_normalizer(const Members& root, WordPieceSettings& settings) {
   n.strip_accents = part.boolean("strip_accents", n.lowercase);
 }
 
-std::unique_ptr<Tokenizer> wordpiece_from_json(const Members& root, const Members& model, const Members& config, const std::string& where) {
+std::unique_ptr<Tokenizer> wordpiece_from_json(const Members& root, const Members& model,
+                                               const Members& config, const std::string& where) {
   WordPieceSettings settings;
   const SpecialNames names = read_names(config);
-  for (auto [name, to] : {std::pair{&names.cls, &settings.cls_token}, {&names.sep, &settings.sep_token}, {&names.pad, &settings.pad_token},
+  for (auto [name, to] : {std::pair{&names.cls, &settings.cls_token},
+                          {&names.sep, &settings.sep_token},
+                          {&names.pad, &settings.pad_token},
                           {&names.mask, &settings.mask_token}}) {
     if (!name->empty()) *to = *name;
   }
@@ -78,7 +90,8 @@ std::unique_ptr<Tokenizer> wordpiece_from_json(const Members& root, const Member
   if (model.has("max_input_chars_per_word")) {
     const Json& longest = model.at("max_input_chars_per_word");
     if (!longest.is_number_integer() || longest < 1 || longest > 1'000'000) {
-      throw input_error("{}: \"max_input_chars_per_word\" must be a whole number from 1 to 1000000", model.where());
+      throw input_error("{}: \"max_input_chars_per_word\" must be a whole number from 1 to 1000000",
+                        model.where());
     }
     settings.max_input_chars_per_word = longest.get<std::int64_t>();
   }
@@ -86,18 +99,24 @@ std::unique_ptr<Tokenizer> wordpiece_from_json(const Members& root, const Member
   std::vector<AddedToken> added = read_added_tokens(root, vocabulary);
   for (const auto& token : added) {
     if (!token.normalized) continue;
-    throw input_error("{}: added_tokens: added token \"{}\" is looked for in normalised text (\"normalized\": true), which is not supported with "
-                      "WordPiece; save the tokenizer with \"normalized\": false", where, token.content);
+    throw input_error(
+        "{}: added_tokens: added token \"{}\" is looked for in normalised text (\"normalized\": "
+        "true), which is not supported with "
+        "WordPiece; save the tokenizer with \"normalized\": false",
+        where, token.content);
   }
   if (root.has("post_processor")) {
     const NamedTemplate special = read_template(root);
     if (special.cls.empty() || special.sep.empty()) {
-      throw input_error("{}: post_processor: the template for one text must be [CLS] text [SEP]: {}", where, wordpiece_cure);
+      throw input_error(
+          "{}: post_processor: the template for one text must be [CLS] text [SEP]: {}", where,
+          wordpiece_cure);
     }
     settings.cls_token = special.cls, settings.sep_token = special.sep;
     settings.pair = resolved(special, TokenIds(vocabulary, added), where);
   }
-  return std::make_unique<WordPieceTokenizer>(std::move(vocabulary), std::move(added), std::move(settings), where);
+  return std::make_unique<WordPieceTokenizer>(std::move(vocabulary), std::move(added),
+                                              std::move(settings), where);
 }
 
 ReplaceText read_replace(const Members& step) {
@@ -105,19 +124,24 @@ ReplaceText read_replace(const Members& step) {
   ReplaceText result{ReplaceText::Pattern::literal, "", step.text("content")};
   if (pattern.has("Regex")) {
     const std::string regex = pattern.text("Regex");
-    if (regex != " {2,}" && regex != "\\s{2,}|[\\n\\r\\t]") throw input_error("{}: the pattern \"{}\" is not supported: {}", step.where(), regex, unigram_cure);
-    result.pattern = regex == " {2,}" ? ReplaceText::Pattern::spaces : ReplaceText::Pattern::white_space;
+    if (regex != " {2,}" && regex != "\\s{2,}|[\\n\\r\\t]")
+      throw input_error("{}: the pattern \"{}\" is not supported: {}", step.where(), regex,
+                        unigram_cure);
+    result.pattern =
+        regex == " {2,}" ? ReplaceText::Pattern::spaces : ReplaceText::Pattern::white_space;
     return result;
   }
   result.text = pattern.text("String");
-  if (result.text.empty()) throw input_error("{}: the pattern is empty; take the file of the model again", step.where());
+  if (result.text.empty())
+    throw input_error("{}: the pattern is empty; take the file of the model again", step.where());
   return result;
 }
 
 void read_normalizer(const Members& step, std::vector<NormalizerStep>& steps) {
   const std::string type = step.text("type");
   if (type == "Sequence") {
-    for (const Json& part : step.array("normalizers")) read_normalizer(Members(part, step.where()), steps);
+    for (const Json& part : step.array("normalizers"))
+      read_normalizer(Members(part, step.where()), steps);
   } else if (type == "NFC") {
     steps.emplace_back(ComposeText{});
   } else if (type == "Lowercase") {
@@ -127,13 +151,18 @@ void read_normalizer(const Members& step, std::vector<NormalizerStep>& steps) {
   } else if (type == "Replace") {
     steps.emplace_back(read_replace(step));
   } else if (type == "Precompiled") {
-    steps.emplace_back(std::make_shared<const Charsmap>(decode_base64(step.text("precompiled_charsmap"), step.where()), step.where()));
+    steps.emplace_back(std::make_shared<const Charsmap>(
+        decode_base64(step.text("precompiled_charsmap"), step.where()), step.where()));
   } else {
-    throw input_error("{}: normalizer \"{}\" is not supported, only NFC, Lowercase, Strip, Replace and Precompiled are: {}", step.where(), type, unigram_cure);
+    throw input_error(
+        "{}: normalizer \"{}\" is not supported, only NFC, Lowercase, Strip, Replace and "
+        "Precompiled are: {}",
+        step.where(), type, unigram_cure);
   }
 }
 
-TokenizerDescription read_description(const Members& root, const Members& config, const std::vector<VocabularyEntry>& vocabulary) {
+TokenizerDescription read_description(const Members& root, const Members& config,
+                                      const std::vector<VocabularyEntry>& vocabulary) {
   TokenizerDescription description;
   if (root.has("normalizer")) read_normalizer(root.object("normalizer"), description.normalizer);
   description.added = read_added_tokens(root, vocabulary);
@@ -153,14 +182,19 @@ std::vector<std::pair<std::string, std::string>> read_merges(const Members& mode
       merges.emplace_back(entry[0].get<std::string>(), entry[1].get<std::string>());
       continue;
     }
-    if (!entry.is_string()) throw input_error("{}: merges: every merge must be two tokens, found {}", model.where(), entry.dump().substr(0, 80));
+    if (!entry.is_string())
+      throw input_error("{}: merges: every merge must be two tokens, found {}", model.where(),
+                        entry.dump().substr(0, 80));
     add_merge(entry.get<std::string>(), merges, model.where() + ": merges");
   }
   return merges;
 }
 
-std::unique_ptr<Tokenizer> bpe_from_json(const Members& root, const Members& model, const Members& config, const std::string& where) {
-  const auto not_empty = [&](const char* key) { return model.has(key) && !model.text(key).empty(); };
+std::unique_ptr<Tokenizer> bpe_from_json(const Members& root, const Members& model,
+                                         const Members& config, const std::string& where) {
+  const auto not_empty = [&](const char* key) {
+    return model.has(key) && !model.text(key).empty();
+  };
   refuse_if(model.has("dropout") && model.at("dropout") != 0, model, "dropout", bpe_cure);
   refuse_if(not_empty("continuing_subword_prefix"), model, "continuing_subword_prefix", bpe_cure);
   refuse_if(not_empty("end_of_word_suffix"), model, "end_of_word_suffix", bpe_cure);
@@ -180,7 +214,9 @@ std::unique_ptr<Tokenizer> bpe_from_json(const Members& root, const Members& mod
 
 // Metaspace, alone or after WhitespaceSplit.
 void read_pre_tokenizer(const Members& root, UnigramSettings& settings) {
-  if (!root.has("pre_tokenizer")) throw input_error("{}: there is no pre_tokenizer; only Metaspace is supported: {}", root.where(), unigram_cure);
+  if (!root.has("pre_tokenizer"))
+    throw input_error("{}: there is no pre_tokenizer; only Metaspace is supported: {}",
+                      root.where(), unigram_cure);
   const Members part = root.object("pre_tokenizer");
   std::vector<Members> steps{part};
   if (part.text("type") == "Sequence") {
@@ -188,27 +224,38 @@ void read_pre_tokenizer(const Members& root, UnigramSettings& settings) {
     for (const Json& step : part.array("pretokenizers")) steps.emplace_back(step, part.where());
   }
   settings.split_white_space = steps.size() == 2 && steps[0].text("type") == "WhitespaceSplit";
-  if (steps.empty() || steps.size() != (settings.split_white_space ? 2u : 1u) || steps.back().text("type") != "Metaspace") {
-    throw input_error("{}: only Metaspace, alone or after WhitespaceSplit, is supported: {}", part.where(), unigram_cure);
+  if (steps.empty() || steps.size() != (settings.split_white_space ? 2u : 1u) ||
+      steps.back().text("type") != "Metaspace") {
+    throw input_error("{}: only Metaspace, alone or after WhitespaceSplit, is supported: {}",
+                      part.where(), unigram_cure);
   }
   const Members& metaspace = steps.back();
-  if (metaspace.text("replacement") != "\u2581") throw input_error("{}: \"replacement\" must be U+2581: {}", metaspace.where(), unigram_cure);
+  if (metaspace.text("replacement") != "\u2581")
+    throw input_error("{}: \"replacement\" must be U+2581: {}", metaspace.where(), unigram_cure);
   refuse_if(!metaspace.boolean("split", true), metaspace, "split", unigram_cure);
-  const std::string scheme = metaspace.has("prepend_scheme") ? metaspace.text("prepend_scheme") : "always";
+  const std::string scheme =
+      metaspace.has("prepend_scheme") ? metaspace.text("prepend_scheme") : "always";
   settings.add_prefix_space = scheme == "always" && metaspace.boolean("add_prefix_space", true);
   const bool good = scheme == "always" || (scheme == "never" && !settings.split_white_space);
   if (!good || (settings.split_white_space && !settings.add_prefix_space)) {
-    throw input_error("{}: \"prepend_scheme\": \"{}\" is not supported here, only \"always\" is: {}", metaspace.where(), scheme, unigram_cure);
+    throw input_error(
+        "{}: \"prepend_scheme\": \"{}\" is not supported here, only \"always\" is: {}",
+        metaspace.where(), scheme, unigram_cure);
   }
 }
 
-std::unique_ptr<Tokenizer> unigram_from_json(const Members& root, const Members& model, const Members& config, const std::string& where) {
+std::unique_ptr<Tokenizer> unigram_from_json(const Members& root, const Members& model,
+                                             const Members& config, const std::string& where) {
   UnigramSettings settings;
   refuse_if(model.boolean("byte_fallback", false), model, "byte_fallback", unigram_cure);
   for (const Json& entry : model.array("vocab")) {
-    const bool good = entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number();
-    if (!good) throw input_error("{}: vocab: every entry must be a token and its score, found {}", model.where(), entry.dump().substr(0, 80));
-    settings.vocabulary.push_back({entry[0].get<std::string>(), static_cast<std::int32_t>(settings.vocabulary.size())});
+    const bool good =
+        entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number();
+    if (!good)
+      throw input_error("{}: vocab: every entry must be a token and its score, found {}",
+                        model.where(), entry.dump().substr(0, 80));
+    settings.vocabulary.push_back(
+        {entry[0].get<std::string>(), static_cast<std::int32_t>(settings.vocabulary.size())});
     settings.scores.push_back(entry[1].get<double>());
   }
   settings.unk_id = checked_id(model.at("unk_id"), model.where(), "unk_id");
@@ -227,28 +274,40 @@ std::string model_type(const Members& model) {
 }  // namespace
 
 AddedToken read_added(const Members& token, bool normalized) {
-  return {token.text("content"),           0, token.boolean("single_word", false), token.boolean("lstrip", false), token.boolean("rstrip", false),
+  return {token.text("content"),
+          0,
+          token.boolean("single_word", false),
+          token.boolean("lstrip", false),
+          token.boolean("rstrip", false),
           token.boolean("normalized", normalized)};
 }
 
 std::int32_t checked_id(const Json& value, const std::string& where, const std::string& token) {
-  constexpr std::int64_t limit = 100'000'000;  // no word table is larger; keeps sums of ids far from overflow
-  const bool good = value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() < limit);
+  constexpr std::int64_t limit =
+      100'000'000;  // no word table is larger; keeps sums of ids far from overflow
+  const bool good = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || value.get<std::uint64_t>() < limit);
   if (!good || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() >= limit) {
-    throw input_error("{}: the id of token \"{}\" must be a whole number from 0 to {}", where, token, limit - 1);
+    throw input_error("{}: the id of token \"{}\" must be a whole number from 0 to {}", where,
+                      token, limit - 1);
   }
   return value.get<std::int32_t>();
 }
 
-std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& file, const Members& config, const std::string& where) {
+std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& file, const Members& config,
+                                               const std::string& where) {
   const Members root(file, where);
-  if (!root.has("model")) throw input_error("{}: there is no model; save the tokenizer as tokenizer.json again", where);
+  if (!root.has("model"))
+    throw input_error("{}: there is no model; save the tokenizer as tokenizer.json again", where);
   const Members model = root.object("model");
   const std::string type = model_type(model);
   if (type == "WordPiece") return wordpiece_from_json(root, model, config, where);
   if (type == "BPE") return bpe_from_json(root, model, config, where);
   if (type == "Unigram") return unigram_from_json(root, model, config, where);
-  throw input_error("{}: model \"{}\" is not supported, only WordPiece, BPE and Unigram are; use a model of the BERT, RoBERTa, DeBERTa or T5 family", where, type);
+  throw input_error(
+      "{}: model \"{}\" is not supported, only WordPiece, BPE and Unigram are; use a model of the "
+      "BERT, RoBERTa, DeBERTa or T5 family",
+      where, type);
 }
 
 std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view json, const std::string& where) {

@@ -17,13 +17,16 @@ constexpr double unk_penalty = 10;  // below the lowest score of the vocabulary
 constexpr std::uint32_t unreached = std::numeric_limits<std::uint32_t>::max();
 
 void append_spaced(std::string_view text, std::string& out) {  // "▁" becomes a space
-  for (std::size_t found; (found = text.find(metaspace)) != std::string_view::npos; text.remove_prefix(found + metaspace.size())) {
+  for (std::size_t found; (found = text.find(metaspace)) != std::string_view::npos;
+       text.remove_prefix(found + metaspace.size())) {
     out.append(text.substr(0, found)).push_back(' ');
   }
   out.append(text);
 }
 
-bool begins_word(std::string_view text) { return text.starts_with(' ') || text.starts_with(metaspace); }
+bool begins_word(std::string_view text) {
+  return text.starts_with(' ') || text.starts_with(metaspace);
+}
 
 std::size_t character_bytes(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
@@ -33,21 +36,31 @@ std::size_t character_bytes(char lead) {
 }  // namespace
 
 Unigram::Unigram(const UnigramSettings& settings, const std::string& where)
-    : scores_(settings.scores), unk_(settings.unk_id), split_white_space_(settings.split_white_space), add_prefix_space_(settings.add_prefix_space) {
+    : scores_(settings.scores),
+      unk_(settings.unk_id),
+      split_white_space_(settings.split_white_space),
+      add_prefix_space_(settings.add_prefix_space) {
   check_vocabulary(settings.vocabulary, where);
   if (unk_ < 0 || unk_ >= std::ssize(settings.vocabulary)) {
-    throw input_error("{}: \"unk_id\" is {}, the vocabulary has {} entries; take the file of the model again", where, unk_, settings.vocabulary.size());
+    throw input_error(
+        "{}: \"unk_id\" is {}, the vocabulary has {} entries; take the file of the model again",
+        where, unk_, settings.vocabulary.size());
   }
   Fingerprint print;
   print.add("unigram 1").add(std::int64_t{unk_ * 4LL + split_white_space_ * 2 + add_prefix_space_});
   std::vector<std::string> pieces;
   for (std::size_t i = 0; i < settings.vocabulary.size(); ++i) {
     const auto& [token, id] = settings.vocabulary[i];
-    if (id != static_cast<std::int32_t>(i) || i >= scores_.size()) throw internal_error("{}: unigram ids must count from 0", where);
-    if (!std::isfinite(scores_[i])) throw input_error("{}: the score of token \"{}\" is not a finite number; take the file of the model again", where, token);
+    if (id != static_cast<std::int32_t>(i) || i >= scores_.size())
+      throw internal_error("{}: unigram ids must count from 0", where);
+    if (!std::isfinite(scores_[i]))
+      throw input_error(
+          "{}: the score of token \"{}\" is not a finite number; take the file of the model again",
+          where, token);
     print.add(token).add(std::bit_cast<std::int64_t>(scores_[i]));
     pieces.emplace_back();
-    if (token.find(' ') == std::string::npos) append_spaced(token, pieces.back());  // no text holds a space here
+    if (token.find(' ') == std::string::npos)
+      append_spaced(token, pieces.back());  // no text holds a space here
   }
   std::vector<std::pair<std::string_view, std::int32_t>> tokens;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -85,7 +98,8 @@ void Unigram::encode_word(std::string_view word, Work& work, std::vector<std::in
     next = std::min(at + character_bytes(word[at]), word.size());
     const auto offer = [&](std::size_t end, std::int32_t id, double score) {
       auto& node = nodes[end];
-      if (node.begin == unreached || before + score > node.score) node = {before + score, id, static_cast<std::uint32_t>(at)};
+      if (node.begin == unreached || before + score > node.score)
+        node = {before + score, id, static_cast<std::uint32_t>(at)};
     };
     bool has_single = false;
     trie_.prefixes(word.data() + at, word.size() - at, [&](std::int32_t id, std::size_t length) {
@@ -97,7 +111,8 @@ void Unigram::encode_word(std::string_view word, Work& work, std::vector<std::in
   const std::size_t first = ids.size();
   for (std::size_t end = word.size(); end > 0; end = nodes[end].begin) {
     const std::int32_t id = nodes[end].id;
-    if (id != unk_ || ids.size() == first || ids.back() != unk_) ids.push_back(id);  // unknown characters in a row are one token
+    if (id != unk_ || ids.size() == first || ids.back() != unk_)
+      ids.push_back(id);  // unknown characters in a row are one token
   }
   std::reverse(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end());
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Unigram model of SentencePiece (Kudo 2018) with ids equal to those of Hugging Face tokenizers 0.23 (Metaspace, Viterbi in fp64).
+// Unigram model of SentencePiece (Kudo 2018) with ids equal to those of Hugging Face tokenizers
+// 0.23 (Metaspace, Viterbi in fp64).
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -16,12 +17,13 @@ struct UnigramSettings {
   std::vector<double> scores;               // log-probabilities, one an entry
   std::int32_t unk_id = 0;
   bool split_white_space = false;  // all white space parts words, else spaces alone
-  bool add_prefix_space = true;    // a word at the begin is given a space (split_white_space: every word)
+  bool add_prefix_space =
+      true;  // a word at the begin is given a space (split_white_space: every word)
 };
 
 class Unigram {
  public:
-  struct Work {  // of one thread
+  struct Work {    // of one thread
     struct Node {  // best path that ends here
       double score;
       std::int32_t id;
@@ -33,9 +35,11 @@ class Unigram {
   // input_error: ids that are not 0, 1, 2, ..., a score that is not finite, no entry `unk_id`.
   Unigram(const UnigramSettings& settings, const std::string& where);
 
-  // `piece` as words are cut from it, at the end of `out`. A space stands for "▁" in here: one byte instead of three.
+  // `piece` as words are cut from it, at the end of `out`. A space stands for "▁" in here: one byte
+  // instead of three.
   void prepare(std::string_view piece, std::string& out) const;
-  // Calls word(begin, end) for each word of `text`, in order: a space and what follows up to the next.
+  // Calls word(begin, end) for each word of `text`, in order: a space and what follows up to the
+  // next.
   template <typename Word>
   static void split(std::string_view text, Word&& word) {
     for (std::size_t at = 0; at < text.size();) {

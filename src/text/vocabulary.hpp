@@ -9,7 +9,8 @@
 
 namespace gpuhpc {
 
-// input_error: no entries, an empty token or one that is not UTF-8, a negative id, a token or an id twice.
+// input_error: no entries, an empty token or one that is not UTF-8, a negative id, a token or an id
+// twice.
 void check_vocabulary(const std::vector<VocabularyEntry>& vocabulary, const std::string& where);
 
 // Id of a token by its name, -1: there is none. Added tokens come first. Views into both.

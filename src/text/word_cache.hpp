@@ -1,5 +1,6 @@
 #pragma once
-// Ids of the words met before: words of up to 16 bytes, two candidates in one cache line, fixed size, oldest out.
+// Ids of the words met before: words of up to 16 bytes, two candidates in one cache line, fixed
+// size, oldest out.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -18,8 +19,11 @@ struct WordKey {
 // Keeps the first n bytes of a key.
 inline constexpr auto word_key_masks = [] {
   std::array<WordKey, 17> masks{};
-  const auto ones = [](std::size_t bytes) { return bytes == 0 ? 0 : ~std::uint64_t{0} >> (64 - 8 * bytes); };
-  for (std::size_t n = 0; n < masks.size(); ++n) masks[n] = {ones(std::min<std::size_t>(n, 8)), ones(n > 8 ? n - 8 : 0)};
+  const auto ones = [](std::size_t bytes) {
+    return bytes == 0 ? 0 : ~std::uint64_t{0} >> (64 - 8 * bytes);
+  };
+  for (std::size_t n = 0; n < masks.size(); ++n)
+    masks[n] = {ones(std::min<std::size_t>(n, 8)), ones(n > 8 ? n - 8 : 0)};
   return masks;
 }();
 
@@ -38,8 +42,9 @@ class WordCache {
   static constexpr std::uint32_t inline_ids = 3;
 
   struct Entry {
-    WordKey key;                             // low == 0: empty
-    std::int32_t ids[inline_ids] = {0, 0, 0};  // more than three: ids[0] is their place in the arena
+    WordKey key;  // low == 0: empty
+    std::int32_t ids[inline_ids] = {0, 0,
+                                    0};  // more than three: ids[0] is their place in the arena
     std::uint32_t count = 0;
   };
   static_assert(sizeof(Entry) == 32);

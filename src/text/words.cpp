@@ -12,7 +12,8 @@ namespace {
 enum class Kind { letter, joiner, tail, gap, punctuation };
 
 constexpr Kind ascii_kind(char32_t c) {
-  if ((c >= U'a' && c <= U'z') || (c >= U'A' && c <= U'Z') || (c >= U'0' && c <= U'9')) return Kind::letter;
+  if ((c >= U'a' && c <= U'z') || (c >= U'A' && c <= U'Z') || (c >= U'0' && c <= U'9'))
+    return Kind::letter;
   if (c == U'+' || c == U'#') return Kind::tail;
   if (c == U'\'' || c == U'-' || c == U'.') return Kind::joiner;
   if (c <= 0x20 || c == 0x7F || c == U'/' || c == U'_' || c == U'&' || c == U'*') return Kind::gap;

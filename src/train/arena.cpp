@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::int64_t alignment = 16;  // floats: one cache line, one AVX-512 register
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 // A plain tensor (no autograd view) over a piece of `flat`.
 at::Tensor piece(const at::Tensor& flat, std::int64_t offset, at::IntArrayRef shape) {
@@ -26,10 +28,13 @@ at::Tensor piece(const at::Tensor& flat, std::int64_t offset, at::IntArrayRef sh
 
 }  // namespace
 
-std::vector<ParameterGroup> split_by_decay(const std::string& name, double learning_rate, double weight_decay,
+std::vector<ParameterGroup> split_by_decay(const std::string& name, double learning_rate,
+                                           double weight_decay,
                                            const std::vector<ParameterSlot>& parameters) {
-  ParameterGroup decayed{name, learning_rate, weight_decay, {}}, free{name + ".no-decay", learning_rate, 0, {}};
-  for (const ParameterSlot& slot : parameters) (slot.value.dim() >= 2 ? decayed : free).parameters.push_back(slot);
+  ParameterGroup decayed{name, learning_rate, weight_decay, {}},
+      free{name + ".no-decay", learning_rate, 0, {}};
+  for (const ParameterSlot& slot : parameters)
+    (slot.value.dim() >= 2 ? decayed : free).parameters.push_back(slot);
   std::vector<ParameterGroup> groups;
   for (ParameterGroup& group : {std::ref(decayed), std::ref(free)})
     if (!group.parameters.empty()) groups.push_back(std::move(group));
@@ -46,7 +51,8 @@ ParameterArena::ParameterArena(const std::vector<ParameterGroup>& groups, int ra
     for (const ParameterSlot& slot : group.parameters) {
       if (!slot.value.defined()) throw internal_error("parameter {} is not set", slot.name);
       if (entries_.empty()) device = slot.value.device();
-      const auto [place, fresh] = known.try_emplace(slot.value.unsafeGetTensorImpl(), entries_.size());
+      const auto [place, fresh] =
+          known.try_emplace(slot.value.unsafeGetTensorImpl(), entries_.size());
       entry_of_slot.push_back(place->second);
       if (!fresh) continue;
       const std::int64_t count = slot.value.numel();

@@ -9,7 +9,8 @@
 
 namespace gpuhpc {
 
-DocumentSource::DocumentSource(std::vector<const TokenDataset*> datasets, std::int64_t max_length, std::int32_t cls, std::int32_t sep)
+DocumentSource::DocumentSource(std::vector<const TokenDataset*> datasets, std::int64_t max_length,
+                               std::int32_t cls, std::int32_t sep)
     : datasets_(std::move(datasets)), max_length_(max_length), cls_(cls), sep_(sep) {
   for (const TokenDataset* dataset : datasets_) first_.push_back(first_.back() + dataset->size());
 }
@@ -21,18 +22,22 @@ std::span<const std::int32_t> DocumentSource::tokens(std::int64_t document) cons
   return all.first(std::min(all.size(), static_cast<std::size_t>(max_length_ - 2)));
 }
 
-std::int64_t DocumentSource::length(std::int64_t item) const { return std::ssize(tokens(document(item))) + 2; }
+std::int64_t DocumentSource::length(std::int64_t item) const {
+  return std::ssize(tokens(document(item))) + 2;
+}
 
 PackedIds DocumentSource::pack(std::span<const std::int64_t> items) const {
   PackedIds packed;
   packed.clear();
-  for (const std::int64_t item : items) packed.add(document(item), tokens(document(item)), cls_, sep_);
+  for (const std::int64_t item : items)
+    packed.add(document(item), tokens(document(item)), cls_, sep_);
   return packed;
 }
 
 PackedIds NumberSource::pack(std::span<const std::int64_t> items) const {
   PackedIds packed;
-  for (const std::int64_t item : items) packed.documents.push_back(documents_[static_cast<std::size_t>(item)]);
+  for (const std::int64_t item : items)
+    packed.documents.push_back(documents_[static_cast<std::size_t>(item)]);
   return packed;
 }
 
@@ -53,15 +58,19 @@ std::vector<std::int64_t> shuffled(std::int64_t items, std::uint64_t seed, std::
 
 }  // namespace
 
-std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch) {
+std::vector<std::vector<std::int64_t>> global_batches(std::int64_t items, std::int64_t batch_size,
+                                                      std::uint64_t seed, std::int64_t epoch) {
   const std::vector<std::int64_t> order = shuffled(items, seed, epoch);
   std::vector<std::vector<std::int64_t>> batches;
   for (std::int64_t first = 0; first < items; first += batch_size)
-    batches.emplace_back(order.begin() + first, order.begin() + std::min(items, first + batch_size));
+    batches.emplace_back(order.begin() + first,
+                         order.begin() + std::min(items, first + batch_size));
   return batches;
 }
 
-std::vector<std::vector<std::int64_t>> global_batches_by_tokens(const BatchSource& source, std::int64_t tokens, std::uint64_t seed,
+std::vector<std::vector<std::int64_t>> global_batches_by_tokens(const BatchSource& source,
+                                                                std::int64_t tokens,
+                                                                std::uint64_t seed,
                                                                 std::int64_t epoch) {
   std::vector<std::vector<std::int64_t>> batches;
   std::int64_t used = 0;
@@ -88,21 +97,27 @@ HeldOut hold_out(std::int64_t items, double share, std::uint64_t seed) {
 
 std::uint64_t micro_batch_seed(std::uint64_t seed, std::int64_t step, std::int64_t micro_batch) {
   // A stream of its own: the shuffle of epoch e uses stream e.
-  RandomStream stream(seed ^ 0x9e3779b97f4a7c15ULL, (static_cast<std::uint64_t>(step) << 24) + static_cast<std::uint64_t>(micro_batch));
+  RandomStream stream(seed ^ 0x9e3779b97f4a7c15ULL, (static_cast<std::uint64_t>(step) << 24) +
+                                                        static_cast<std::uint64_t>(micro_batch));
   return stream.next();
 }
 
-std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source, std::span<const std::int64_t> batch,
+std::vector<std::vector<std::int64_t>> cut_micro_batches(const BatchSource& source,
+                                                         std::span<const std::int64_t> batch,
                                                          std::int64_t micro_batch, int ranks) {
   std::vector<std::pair<std::int64_t, std::int64_t>> by_length;  // (length, item)
   for (const std::int64_t item : batch) by_length.emplace_back(source.length(item), item);
-  std::ranges::sort(by_length, [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
-  const std::int64_t items = std::ssize(batch), wanted = micro_batch > 0 ? block_count(items, micro_batch) : 0;
+  std::ranges::sort(by_length, [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  const std::int64_t items = std::ssize(batch),
+                     wanted = micro_batch > 0 ? block_count(items, micro_batch) : 0;
   const std::int64_t count = std::max(wanted, std::min<std::int64_t>(ranks, items));
   std::vector<std::vector<std::int64_t>> parts(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < items; ++i) {  // there and back: 0 1 2 2 1 0 0 1 2 ..
     const std::int64_t place = i % (2 * count);
-    parts[static_cast<std::size_t>(place < count ? place : 2 * count - 1 - place)].push_back(by_length[static_cast<std::size_t>(i)].second);
+    parts[static_cast<std::size_t>(place < count ? place : 2 * count - 1 - place)].push_back(
+        by_length[static_cast<std::size_t>(i)].second);
   }
   return parts;
 }

@@ -15,9 +15,13 @@ namespace fs = std::filesystem;
 
 using Clock = std::chrono::steady_clock;
 
-std::string part_name(int rank, int size) { return fmt::format("part-{:05d}-of-{:05d}.bin", rank, size); }
+std::string part_name(int rank, int size) {
+  return fmt::format("part-{:05d}-of-{:05d}.bin", rank, size);
+}
 
-bool is_ready(const auto& future) { return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+bool is_ready(const auto& future) {
+  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
 
 // The failure of a save, with what it means for the run.
 std::exception_ptr with_consequence(const std::exception_ptr& failure, std::int64_t step) {
@@ -25,10 +29,14 @@ std::exception_ptr with_consequence(const std::exception_ptr& failure, std::int6
     std::rethrow_exception(failure);
   } catch (const Error& error) {
     return std::make_exception_ptr(
-        Error(error.code(), fmt::format("the checkpoint of step {} failed: {}; the one before it is untouched", step, error.what())));
+        Error(error.code(),
+              fmt::format("the checkpoint of step {} failed: {}; the one before it is untouched",
+                          step, error.what())));
   } catch (const std::exception& error) {
     return std::make_exception_ptr(
-        Error(ExitCode::internal, fmt::format("the checkpoint of step {} failed: {}; the one before it is untouched", step, error.what())));
+        Error(ExitCode::internal,
+              fmt::format("the checkpoint of step {} failed: {}; the one before it is untouched",
+                          step, error.what())));
   }
 }
 
@@ -39,7 +47,9 @@ CheckpointStore::CheckpointStore(CheckpointSettings settings, Communicator& comm
 
 CheckpointStore::~CheckpointStore() = default;  // a future of std::async waits for its thread
 
-fs::path CheckpointStore::folder_of(std::int64_t step) const { return settings_.folder / fmt::format("step-{:08d}", step); }
+fs::path CheckpointStore::folder_of(std::int64_t step) const {
+  return settings_.folder / fmt::format("step-{:08d}", step);
+}
 
 double CheckpointStore::start(const CheckpointBuffers& buffers, const CheckpointState& state) {
   const Clock::time_point begin = Clock::now();
@@ -50,9 +60,11 @@ double CheckpointStore::start(const CheckpointBuffers& buffers, const Checkpoint
   keep_failure([&] {
     state_ = state;
     entries_ = buffers.arena.entries();
-    const std::span<const double> history(state_.history.data(), comm_.is_root() ? state_.history.size() : 0);
+    const std::span<const double> history(state_.history.data(),
+                                          comm_.is_root() ? state_.history.size() : 0);
     fill_part(image_, buffers, state.step, history, comm_.rank(), comm_.size());
-    part_ = std::async(std::launch::async, [this, folder = folder_of(state.step), name = part_name(comm_.rank(), comm_.size())] {
+    part_ = std::async(std::launch::async, [this, folder = folder_of(state.step),
+                                            name = part_name(comm_.rank(), comm_.size())] {
       const Clock::time_point start = Clock::now();
       create_folder(folder);
       AtomicFile file(folder / name);
@@ -60,7 +72,8 @@ double CheckpointStore::start(const CheckpointBuffers& buffers, const Checkpoint
       const Hash128 hash = xxh3_128({reinterpret_cast<const char*>(image_.data()), image_.size()});
       file.commit();
       if (log_)
-        log_->debug("{}: {} bytes in {:.3f} s", file.path().string(), image_.size(), std::chrono::duration<double>(Clock::now() - start).count());
+        log_->debug("{}: {} bytes in {:.3f} s", file.path().string(), image_.size(),
+                    std::chrono::duration<double>(Clock::now() - start).count());
       return Part{std::ssize(image_), hash.low, hash.high};
     });
   });
@@ -93,12 +106,15 @@ void CheckpointStore::commit() {
     if (failure) std::rethrow_exception(failure);
   });
   if (!begun) return;
-  const auto bytes = comm_.all_gather_vector(std::span<const std::byte>(std::as_bytes(std::span(&mine, 1))));
+  const auto bytes =
+      comm_.all_gather_vector(std::span<const std::byte>(std::as_bytes(std::span(&mine, 1))));
   if (!comm_.is_root()) return;
   std::vector<Part> parts(static_cast<std::size_t>(comm_.size()));
   std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(parts)).begin());
   manifest_ = std::async(std::launch::async,
-                         [this, text = manifest_text(parts), step, metric = state_.metric] { write_manifest(text, step, metric); });
+                         [this, text = manifest_text(parts), step, metric = state_.metric] {
+                           write_manifest(text, step, metric);
+                         });
 }
 
 void CheckpointStore::finish() {
@@ -113,7 +129,8 @@ std::string CheckpointStore::manifest_text(const std::vector<Part>& parts) const
   json["task"] = {{"fingerprint", settings_.task.fingerprint}, {"options", settings_.task.options}};
   json["entries"] = Json::array();
   for (const ParameterArena::Entry& entry : entries_)
-    json["entries"].push_back({{"name", entry.name}, {"first", entry.range.first}, {"shape", entry.shape}});
+    json["entries"].push_back(
+        {{"name", entry.name}, {"first", entry.range.first}, {"shape", entry.shape}});
   json["parts"] = Json::array();
   for (std::size_t rank = 0; rank < parts.size(); ++rank)
     json["parts"].push_back({{"file", part_name(static_cast<int>(rank), comm_.size())},
@@ -124,15 +141,18 @@ std::string CheckpointStore::manifest_text(const std::vector<Part>& parts) const
   return text + "xxh3 " + hex64(hash.high) + hex64(hash.low) + "\n";
 }
 
-void CheckpointStore::write_manifest(const std::string& text, std::int64_t step, std::optional<double> metric) {
+void CheckpointStore::write_manifest(const std::string& text, std::int64_t step,
+                                     std::optional<double> metric) {
   write_text_file(folder_of(step) / "manifest.json", text);
   if (metric) metrics_[step] = *metric;
   prune(step);
 }
 
-// Keeps the newest ones and the best one. The manifest goes first: what is left of a folder is then no checkpoint.
+// Keeps the newest ones and the best one. The manifest goes first: what is left of a folder is then
+// no checkpoint.
 void CheckpointStore::prune(std::int64_t newest) {
-  const auto best = std::ranges::max_element(metrics_, {}, [](const auto& entry) { return entry.second; });
+  const auto best =
+      std::ranges::max_element(metrics_, {}, [](const auto& entry) { return entry.second; });
   std::int64_t kept = 0;
   for (const std::int64_t step : steps_on_disk(settings_.folder)) {
     if (step > newest) continue;  // other ranks write the next one already

@@ -27,25 +27,31 @@ std::string_view checked_text(std::string_view text, const fs::path& path) {
   return body;
 }
 
-// A file that is gone or that the disk cannot give back is a damaged checkpoint, another will do; the rest is for the user to mend.
+// A file that is gone or that the disk cannot give back is a damaged checkpoint, another will do;
+// the rest is for the user to mend.
 Error read_error(std::string_view action, const fs::path& path, int error_number) {
   const Error error = system_error(action, path, error_number);
-  return error_number == ENOENT || error_number == EIO ? Error(ExitCode::bad_data, error.what()) : error;
+  return error_number == ENOENT || error_number == EIO ? Error(ExitCode::bad_data, error.what())
+                                                       : error;
 }
 
 std::vector<std::byte> read_part(const fs::path& path, std::int64_t bytes) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) throw read_error("open", path, errno);
-  std::vector<std::byte> image(static_cast<std::size_t>(bytes) + 1);  // one more: a longer file is seen
+  std::vector<std::byte> image(static_cast<std::size_t>(bytes) +
+                               1);  // one more: a longer file is seen
   std::size_t used = 0;
   ssize_t got = 0;
-  while (used < image.size() && ((got = ::read(descriptor, image.data() + used, image.size() - used)) > 0 || (got < 0 && errno == EINTR)))
+  while (used < image.size() &&
+         ((got = ::read(descriptor, image.data() + used, image.size() - used)) > 0 ||
+          (got < 0 && errno == EINTR)))
     used += static_cast<std::size_t>(std::max<ssize_t>(0, got));
   const int error_number = errno;
   ::close(descriptor);
   if (got < 0) throw read_error("read", path, error_number);
   if (used != static_cast<std::size_t>(bytes))
-    throw input_error("{}: {} than the {} bytes that its manifest names", path.string(), used < static_cast<std::size_t>(bytes) ? "shorter" : "longer", bytes);
+    throw input_error("{}: {} than the {} bytes that its manifest names", path.string(),
+                      used < static_cast<std::size_t>(bytes) ? "shorter" : "longer", bytes);
   image.pop_back();
   return image;
 }
@@ -61,7 +67,8 @@ std::vector<std::byte> read_checked_part(const fs::path& folder, const Json& ent
 }
 
 std::optional<double> metric_of(const Json& manifest) {
-  return manifest.at("metric").is_null() ? std::nullopt : std::optional<double>(manifest.at("metric"));
+  return manifest.at("metric").is_null() ? std::nullopt
+                                         : std::optional<double>(manifest.at("metric"));
 }
 
 // Nothing when it is missing or damaged.
@@ -80,20 +87,26 @@ std::int64_t numel(const std::vector<std::int64_t>& shape) {
 }
 
 // Where the arena's entries lay when the checkpoint was written.
-std::vector<Range> old_ranges(const Json& manifest, const ParameterArena& arena, const fs::path& folder) {
+std::vector<Range> old_ranges(const Json& manifest, const ParameterArena& arena,
+                              const fs::path& folder) {
   const Json& list = manifest.at("entries");
   std::vector<Range> ranges;
   for (std::size_t i = 0; i < arena.entries().size() && i < list.size(); ++i) {
     const ParameterArena::Entry& entry = arena.entries()[i];
-    if (list[i].at("name") != entry.name || list[i].at("shape").get<std::vector<std::int64_t>>() != entry.shape)
-      throw configuration_error("{}: the checkpoint holds another model ({} where this one has {}); remove the folder to train afresh",
-                                folder.string(), list[i].at("name").get<std::string>(), entry.name);
+    if (list[i].at("name") != entry.name ||
+        list[i].at("shape").get<std::vector<std::int64_t>>() != entry.shape)
+      throw configuration_error(
+          "{}: the checkpoint holds another model ({} where this one has {}); remove the folder to "
+          "train afresh",
+          folder.string(), list[i].at("name").get<std::string>(), entry.name);
     const std::int64_t first = list[i].at("first");
     ranges.push_back({first, first + numel(entry.shape)});
   }
   if (ranges.size() != arena.entries().size() || ranges.size() != list.size())
-    throw configuration_error("{}: the checkpoint holds another model ({} parameters, this one has {}); remove the folder to train afresh",
-                              folder.string(), list.size(), arena.entries().size());
+    throw configuration_error(
+        "{}: the checkpoint holds another model ({} parameters, this one has {}); remove the "
+        "folder to train afresh",
+        folder.string(), list.size(), arena.entries().size());
   return ranges;
 }
 
@@ -111,7 +124,8 @@ std::optional<CheckpointState> CheckpointStore::load(const CheckpointBuffers& bu
       verify_parts(manifest, step);
     } catch (const Error& error) {
       if (error.code() != ExitCode::bad_data) throw;
-      if (log_ && comm_.is_root()) log_->warn("checkpoint of step {} passed over: {}", step, error.what());
+      if (log_ && comm_.is_root())
+        log_->warn("checkpoint of step {} passed over: {}", step, error.what());
       continue;
     }
     refuse_other_task(manifest, step);
@@ -121,7 +135,8 @@ std::optional<CheckpointState> CheckpointStore::load(const CheckpointBuffers& bu
   last_step_ = state ? state->step : -1;
   on_root(comm_, [&] { clear_newer(last_step_); });
   if (log_ && comm_.is_root() && !state && !steps.empty())
-    log_->warn("{}: no checkpoint is whole; training starts at the beginning", settings_.folder.string());
+    log_->warn("{}: no checkpoint is whole; training starts at the beginning",
+               settings_.folder.string());
   if (log_ && comm_.is_root() && !state) name_others();
   return state;
 }
@@ -138,7 +153,8 @@ Json CheckpointStore::agree_on_manifest(std::int64_t step) {
   const fs::path path = folder_of(step) / "manifest.json";
   std::string text;
   on_root(comm_, [&] {
-    if (!fs::exists(path)) throw input_error("{}: it was not finished (no manifest.json)", path.parent_path().string());
+    if (!fs::exists(path))
+      throw input_error("{}: it was not finished (no manifest.json)", path.parent_path().string());
     text = read_text_file(path);
     checked_text(text, path);
   });
@@ -146,8 +162,11 @@ Json CheckpointStore::agree_on_manifest(std::int64_t step) {
   Json manifest;
   together(comm_, [&] {
     manifest = parse_json(checked_text(text, path), path.string());
-    if (manifest.value("format", 0) != 1) throw input_error("{}: written by another version", path.string());
-    if (manifest.at("step") != step) throw input_error("{}: the manifest of step {}", path.string(), manifest.at("step").get<std::int64_t>());
+    if (manifest.value("format", 0) != 1)
+      throw input_error("{}: written by another version", path.string());
+    if (manifest.at("step") != step)
+      throw input_error("{}: the manifest of step {}", path.string(),
+                        manifest.at("step").get<std::int64_t>());
   });
   return manifest;
 }
@@ -156,7 +175,8 @@ Json CheckpointStore::agree_on_manifest(std::int64_t step) {
 void CheckpointStore::verify_parts(const Json& manifest, std::int64_t step) {
   const Json& parts = manifest.at("parts");
   together(comm_, [&] {
-    for (std::size_t i = static_cast<std::size_t>(comm_.rank()); i < parts.size(); i += static_cast<std::size_t>(comm_.size()))
+    for (std::size_t i = static_cast<std::size_t>(comm_.rank()); i < parts.size();
+         i += static_cast<std::size_t>(comm_.size()))
       view_part(read_checked_part(folder_of(step), parts[i]), parts[i].at("file"));
   });
 }
@@ -164,18 +184,21 @@ void CheckpointStore::verify_parts(const Json& manifest, std::int64_t step) {
 std::string CheckpointStore::different_options(const Json& manifest) const {
   std::string differences;
   for (const auto& line : manifest.at("task").at("options").get<std::vector<std::string>>())
-    if (std::ranges::find(settings_.task.options, line) == settings_.task.options.end()) differences += (differences.empty() ? "" : ", ") + line;
+    if (std::ranges::find(settings_.task.options, line) == settings_.task.options.end())
+      differences += (differences.empty() ? "" : ", ") + line;
   return differences.empty() ? "other input files" : differences;
 }
 
 // Each task has its own folder: only somebody who moved things gets here.
 void CheckpointStore::refuse_other_task(const Json& manifest, std::int64_t step) const {
   if (manifest.at("task").at("fingerprint") == settings_.task.fingerprint) return;
-  throw Error(ExitCode::configuration,
-              fmt::format("{}: this checkpoint belongs to another task (it was trained with {}); give the old options and data to go on with it, or remove {} "
-                          "to train afresh",
-                          folder_of(step).string(), different_options(manifest), settings_.folder.string()),
-              true);
+  throw Error(
+      ExitCode::configuration,
+      fmt::format("{}: this checkpoint belongs to another task (it was trained with {}); give the "
+                  "old options and data to go on with it, or remove {} "
+                  "to train afresh",
+                  folder_of(step).string(), different_options(manifest), settings_.folder.string()),
+      true);
 }
 
 // Who starts at the beginning may have meant to go on with what another run left.
@@ -185,13 +208,18 @@ void CheckpointStore::name_others() const {
     if (entry.path() == settings_.folder) continue;
     const std::vector<std::int64_t> steps = steps_on_disk(entry.path());
     if (steps.empty()) continue;
-    const auto manifest = read_manifest(entry.path() / fmt::format("step-{:08d}", steps.front()) / "manifest.json");
-    log_->warn("training starts at the beginning; {} holds step {} of training with {}, kept for a run with that: remove it when there will be none",
-               entry.path().string(), steps.front(), manifest ? different_options(*manifest) : "other options or data");
+    const auto manifest =
+        read_manifest(entry.path() / fmt::format("step-{:08d}", steps.front()) / "manifest.json");
+    log_->warn(
+        "training starts at the beginning; {} holds step {} of training with {}, kept for a run "
+        "with that: remove it when there will be none",
+        entry.path().string(), steps.front(),
+        manifest ? different_options(*manifest) : "other options or data");
   }
 }
 
-CheckpointState CheckpointStore::restore(const Json& manifest, std::int64_t step, const CheckpointBuffers& buffers) {
+CheckpointState CheckpointStore::restore(const Json& manifest, std::int64_t step,
+                                         const CheckpointBuffers& buffers) {
   CheckpointState state{step, metric_of(manifest), manifest.at("values"), {}};
   together(comm_, [&] {
     const std::vector<Range> old_entries = old_ranges(manifest, buffers.arena, folder_of(step));
@@ -203,16 +231,20 @@ CheckpointState CheckpointStore::restore(const Json& manifest, std::int64_t step
       found += restore_part(part, old_entries, buffers);
       state.history.insert(state.history.end(), part.history.begin(), part.history.end());
     }
-    if (found != wanted) throw internal_error("{}: the parts hold {} of {} parameters", folder_of(step).string(), found, wanted);
+    if (found != wanted)
+      throw internal_error("{}: the parts hold {} of {} parameters", folder_of(step).string(),
+                           found, wanted);
   });
   return state;
 }
 
-// What is newer than the checkpoint that training goes on from was passed over, and its steps will be written again: what was never
-// finished goes, what is damaged is put aside under another name. The older ones stay, for the next time.
+// What is newer than the checkpoint that training goes on from was passed over, and its steps will
+// be written again: what was never finished goes, what is damaged is put aside under another name.
+// The older ones stay, for the next time.
 void CheckpointStore::clear_newer(std::int64_t step) {
   for (const std::int64_t other : steps_on_disk(settings_.folder)) {
-    const fs::path folder = folder_of(other), manifest = folder / "manifest.json", aside = folder.string() + ".damaged";
+    const fs::path folder = folder_of(other), manifest = folder / "manifest.json",
+                   aside = folder.string() + ".damaged";
     if (other > step) {
       std::error_code error;
       fs::remove_all(fs::exists(manifest) ? aside : folder, error);

@@ -16,16 +16,22 @@ constexpr std::string_view magic = "GPUHPCC1";
 constexpr std::size_t alignment = 64;
 
 std::int64_t total(const std::vector<Range>& ranges) {
-  return std::accumulate(ranges.begin(), ranges.end(), std::int64_t{0}, [](std::int64_t sum, const Range& r) { return sum + r.size(); });
+  return std::accumulate(ranges.begin(), ranges.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Range& r) { return sum + r.size(); });
 }
 
-Range overlap(const Range& a, const Range& b) { return {std::max(a.first, b.first), std::min(a.last, b.last)}; }
+Range overlap(const Range& a, const Range& b) {
+  return {std::max(a.first, b.first), std::min(a.last, b.last)};
+}
 
 bool owns_everything(const CheckpointBuffers& buffers) {
-  return buffers.owned.size() == 1 && buffers.owned[0].first == 0 && buffers.owned[0].last == buffers.arena.capacity();
+  return buffers.owned.size() == 1 && buffers.owned[0].first == 0 &&
+         buffers.owned[0].last == buffers.arena.capacity();
 }
 
-at::Tensor host_view(float* data, std::int64_t count) { return at::from_blob(data, {count}, at::TensorOptions().dtype(at::kFloat)); }
+at::Tensor host_view(float* data, std::int64_t count) {
+  return at::from_blob(data, {count}, at::TensorOptions().dtype(at::kFloat));
+}
 
 // Copies `source` over the arena's floats `from` .. on to `to`, whatever devices they are on.
 void copy_floats(const at::Tensor& source, std::int64_t from, float* to, std::int64_t count) {
@@ -36,20 +42,25 @@ std::string header_text(const std::vector<Range>& ranges, std::int64_t step, std
   Json list = Json::array();
   for (const Range& range : ranges) list.push_back({range.first, range.last});
   std::string text = Json{{"step", step}, {"history", history}, {"ranges", list}}.dump();
-  text.resize((2 * sizeof(std::uint64_t) + text.size() + alignment - 1) / alignment * alignment - 2 * sizeof(std::uint64_t), ' ');
+  text.resize((2 * sizeof(std::uint64_t) + text.size() + alignment - 1) / alignment * alignment -
+                  2 * sizeof(std::uint64_t),
+              ' ');
   return text;
 }
 
 }  // namespace
 
-void fill_part(std::vector<std::byte>& image, const CheckpointBuffers& buffers, std::int64_t step, std::span<const double> history, int rank,
-               int size) {
+void fill_part(std::vector<std::byte>& image, const CheckpointBuffers& buffers, std::int64_t step,
+               std::span<const double> history, int rank, int size) {
   const c10::NoGradGuard no_grad;
-  const std::vector<Range> ranges = owns_everything(buffers) ? std::vector<Range>{buffers.arena.slice(rank, size)} : buffers.owned;
+  const std::vector<Range> ranges = owns_everything(buffers)
+                                        ? std::vector<Range>{buffers.arena.slice(rank, size)}
+                                        : buffers.owned;
   const std::int64_t floats = total(ranges);
   const std::string header = header_text(ranges, step, std::ssize(history));
   const std::uint64_t header_bytes = header.size();
-  const std::size_t data = 2 * sizeof(std::uint64_t) + header.size(), padded = (static_cast<std::size_t>(floats) * 3 + 1) / 2 * 2;
+  const std::size_t data = 2 * sizeof(std::uint64_t) + header.size(),
+                    padded = (static_cast<std::size_t>(floats) * 3 + 1) / 2 * 2;
   image.resize(data + padded * sizeof(float) + history.size_bytes());
   std::memcpy(image.data(), magic.data(), magic.size());
   std::memcpy(image.data() + magic.size(), &header_bytes, sizeof header_bytes);
@@ -67,27 +78,36 @@ void fill_part(std::vector<std::byte>& image, const CheckpointBuffers& buffers, 
     copy_floats(buffers.second_moment, moment, place + 2 * floats + done, range.size());
     done += range.size();
   }
-  std::memcpy(image.data() + image.size() - history.size_bytes(), history.data(), history.size_bytes());
+  std::memcpy(image.data() + image.size() - history.size_bytes(), history.data(),
+              history.size_bytes());
 }
 
 PartView view_part(std::span<const std::byte> image, const std::string& name) {
-  const auto broken = [&] { return input_error("{}: not a part of a checkpoint of this version", name); };
+  const auto broken = [&] {
+    return input_error("{}: not a part of a checkpoint of this version", name);
+  };
   std::uint64_t header_bytes = 0;
-  if (image.size() < 2 * sizeof(std::uint64_t) || std::memcmp(image.data(), magic.data(), magic.size()) != 0) throw broken();
+  if (image.size() < 2 * sizeof(std::uint64_t) ||
+      std::memcmp(image.data(), magic.data(), magic.size()) != 0)
+    throw broken();
   std::memcpy(&header_bytes, image.data() + magic.size(), sizeof header_bytes);
   if (header_bytes > image.size() - 2 * sizeof(std::uint64_t)) throw broken();
   const std::size_t data = 2 * sizeof(std::uint64_t) + header_bytes;
   PartView part;
   std::size_t history = 0;
   try {
-    const Json header = Json::parse(std::string_view(reinterpret_cast<const char*>(image.data()) + 2 * sizeof(std::uint64_t), header_bytes));
+    const Json header = Json::parse(std::string_view(
+        reinterpret_cast<const char*>(image.data()) + 2 * sizeof(std::uint64_t), header_bytes));
     for (const Json& range : header.at("ranges")) part.ranges.push_back({range.at(0), range.at(1)});
     history = header.at("history");
   } catch (const Json::exception&) {
     throw broken();
   }
-  const auto floats = static_cast<std::size_t>(total(part.ranges)), padded = (floats * 3 + 1) / 2 * 2;
-  if (data % alignment != 0 || image.size() != data + padded * sizeof(float) + history * sizeof(double)) throw broken();
+  const auto floats = static_cast<std::size_t>(total(part.ranges)),
+             padded = (floats * 3 + 1) / 2 * 2;
+  if (data % alignment != 0 ||
+      image.size() != data + padded * sizeof(float) + history * sizeof(double))
+    throw broken();
   const float* place = reinterpret_cast<const float*>(image.data() + data);
   part.parameters = {place, floats};
   part.first_moment = {place + floats, floats};
@@ -96,10 +116,12 @@ PartView view_part(std::span<const std::byte> image, const std::string& name) {
   return part;
 }
 
-std::int64_t restore_part(const PartView& part, const std::vector<Range>& old_entries, const CheckpointBuffers& buffers) {
+std::int64_t restore_part(const PartView& part, const std::vector<Range>& old_entries,
+                          const CheckpointBuffers& buffers) {
   const c10::NoGradGuard no_grad;
   const auto& entries = buffers.arena.entries();
-  const auto put = [](const at::Tensor& target, std::int64_t to, std::span<const float> source, std::int64_t from, std::int64_t count) {
+  const auto put = [](const at::Tensor& target, std::int64_t to, std::span<const float> source,
+                      std::int64_t from, std::int64_t count) {
     target.narrow(0, to, count).copy_(host_view(const_cast<float*>(source.data()) + from, count));
   };
   std::int64_t found = 0, before = 0;  // floats of the part's earlier ranges
@@ -107,14 +129,16 @@ std::int64_t restore_part(const PartView& part, const std::vector<Range>& old_en
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const Range old = overlap(range, old_entries[i]);
       if (old.size() <= 0) continue;
-      const std::int64_t shift = entries[i].range.first - old_entries[i].first, from = before + old.first - range.first;
+      const std::int64_t shift = entries[i].range.first - old_entries[i].first,
+                         from = before + old.first - range.first;
       put(buffers.arena.parameters(), old.first + shift, part.parameters, from, old.size());
       found += old.size();
       std::int64_t moments = 0;
       for (const Range& owned : buffers.owned) {
         const Range mine = overlap(owned, {old.first + shift, old.last + shift});
         if (mine.size() > 0) {
-          const std::int64_t to = moments + mine.first - owned.first, at = from + mine.first - shift - old.first;
+          const std::int64_t to = moments + mine.first - owned.first,
+                             at = from + mine.first - shift - old.first;
           put(buffers.first_moment, to, part.first_moment, at, mine.size());
           put(buffers.second_moment, to, part.second_moment, at, mine.size());
         }

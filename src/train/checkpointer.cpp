@@ -16,12 +16,19 @@ CheckpointBuffers buffers_of(Trainer& trainer) {
 
 }  // namespace
 
-Checkpointer::Checkpointer(CheckpointSettings settings, const TrainOptions& options, Communicator& comm, Log log)
-    : store_(std::move(settings), comm, log), every_(options.checkpoint_every), minutes_(options.checkpoint_minutes), comm_(comm), log_(std::move(log)) {}
+Checkpointer::Checkpointer(CheckpointSettings settings, const TrainOptions& options,
+                           Communicator& comm, Log log)
+    : store_(std::move(settings), comm, log),
+      every_(options.checkpoint_every),
+      minutes_(options.checkpoint_minutes),
+      comm_(comm),
+      log_(std::move(log)) {}
 
 void Checkpointer::attach(TrainHooks& hooks) {
   hooks.writer_status = [this] { return status(); };
-  hooks.checkpoint = [this](Trainer& trainer, const WriterStatus& anywhere, bool last) { after_step(trainer, anywhere, last); };
+  hooks.checkpoint = [this](Trainer& trainer, const WriterStatus& anywhere, bool last) {
+    after_step(trainer, anywhere, last);
+  };
 }
 
 std::int64_t Checkpointer::resume(Trainer& trainer) {
@@ -32,14 +39,17 @@ std::int64_t Checkpointer::resume(Trainer& trainer) {
   trainer.restore(state);
   validations_ = state.validation.size();
   if (log_ && comm_.is_root())
-    log_->info("going on after the checkpoint of step {} of {} (epoch {})", state.step, trainer.total_steps(), state.epoch + 1);
+    log_->info("going on after the checkpoint of step {} of {} (epoch {})", state.step,
+               trainer.total_steps(), state.epoch + 1);
   return state.step;
 }
 
 // Rank 0's clock counts.
 WriterStatus Checkpointer::status() {
   const double minutes = std::chrono::duration<double>(Clock::now() - last_save_).count() / 60;
-  return {.writing = store_.writing(), .failed = store_.failed(), .due = comm_.is_root() && minutes_ > 0 && minutes >= minutes_};
+  return {.writing = store_.writing(),
+          .failed = store_.failed(),
+          .due = comm_.is_root() && minutes_ > 0 && minutes >= minutes_};
 }
 
 // Every decision here follows from values that are the same on all ranks.
@@ -49,11 +59,14 @@ void Checkpointer::after_step(Trainer& trainer, const WriterStatus& anywhere, bo
   const bool better = validated && state.best_step == state.step;
   validations_ = state.validation.size();
   wanted_ = wanted_ || anywhere.due || better || (every_ > 0 && state.step % every_ == 0);
-  // A better model is saved as it is now, a last one, too: they wait for the one under way. The others come a little later.
-  if (anywhere.failed || (store_.started() && (!anywhere.writing || better || last))) store_.commit();
+  // A better model is saved as it is now, a last one, too: they wait for the one under way. The
+  // others come a little later.
+  if (anywhere.failed || (store_.started() && (!anywhere.writing || better || last)))
+    store_.commit();
   // A run that is over goes on with other work: what was worth a checkpoint before is now, too.
   const bool over = state.step == trainer.total_steps();
-  const bool now = last ? store_.last_step() != state.step && (!over || store_.last_step() >= 0) : wanted_ && !store_.started();
+  const bool now = last ? store_.last_step() != state.step && (!over || store_.last_step() >= 0)
+                        : wanted_ && !store_.started();
   if (now) save(trainer, state, validated ? std::optional(state.validation.back()) : std::nullopt);
   if (last) store_.finish();
 }
@@ -67,17 +80,23 @@ void Checkpointer::save(Trainer& trainer, const TrainerState& state, std::option
   blocked_seconds_ += seconds;
   ++saved_;
   if (log_ && comm_.is_root())
-    log_->info("checkpoint of step {}: training waited {:.1f} ms for the copy of {:.1f} MB", state.step, 1e3 * seconds,
-               static_cast<double>(store_.part_bytes()) / 1e6);
+    log_->info("checkpoint of step {}: training waited {:.1f} ms for the copy of {:.1f} MB",
+               state.step, 1e3 * seconds, static_cast<double>(store_.part_bytes()) / 1e6);
 }
 
-// A better model was saved at once, and stays (after_step, CheckpointStore::prune); one that is the last needs no checkpoint.
+// A better model was saved at once, and stays (after_step, CheckpointStore::prune); one that is the
+// last needs no checkpoint.
 void Checkpointer::restore_best(Trainer& trainer) {
   const TrainerState state = trainer.state();
   if (state.best_step == 0)
-    throw Error(ExitCode::diverged, "the validation loss was not finite after any epoch; lower --train.encoder-lr and --train.head-lr, or use --train.precision fp32", true);
+    throw Error(ExitCode::diverged,
+                "the validation loss was not finite after any epoch; lower --train.encoder-lr and "
+                "--train.head-lr, or use --train.precision fp32",
+                true);
   if (state.best_step < state.step) store_.load_step(state.best_step, buffers_of(trainer));
-  if (log_ && comm_.is_root()) log_->info("the model gets the weights of step {} of {}, the best validation", state.best_step, state.step);
+  if (log_ && comm_.is_root())
+    log_->info("the model gets the weights of step {} of {}, the best validation", state.best_step,
+               state.step);
 }
 
 CheckpointState to_checkpoint(const TrainerState& state, std::int64_t optimizer_steps) {
@@ -98,7 +117,8 @@ CheckpointState to_checkpoint(const TrainerState& state, std::int64_t optimizer_
   // What may be infinite or no number has no place in JSON.
   checkpoint.history = state.losses;
   checkpoint.history.push_back(state.best_metric);
-  checkpoint.history.insert(checkpoint.history.end(), state.validation.begin(), state.validation.end());
+  checkpoint.history.insert(checkpoint.history.end(), state.validation.begin(),
+                            state.validation.end());
   return checkpoint;
 }
 

@@ -25,7 +25,8 @@ class GradientSync::ReadyHook final : public torch::autograd::PostAccumulateGrad
   std::size_t entry_;
 };
 
-GradientSync::GradientSync(ParameterArena& arena, Communicator& comm, const SyncOptions& options, Communicator* device_comm, Trace* trace)
+GradientSync::GradientSync(ParameterArena& arena, Communicator& comm, const SyncOptions& options,
+                           Communicator* device_comm, Trace* trace)
     : arena_(arena),
       comm_(comm),
       channel_(device_comm != nullptr && !arena.gradients().is_cpu() ? *device_comm : comm),
@@ -36,7 +37,9 @@ GradientSync::GradientSync(ParameterArena& arena, Communicator& comm, const Sync
   cut_buckets();
   if (comm.size() == 1) return;
   const bool direct = arena.gradients().is_cpu() || &channel_ != &comm_;
-  const auto wire = at::TensorOptions().dtype(options_.bfloat16 ? at::kBFloat16 : at::kFloat).device(direct ? arena.gradients().device() : at::Device(at::kCPU));
+  const auto wire = at::TensorOptions()
+                        .dtype(options_.bfloat16 ? at::kBFloat16 : at::kFloat)
+                        .device(direct ? arena.gradients().device() : at::Device(at::kCPU));
   copied_ = options_.bfloat16 || !direct;
   wire_ = copied_ ? at::empty({arena.capacity()}, wire) : arena.gradients();
   if (options_.shard) part_ = at::empty({arena.capacity() / comm.size()}, wire);
@@ -44,27 +47,33 @@ GradientSync::GradientSync(ParameterArena& arena, Communicator& comm, const Sync
   const std::size_t entries = arena.entries().size();
   calls_.resize(entries), last_call_.resize(entries);
   for (std::size_t i = 0; i < entries; ++i)
-    torch::autograd::impl::set_post_acc_grad_hooks(arena.leaves()[i], std::make_unique<ReadyHook>(*this, i));
+    torch::autograd::impl::set_post_acc_grad_hooks(arena.leaves()[i],
+                                                   std::make_unique<ReadyHook>(*this, i));
 }
 
 GradientSync::~GradientSync() {
   if (comm_.size() == 1) return;
-  for (const at::Tensor& leaf : arena_.leaves()) torch::autograd::impl::post_acc_grad_hooks(leaf).reset();
+  for (const at::Tensor& leaf : arena_.leaves())
+    torch::autograd::impl::post_acc_grad_hooks(leaf).reset();
 }
 
-// Each parameter group from its end, where the backward pass starts: what is left over is the bucket that leaves last. Cuts fall on
-// multiples of ranks x 16 floats, so a tensor may lie in two buckets.
+// Each parameter group from its end, where the backward pass starts: what is left over is the
+// bucket that leaves last. Cuts fall on multiples of ranks x 16 floats, so a tensor may lie in two
+// buckets.
 void GradientSync::cut_buckets() {
   const std::int64_t unit = 16 * (options_.shard ? comm_.size() : 1);
   if (arena_.capacity() % unit != 0)
-    throw internal_error("an arena of {} floats cannot be cut into equal parts for {} ranks", arena_.capacity(), comm_.size());
+    throw internal_error("an arena of {} floats cannot be cut into equal parts for {} ranks",
+                         arena_.capacity(), comm_.size());
   const std::int64_t size = std::max(unit, options_.bucket_bytes / 4 / unit * unit);
   std::int64_t first = 0;
   for (const ParameterArena::Group& group : arena_.groups()) {
     const bool final_group = &group == &arena_.groups().back();
-    const std::int64_t last = final_group ? arena_.capacity() : block_count(group.range.last, unit) * unit;
+    const std::int64_t last =
+        final_group ? arena_.capacity() : block_count(group.range.last, unit) * unit;
     const std::size_t group_start = ranges_.size();
-    for (std::int64_t end = last; end > first; end -= size) ranges_.push_back({std::max(first, end - size), end});
+    for (std::int64_t end = last; end > first; end -= size)
+      ranges_.push_back({std::max(first, end - size), end});
     std::reverse(ranges_.begin() + static_cast<std::ptrdiff_t>(group_start), ranges_.end());
     first = std::max(first, last);
   }
@@ -108,7 +117,8 @@ void GradientSync::keep() {
 void GradientSync::add_kept(const Range& range) {
   const at::Tensor gradients = arena_.gradients().narrow(0, range.first, range.size());
   for (std::size_t level = 0; kept_count_ >> level != 0; ++level)
-    if (((kept_count_ >> level) & 1) != 0) gradients.add_(kept_[level].narrow(0, range.first, range.size()));
+    if (((kept_count_ >> level) & 1) != 0)
+      gradients.add_(kept_[level].narrow(0, range.first, range.size()));
 }
 
 void GradientSync::arm() {
@@ -126,7 +136,9 @@ void GradientSync::ready(std::size_t entry) {
   if (calls_[entry] > expected_[entry])
     for (const std::size_t bucket : buckets_of_entry_[entry])
       if (buckets_[bucket].started)
-        throw internal_error("a gradient of {} came after its bucket had left; use --parallel.overlap false", arena_.entries()[entry].name);
+        throw internal_error(
+            "a gradient of {} came after its bucket had left; use --parallel.overlap false",
+            arena_.entries()[entry].name);
   if (calls_[entry] != expected_[entry]) return;
   for (const std::size_t bucket : buckets_of_entry_[entry]) --buckets_[bucket].waiting;
   if (options_.overlap) start_ready();
@@ -153,7 +165,8 @@ void GradientSync::start(std::size_t bucket) {
     const at::Tensor mine = part_.narrow(0, range.first / comm_.size(), size);
     buckets_[bucket].work = start_reduce_scatter(channel_, wire, mine);
   } else {
-    buckets_[bucket].work = start_all_reduce(channel_, wire, options_.reproducible ? Reduce::tree_sum : Reduce::sum);
+    buckets_[bucket].work =
+        start_all_reduce(channel_, wire, options_.reproducible ? Reduce::tree_sum : Reduce::sum);
   }
 }
 
@@ -164,9 +177,13 @@ void GradientSync::complete(std::size_t bucket) {
   buckets_[bucket].work.reset();
   const Range range = ranges_[bucket], mine = part(bucket, comm_.rank());
   if (options_.shard)
-    arena_.gradients().narrow(0, mine.first, mine.size()).copy_(part_.narrow(0, range.first / comm_.size(), mine.size()));
+    arena_.gradients()
+        .narrow(0, mine.first, mine.size())
+        .copy_(part_.narrow(0, range.first / comm_.size(), mine.size()));
   else if (copied_)
-    arena_.gradients().narrow(0, range.first, range.size()).copy_(wire_.narrow(0, range.first, range.size()));
+    arena_.gradients()
+        .narrow(0, range.first, range.size())
+        .copy_(wire_.narrow(0, range.first, range.size()));
 }
 
 void GradientSync::finish(bool failed) {
@@ -191,8 +208,10 @@ void GradientSync::learn() {
   std::vector<std::int64_t> order(ranges_.size()), done(ranges_.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   for (std::size_t e = 0; e < calls_.size(); ++e)
-    for (const std::size_t bucket : buckets_of_entry_[e]) done[bucket] = std::max(done[bucket], last_call_[e]);
-  std::ranges::stable_sort(order, {}, [&](std::int64_t bucket) { return done[static_cast<std::size_t>(bucket)]; });
+    for (const std::size_t bucket : buckets_of_entry_[e])
+      done[bucket] = std::max(done[bucket], last_call_[e]);
+  std::ranges::stable_sort(
+      order, {}, [&](std::int64_t bucket) { return done[static_cast<std::size_t>(bucket)]; });
   if (!computed_) order[0] = -1;  // rank 0 had nothing to do: the next step may know
   comm_.broadcast(std::span<std::int64_t>(order));
   if (order[0] >= 0) order_ = std::move(order);
@@ -209,7 +228,8 @@ void GradientSync::gather_parameters() {
     const std::int64_t size = ranges_[b].size() / comm_.size();
     const at::Tensor send = mine.narrow(0, ranges_[b].first / comm_.size(), size);
     send.copy_(arena_.parameters().narrow(0, owned_[b].first, size));
-    works.push_back(start_all_gather(channel_, send, target.narrow(0, ranges_[b].first, ranges_[b].size())));
+    works.push_back(
+        start_all_gather(channel_, send, target.narrow(0, ranges_[b].first, ranges_[b].size())));
   }
   for (const auto& work : works) work->wait();
   if (!direct) arena_.parameters().copy_(host_parameters_);

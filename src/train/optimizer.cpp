@@ -26,7 +26,8 @@ double square_sum(const float* values, std::int64_t count) {
   std::array<double, 8> sums{};
   std::int64_t i = 0;
   for (; i + 8 <= count; i += 8)
-    for (int lane = 0; lane < 8; ++lane) sums[lane] += static_cast<double>(values[i + lane]) * values[i + lane];
+    for (int lane = 0; lane < 8; ++lane)
+      sums[lane] += static_cast<double>(values[i + lane]) * values[i + lane];
   for (; i < count; ++i) sums[0] += static_cast<double>(values[i]) * values[i];
   double sum = 0;
   for (const double part : sums) sum += part;
@@ -35,7 +36,8 @@ double square_sum(const float* values, std::int64_t count) {
 
 }  // namespace
 
-Optimizer::Optimizer(ParameterArena& arena, const OptimizerOptions& options, std::vector<Range> ranges)
+Optimizer::Optimizer(ParameterArena& arena, const OptimizerOptions& options,
+                     std::vector<Range> ranges)
     : arena_(arena),
       options_(options),
       ranges_(std::move(ranges)),
@@ -47,7 +49,8 @@ std::vector<Optimizer::Piece> Optimizer::pieces() const {
   std::int64_t offset = 0;
   for (const Range& range : ranges_) {
     for (const ParameterArena::Group& group : arena_.groups()) {
-      const std::int64_t first = std::max(group.range.first, range.first), size = std::min(group.range.last, range.last) - first;
+      const std::int64_t first = std::max(group.range.first, range.first),
+                         size = std::min(group.range.last, range.last) - first;
       if (size > 0) result.push_back({&group, first, size, offset + first - range.first});
     }
     offset += range.size();
@@ -66,12 +69,15 @@ void AdamW::step(double rate_factor, double gradient_scale) {
     const at::Tensor gradients = arena_.gradients().narrow(0, piece.first, piece.size);
     const at::Tensor mean = first_moment_.narrow(0, piece.offset, piece.size);
     const at::Tensor square = second_moment_.narrow(0, piece.offset, piece.size);
-    at::_fused_adamw_(values, gradients, mean, square, {}, count, piece.group->learning_rate * rate_factor, options_.beta1,
-                      options_.beta2, piece.group->weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false, scale);
+    at::_fused_adamw_(values, gradients, mean, square, {}, count,
+                      piece.group->learning_rate * rate_factor, options_.beta1, options_.beta2,
+                      piece.group->weight_decay, options_.epsilon, /*amsgrad=*/false,
+                      /*maximize=*/false, scale);
   }
 }
 
-Lamb::Lamb(ParameterArena& arena, const OptimizerOptions& options, std::vector<Range> ranges, Sum sum_over_ranks)
+Lamb::Lamb(ParameterArena& arena, const OptimizerOptions& options, std::vector<Range> ranges,
+           Sum sum_over_ranks)
     : Optimizer(arena, options, std::move(ranges)), sum_over_ranks_(std::move(sum_over_ranks)) {
   const auto& entries = arena_.entries();
   for (const Range& range : ranges_)
@@ -95,36 +101,47 @@ void Lamb::step(double rate_factor, double gradient_scale) {
     direction.mul_(gradient_scale);
     mean.mul_(options_.beta1).add_(direction, 1 - options_.beta1);
     square.mul_(options_.beta2).addcmul_(direction, direction, 1 - options_.beta2);
-    direction.copy_(mean).div_(square.div(square_correction).sqrt_().add_(options_.epsilon).mul_(mean_correction));
-    direction.add_(arena_.parameters().narrow(0, piece.first, piece.size), piece.group->weight_decay);
+    direction.copy_(mean).div_(
+        square.div(square_correction).sqrt_().add_(options_.epsilon).mul_(mean_correction));
+    direction.add_(arena_.parameters().narrow(0, piece.first, piece.size),
+                   piece.group->weight_decay);
   }
   // 2 norms of weights and direction in each tensor, over all ranks
   const auto& entries = arena_.entries();
   std::vector<double> norms(2 * entries.size());
   for (const Part& part : parts_) {
-    norms[2 * part.entry] += gpuhpc::square_sum(arena_.parameters().narrow(0, part.first, part.size));
-    norms[2 * part.entry + 1] += gpuhpc::square_sum(arena_.gradients().narrow(0, part.first, part.size));
+    norms[2 * part.entry] +=
+        gpuhpc::square_sum(arena_.parameters().narrow(0, part.first, part.size));
+    norms[2 * part.entry + 1] +=
+        gpuhpc::square_sum(arena_.gradients().narrow(0, part.first, part.size));
   }
   if (sum_over_ranks_) sum_over_ranks_(norms);
   // 3 the update
   for (const Part& part : parts_) {
-    const auto& group = *std::ranges::find_if(arena_.groups(), [&](const auto& g) { return part.first < g.range.last; });
+    const auto& group = *std::ranges::find_if(
+        arena_.groups(), [&](const auto& g) { return part.first < g.range.last; });
     const double weights = norms[2 * part.entry], direction = norms[2 * part.entry + 1];
     const bool adapted = entries[part.entry].shape.size() >= 2 && weights > 0 && direction > 0;
-    const double rate = group.learning_rate * rate_factor * (adapted ? std::sqrt(weights / direction) : 1);
-    arena_.parameters().narrow(0, part.first, part.size).sub_(arena_.gradients().narrow(0, part.first, part.size), rate);
+    const double rate =
+        group.learning_rate * rate_factor * (adapted ? std::sqrt(weights / direction) : 1);
+    arena_.parameters()
+        .narrow(0, part.first, part.size)
+        .sub_(arena_.gradients().narrow(0, part.first, part.size), rate);
   }
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterArena& arena, const OptimizerOptions& options,
+std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterArena& arena,
+                                          const OptimizerOptions& options,
                                           std::vector<Range> ranges, Lamb::Sum sum_over_ranks) {
-  if (kind == "lamb") return std::make_unique<Lamb>(arena, options, std::move(ranges), std::move(sum_over_ranks));
+  if (kind == "lamb")
+    return std::make_unique<Lamb>(arena, options, std::move(ranges), std::move(sum_over_ranks));
   return std::make_unique<AdamW>(arena, options, std::move(ranges));
 }
 
 double square_sum(const at::Tensor& values) {
   if (!values.is_cpu()) {
-    const double norm = at::linalg_vector_norm(values, 2, std::nullopt, false, at::kDouble).item<double>();
+    const double norm =
+        at::linalg_vector_norm(values, 2, std::nullopt, false, at::kDouble).item<double>();
     return norm * norm;
   }
   constexpr std::int64_t block_size = 1 << 15;
@@ -146,6 +163,8 @@ double gradient_norm(ParameterArena& arena, Range slice) {
   return std::sqrt(square_sum(arena.gradients().narrow(0, slice.first, slice.size())));
 }
 
-double clip_factor(double norm, double limit) { return limit > 0 && norm > limit ? limit / norm : 1; }
+double clip_factor(double norm, double limit) {
+  return limit > 0 && norm > limit ? limit / norm : 1;
+}
 
 }  // namespace gpuhpc

@@ -7,22 +7,30 @@ namespace gpuhpc {
 
 void TrainOptions::check() const {
   if (restore == "best" && validation == 0)
-    throw configuration_error("--train.restore best needs a validation to choose by; give --train.validation too (a share of the documents, .1 for instance), "
-                              "or use --train.restore last");
+    throw configuration_error(
+        "--train.restore best needs a validation to choose by; give --train.validation too (a "
+        "share of the documents, .1 for instance), "
+        "or use --train.restore last");
 }
 
 Precision TrainOptions::precision_kind(bool cuda) const {
   for (const Precision kind : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16})
     if (precision == name_of(kind)) return kind;
-  return cuda || usable_cpu_precision(CpuPrecision::bf16, kernels::best_isa()) == CpuPrecision::bf16 ? Precision::bf16 : Precision::fp32;
+  return cuda || usable_cpu_precision(CpuPrecision::bf16, kernels::best_isa()) == CpuPrecision::bf16
+             ? Precision::bf16
+             : Precision::fp32;
 }
 
 const char* name_of(Precision precision) {
   switch (precision) {
-    case Precision::fp32: return "fp32";
-    case Precision::tf32: return "tf32";
-    case Precision::bf16: return "bf16";
-    case Precision::fp16: return "fp16";
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp16:
+      return "fp16";
   }
   throw internal_error("precision {} is unknown", static_cast<int>(precision));
 }
@@ -40,60 +48,109 @@ Decay TrainOptions::decay_kind() const {
 
 void declare(config::Section& section, TrainOptions& options) {
   constexpr double many = 1e12;
-  section.option("encoder-lr", options.encoder_rate, "peak learning rate of the encoder").range(0, 1);
-  section.option("head-lr", options.head_rate, "peak learning rate of the head (class vectors, bilinear matrix)").range(0, 1);
+  section.option("encoder-lr", options.encoder_rate, "peak learning rate of the encoder")
+      .range(0, 1);
+  section
+      .option("head-lr", options.head_rate,
+              "peak learning rate of the head (class vectors, bilinear matrix)")
+      .range(0, 1);
   section.option("epochs", options.epochs, "passes over the documents").range(0, many);
-  section.option("batch", options.batch, "documents an update, over all ranks").range(1, many).unit("documents");
-  section.option("batch-tokens", options.batch_tokens, "tokens an update, over all ranks, in place of documents (0: --train.batch counts)")
+  section.option("batch", options.batch, "documents an update, over all ranks")
+      .range(1, many)
+      .unit("documents");
+  section
+      .option("batch-tokens", options.batch_tokens,
+              "tokens an update, over all ranks, in place of documents (0: --train.batch counts)")
       .range(0, many)
       .unit("tokens");
   section
       .option("micro-batch", options.micro_batch,
-              "documents computed at once; a rank adds up the gradients of its micro-batches (0: one micro-batch a rank; auto: the most "
+              "documents computed at once; a rank adds up the gradients of its micro-batches (0: "
+              "one micro-batch a rank; auto: the most "
               "that fit memory, tried at the start)")
       .range(-1, many)
       .word("auto", -1)
       .unit("documents");
   section
       .option("lr-rule", options.rate_rule,
-              "how learning rates follow the batch: x batch / base-batch, its root, or not; auto: sqrt from 512 documents on")
+              "how learning rates follow the batch: x batch / base-batch, its root, or not; auto: "
+              "sqrt from 512 documents on")
       .one_of({"auto", "none", "linear", "sqrt"});
-  section.option("base-batch", options.base_batch, "the batch that --train.encoder-lr and --train.head-lr are meant for")
+  section
+      .option("base-batch", options.base_batch,
+              "the batch that --train.encoder-lr and --train.head-lr are meant for")
       .range(1, many)
       .unit("documents");
-  section.option("optimizer", options.optimizer, "AdamW, or LAMB for batches of thousands").one_of({"adamw", "lamb"});
-  section.option("weight-decay", options.weight_decay, "decoupled weight decay; biases and LayerNorm weights have none").range(0, 1);
-  section.option("warmup", options.warmup, "rise of the learning rate: below 1 a share of all updates, from 1 a number of updates")
+  section.option("optimizer", options.optimizer, "AdamW, or LAMB for batches of thousands")
+      .one_of({"adamw", "lamb"});
+  section
+      .option("weight-decay", options.weight_decay,
+              "decoupled weight decay; biases and LayerNorm weights have none")
+      .range(0, 1);
+  section
+      .option(
+          "warmup", options.warmup,
+          "rise of the learning rate: below 1 a share of all updates, from 1 a number of updates")
       .range(0, many);
-  section.option("decay", options.decay, "fall of the learning rate after the warm-up").one_of({"linear", "cosine", "constant", "inverse-sqrt"});
-  section.option("clip", options.clip, "largest norm of the gradient (0: no clipping)").range(0, many);
-  section.option("max-length", options.max_length, "documents are cut here for training, [CLS] and [SEP] included")
+  section.option("decay", options.decay, "fall of the learning rate after the warm-up")
+      .one_of({"linear", "cosine", "constant", "inverse-sqrt"});
+  section.option("clip", options.clip, "largest norm of the gradient (0: no clipping)")
+      .range(0, many);
+  section
+      .option("max-length", options.max_length,
+              "documents are cut here for training, [CLS] and [SEP] included")
       .range(3, many)
       .unit("tokens");
-  section.option("layers", options.layers, "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)")
+  section
+      .option("layers", options.layers,
+              "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)")
       .range(-1, 1000);
   section.option("dropout", options.dropout, "dropout in the encoder").range(0, .9);
   section.option("activation-checkpointing", options.activation_checkpointing,
-                 "keep only each encoder layer's input and compute the layer again for its gradient: far less memory, a third more time, same result");
+                 "keep only each encoder layer's input and compute the layer again for its "
+                 "gradient: far less memory, a third more time, same result");
   section
       .option("precision", options.precision,
-              "type of the matrix products; parameters, sums and losses are always fp32; fp16 scales the loss; auto takes bf16 where the "
+              "type of the matrix products; parameters, sums and losses are always fp32; fp16 "
+              "scales the loss; auto takes bf16 where the "
               "hardware multiplies it")
       .one_of({"auto", "fp32", "tf32", "bf16", "fp16"});
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);
   section.option("adam-beta1", options.beta1, "decay of the mean gradient").range(0, .999999);
-  section.option("adam-beta2", options.beta2, "decay of the mean squared gradient").range(0, .999999);
-  section.option("adam-epsilon", options.epsilon, "added to the root of the mean square").range(0, 1);
-  section.option("max-skipped", options.max_skipped, "updates in a row that may be skipped for gradients that are not finite")
+  section.option("adam-beta2", options.beta2, "decay of the mean squared gradient")
+      .range(0, .999999);
+  section.option("adam-epsilon", options.epsilon, "added to the root of the mean square")
+      .range(0, 1);
+  section
+      .option("max-skipped", options.max_skipped,
+              "updates in a row that may be skipped for gradients that are not finite")
       .range(0, many);
-  section.option("loss-scale", options.loss_scale, "fp16: first factor of the loss; halved when gradients are not finite").range(1e-6, 1e9);
-  section.option("loss-scale-interval", options.loss_scale_interval, "fp16: finite updates in a row before the factor doubles").range(1, many);
-  section.option("validation", options.validation, "share of the training documents that is held out; after each epoch their mean loss is computed (0: none)").range(0, .9);
-  section.option("restore", options.restore, "weights that the model gets: of the last update, or of the epoch with the least validation loss").one_of({"last", "best"});
-  section.option("checkpoint-every", options.checkpoint_every, "updates between checkpoints (0: by time alone)").range(0, many);
+  section
+      .option("loss-scale", options.loss_scale,
+              "fp16: first factor of the loss; halved when gradients are not finite")
+      .range(1e-6, 1e9);
+  section
+      .option("loss-scale-interval", options.loss_scale_interval,
+              "fp16: finite updates in a row before the factor doubles")
+      .range(1, many);
+  section
+      .option("validation", options.validation,
+              "share of the training documents that is held out; after each epoch their mean loss "
+              "is computed (0: none)")
+      .range(0, .9);
+  section
+      .option("restore", options.restore,
+              "weights that the model gets: of the last update, or of the epoch with the least "
+              "validation loss")
+      .one_of({"last", "best"});
+  section
+      .option("checkpoint-every", options.checkpoint_every,
+              "updates between checkpoints (0: by time alone)")
+      .range(0, many);
   section
       .option("checkpoint-minutes", options.checkpoint_minutes,
-              "time between checkpoints; a run that is killed loses no more, one that gets SIGTERM or SIGUSR1 nothing (0: by updates alone)")
+              "time between checkpoints; a run that is killed loses no more, one that gets SIGTERM "
+              "or SIGUSR1 nothing (0: by updates alone)")
       .range(0, many)
       .unit("minutes");
   section.option("keep", options.keep, "newest checkpoints that stay").range(1, many);

@@ -11,7 +11,9 @@ RateRule rate_rule(const std::string& word, double batch) {
   return word == "sqrt" || (word == "auto" && batch >= 512) ? RateRule::sqrt : RateRule::none;
 }
 
-const char* name_of(RateRule rule) { return rule == RateRule::none ? "none" : rule == RateRule::linear ? "linear" : "sqrt"; }
+const char* name_of(RateRule rule) {
+  return rule == RateRule::none ? "none" : rule == RateRule::linear ? "linear" : "sqrt";
+}
 
 double batch_factor(RateRule rule, double batch, double base_batch) {
   if (rule == RateRule::none) return 1;
@@ -24,11 +26,14 @@ std::int64_t warmup_steps(double warmup, std::int64_t total_steps) {
 }
 
 double rate_factor(const Schedule& schedule, std::int64_t step) {
-  if (step < schedule.warmup_steps) return static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps + 1);
+  if (step < schedule.warmup_steps)
+    return static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps + 1);
   if (schedule.decay == Decay::constant) return 1;
   if (schedule.decay == Decay::inverse_sqrt)
-    return std::sqrt(static_cast<double>(schedule.warmup_steps + 1) / static_cast<double>(step + 1));
-  const double span = static_cast<double>(std::max<std::int64_t>(1, schedule.total_steps - schedule.warmup_steps));
+    return std::sqrt(static_cast<double>(schedule.warmup_steps + 1) /
+                     static_cast<double>(step + 1));
+  const double span =
+      static_cast<double>(std::max<std::int64_t>(1, schedule.total_steps - schedule.warmup_steps));
   const double done = std::min(1.0, static_cast<double>(step - schedule.warmup_steps) / span);
   return schedule.decay == Decay::linear ? 1 - done : .5 * (1 + std::cos(std::numbers::pi * done));
 }

@@ -17,7 +17,10 @@ std::optional<SlowRank> slow_rank(std::span<const double> seconds_a_token) {
 }
 
 SlowRankWatch::SlowRankWatch(Communicator& comm, Log log, std::int64_t window)
-    : comm_(comm), log_(std::move(log)), window_(window), hosts_(comm.all_gather_strings(comm.host())) {}
+    : comm_(comm),
+      log_(std::move(log)),
+      window_(window),
+      hosts_(comm.all_gather_strings(comm.host())) {}
 
 void SlowRankWatch::after_step(const StepReport& report) {
   if (comm_.size() == 1) return;
@@ -28,8 +31,10 @@ void SlowRankWatch::after_step(const StepReport& report) {
   seconds_ = tokens_ = 0, steps_ = 0;
   const auto slow = slow_rank(comm_.all_gather_vector(std::span(&mine, 1)));
   if (slow && slow->rank != named_ && log_ && comm_.is_root())
-    log_->warn("rank {} on {} takes {:.1f} times as long for a token as the others, who wait for it: look there for other work, fewer cores or heat", slow->rank,
-               hosts_[slow->rank], slow->times);
+    log_->warn(
+        "rank {} on {} takes {:.1f} times as long for a token as the others, who wait for it: look "
+        "there for other work, fewer cores or heat",
+        slow->rank, hosts_[slow->rank], slow->times);
   named_ = slow ? std::optional(slow->rank) : std::nullopt;
 }
 

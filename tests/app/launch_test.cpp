@@ -11,7 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string problem(void (*check)(const std::vector<RankPlace>&), const std::vector<RankPlace>& ranks) {
+std::string problem(void (*check)(const std::vector<RankPlace>&),
+                    const std::vector<RankPlace>& ranks) {
   try {
     check(ranks);
   } catch (const Error& e) {
@@ -21,18 +22,22 @@ std::string problem(void (*check)(const std::vector<RankPlace>&), const std::vec
 }
 
 TEST(CheckSameKind, AHostWithoutGpusIsNamed) {
-  EXPECT_THAT(problem(check_same_kind, {{"a", "", 8}, {"a", "", 8}, {"b", "", 0}}), HasSubstr("78: rank 2 on b sees no GPU but rank 0 on a does"));
+  EXPECT_THAT(problem(check_same_kind, {{"a", "", 8}, {"a", "", 8}, {"b", "", 0}}),
+              HasSubstr("78: rank 2 on b sees no GPU but rank 0 on a does"));
   EXPECT_EQ(problem(check_same_kind, {{"a", "", 0}, {"b", "", 0}}), "");
   EXPECT_EQ(problem(check_same_kind, {{"a", "", 8}, {"b", "", 1}}), "");
 }
 TEST(CheckGpusApart, TwoRanksOnOneGpuAreNamed) {
-  EXPECT_THAT(problem(check_gpus_apart, {{"a", "01", 1}, {"b", "01", 1}, {"b", "01", 1}}), HasSubstr("78: ranks 1 and 2 on b drive the same GPU (01)"));
+  EXPECT_THAT(problem(check_gpus_apart, {{"a", "01", 1}, {"b", "01", 1}, {"b", "01", 1}}),
+              HasSubstr("78: ranks 1 and 2 on b drive the same GPU (01)"));
   EXPECT_EQ(problem(check_gpus_apart, {{"a", "01", 1}, {"a", "02", 1}, {"b", "01", 1}}), "");
   EXPECT_EQ(problem(check_gpus_apart, {{"a", "", 0}, {"a", "", 0}}), "") << "processors";
 }
 TEST(ChooseDeviceTogether, RanksOfAHostShareItsCores) {
   const int cores = static_cast<int>(query_cores().count());
-  run_thread_ranks(2, {}, [&](Communicator& comm) { EXPECT_EQ(choose_device_together(comm, {"cpu", 0}).threads, std::max(1, cores / 2)); });
+  run_thread_ranks(2, {}, [&](Communicator& comm) {
+    EXPECT_EQ(choose_device_together(comm, {"cpu", 0}).threads, std::max(1, cores / 2));
+  });
 }
 
 }  // namespace

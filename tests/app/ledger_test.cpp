@@ -27,7 +27,11 @@ class LedgerTest : public testing::Test {
   }
   ~LedgerTest() override { fs::remove_all(run_); }
   Stage stage(const std::string& name, std::vector<std::string> after) {
-    return {name, {"train."}, {}, std::move(after), {"out.txt"},
+    return {name,
+            {"train."},
+            {},
+            std::move(after),
+            {"out.txt"},
             [this, name](const StageContext& c) {
               ran_.push_back(name);
               tasks_[name] = c.task;
@@ -43,7 +47,8 @@ class LedgerTest : public testing::Test {
   int run() {
     ran_.clear();
     try {
-      run_stages({stage("first", {}), stage("second", {"first"})}, set_, {}, run_, *comm_, log_, {}, StopSignals::requested);
+      run_stages({stage("first", {}), stage("second", {"first"})}, set_, {}, run_, *comm_, log_, {},
+                 StopSignals::requested);
       return 0;
     } catch (const Error& error) {
       EXPECT_TRUE(error.on_all_ranks());
@@ -88,7 +93,8 @@ TEST_F(LedgerTest, CheckpointsOutliveAStoppedStageButNotAFinishedOne) {
   EXPECT_EQ(run(), 75);
   EXPECT_THAT(ran_, ElementsAre("first", "second"));
   EXPECT_FALSE(fs::exists(run_ / "checkpoints/first"));
-  EXPECT_TRUE(fs::exists(run_ / "checkpoints/second" / tasks_.at("second").fingerprint.substr(0, 16) / "step.txt"));
+  EXPECT_TRUE(fs::exists(run_ / "checkpoints/second" /
+                         tasks_.at("second").fingerprint.substr(0, 16) / "step.txt"));
   during_ = {};
   const StopSignals again;
   EXPECT_EQ(run(), 0);
@@ -159,7 +165,8 @@ TEST_F(LedgerTest, TheFirstCtrlCAsksAndTheNextOneIsNotCaught) {
     const StopSignals signals;
     testing::internal::CaptureStderr();
     std::raise(SIGINT);
-    EXPECT_EQ(testing::internal::GetCapturedStderr(), "stopping after this step; press Ctrl-C again to leave at once\n");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "stopping after this step; press Ctrl-C again to leave at once\n");
     EXPECT_TRUE(StopSignals::requested());
     EXPECT_EQ(action_of_interrupt(), SIG_DFL);
   }

@@ -16,7 +16,8 @@ namespace gpuhpc {
 namespace {
 
 TEST(RandomStream, KnownAnswerOfPhilox) {
-  // Salmon et al.'s test vector for Philox 4x32-10, counter and key zero: 6627e8d5 e169c58d bc57ac4c 9b00dbd8.
+  // Salmon et al.'s test vector for Philox 4x32-10, counter and key zero: 6627e8d5 e169c58d
+  // bc57ac4c 9b00dbd8.
   RandomStream stream(0, 0);
   EXPECT_EQ(stream.next(), 0xe169c58d6627e8d5u);
   EXPECT_EQ(stream.next(), 0x9b00dbd8bc57ac4cu);
@@ -62,12 +63,17 @@ TEST(ParallelFor, DoesEachPieceOnceAndThrowsTheFirstError) {
     ++hits[static_cast<std::size_t>(i)];
   });
   for (const auto& hit : hits) EXPECT_EQ(hit.load(), 1);
-  EXPECT_THROW(parallel_for(0, 10, 2, [](std::int64_t i, int) { if (i == 4) throw input_error("bad"); }), Error);
+  EXPECT_THROW(parallel_for(0, 10, 2,
+                            [](std::int64_t i, int) {
+                              if (i == 4) throw input_error("bad");
+                            }),
+               Error);
   parallel_for(5, 5, 2, [](std::int64_t, int) { FAIL(); });
 }
 
 TEST(Log, FilesCarryTheRank) {
-  const auto folder = std::filesystem::temp_directory_path() / ("gpuhpc-log-" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("gpuhpc-log-" + std::to_string(::getpid()));
   Log log = make_console_log(3);
   add_file_log(log, folder, 3);
   log->info("hello");

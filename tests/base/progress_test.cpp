@@ -20,7 +20,8 @@ class Terminal {
  public:
   explicit Terminal(unsigned short columns) {
     winsize size{24, columns, 0, 0};
-    if (openpty(&master_, &slave_, nullptr, nullptr, &size) != 0) ADD_FAILURE() << "no pseudo-terminal";
+    if (openpty(&master_, &slave_, nullptr, nullptr, &size) != 0)
+      ADD_FAILURE() << "no pseudo-terminal";
     before_ = dup(STDERR_FILENO);
     dup2(slave_, STDERR_FILENO);
   }
@@ -32,7 +33,9 @@ class Terminal {
     std::string text;
     char buffer[4096];
     pollfd ready{master_, POLLIN, 0};
-    while (poll(&ready, 1, 20) > 0) text.append(buffer, static_cast<std::size_t>(std::max<ssize_t>(0, read(master_, buffer, sizeof(buffer)))));
+    while (poll(&ready, 1, 20) > 0)
+      text.append(buffer, static_cast<std::size_t>(
+                              std::max<ssize_t>(0, read(master_, buffer, sizeof(buffer)))));
     return text;
   }
 
@@ -44,8 +47,10 @@ class Terminal {
 std::vector<std::string> drawn(const std::string& sent) {
   std::vector<std::string> texts(1);
   for (const char c : sent) {
-    if (c == '\r' || c == '\n') texts.emplace_back();
-    else texts.back() += c;
+    if (c == '\r' || c == '\n')
+      texts.emplace_back();
+    else
+      texts.back() += c;
   }
   return texts;
 }
@@ -57,7 +62,9 @@ TEST(Progress, ALineFitsItsTerminalAndIsDrawnOver) {
     const Terminal terminal(columns);
     {
       Progress progress(make_console_log(0), "training", 12345678, "steps", true);
-      for (int i = 0; i < 3; ++i) pause(), progress.advance(1, "loss 1.2345, 1234567 tokens/s, and more than any line can hold");
+      for (int i = 0; i < 3; ++i)
+        pause(),
+            progress.advance(1, "loss 1.2345, 1234567 tokens/s, and more than any line can hold");
     }
     const std::string sent = terminal.sent();
     std::size_t lines = 0;

@@ -1,5 +1,6 @@
 #pragma once
-// One suite for every communicator. A backend runs a body on each rank: of this launch, or on threads of this process.
+// One suite for every communicator. A backend runs a body on each rank: of this launch, or on
+// threads of this process.
 #include <gtest/gtest.h>
 
 #include <c10/util/BFloat16.h>
@@ -21,13 +22,18 @@ struct Backend {
   std::function<void(const std::function<void(Communicator&)>& body)> run;
   bool keeps_tree = true;  // tree_sum gives the tree's bits, not only a sum
 };
-inline std::ostream& operator<<(std::ostream& out, const Backend& backend) { return out << backend.name; }
+inline std::ostream& operator<<(std::ostream& out, const Backend& backend) {
+  return out << backend.name;
+}
 
 template <typename T>
 constexpr DataType wire_type() {
-  if constexpr (std::is_same_v<T, c10::BFloat16>) return DataType::bfloat16;
-  else if constexpr (std::is_same_v<T, c10::Half>) return DataType::float16;
-  else return data_type_of<T>();
+  if constexpr (std::is_same_v<T, c10::BFloat16>)
+    return DataType::bfloat16;
+  else if constexpr (std::is_same_v<T, c10::Half>)
+    return DataType::float16;
+  else
+    return data_type_of<T>();
 }
 
 class Conformance : public testing::TestWithParam<Backend> {
@@ -37,20 +43,26 @@ class Conformance : public testing::TestWithParam<Backend> {
 
 // Small whole numbers: exact in every type, whatever the order of the sum.
 template <typename T>
-T element_of(int rank, std::int64_t i) { return static_cast<T>(static_cast<float>((rank + 1) * (i % 5))); }
+T element_of(int rank, std::int64_t i) {
+  return static_cast<T>(static_cast<float>((rank + 1) * (i % 5)));
+}
 
 template <typename T>
 std::vector<T> values_of(int rank, std::int64_t count) {
   std::vector<T> values(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = element_of<T>(rank, i);
+  for (std::int64_t i = 0; i < count; ++i)
+    values[static_cast<std::size_t>(i)] = element_of<T>(rank, i);
   return values;
 }
 
 template <typename T>
 std::vector<T> reduced(int size, std::int64_t count, Reduce reduce) {
   std::vector<T> values(static_cast<std::size_t>(count));
-  const int ranks = reduce == Reduce::sum ? size * (size + 1) / 2 : reduce == Reduce::max ? size : 1;
-  for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<float>(ranks * (i % 5)));
+  const int ranks = reduce == Reduce::sum   ? size * (size + 1) / 2
+                    : reduce == Reduce::max ? size
+                                            : 1;
+  for (std::int64_t i = 0; i < count; ++i)
+    values[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<float>(ranks * (i % 5)));
   return values;
 }
 
@@ -98,7 +110,9 @@ TEST_P(Conformance, BuffersLongerThanAPieceArrive) {
   });
 }
 
-inline float fraction_of(int rank, std::int64_t i) { return std::sin(static_cast<float>(i + 1) * static_cast<float>(rank + 1)); }
+inline float fraction_of(int rank, std::int64_t i) {
+  return std::sin(static_cast<float>(i + 1) * static_cast<float>(rank + 1));
+}
 
 // The sum of ranks [first, last) in tree_sum's tree: the first half is the largest power of two.
 inline float tree_sum_of(int first, int last, std::int64_t i) {
@@ -112,12 +126,15 @@ TEST_P(Conformance, TreeSumsHaveTheBitsOfTheTree) {
   const bool exact = GetParam().keeps_tree;
   on_ranks([exact](Communicator& comm) {
     std::vector<float> data(70'001);
-    for (std::size_t i = 0; i < data.size(); ++i) data[i] = fraction_of(comm.rank(), static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < data.size(); ++i)
+      data[i] = fraction_of(comm.rank(), static_cast<std::int64_t>(i));
     comm.all_reduce(data.data(), std::ssize(data), DataType::float32, Reduce::tree_sum);
     for (std::size_t i = 0; i < data.size(); ++i) {
       const float expected = tree_sum_of(0, comm.size(), static_cast<std::int64_t>(i));
-      if (exact) ASSERT_EQ(data[i], expected) << i;
-      else ASSERT_NEAR(data[i], expected, 1e-5f) << i;
+      if (exact)
+        ASSERT_EQ(data[i], expected) << i;
+      else
+        ASSERT_NEAR(data[i], expected, 1e-5f) << i;
     }
   });
 }
@@ -129,7 +146,8 @@ TEST_P(Conformance, SixteenBitSumsAreRoundedFromFloat32) {
     comm.all_reduce(data.data(), std::ssize(data), DataType::bfloat16, Reduce::sum);
     const float exact = 256.0f + 1.5f * static_cast<float>(comm.size() - 1);
     for (const c10::BFloat16 value : data) EXPECT_NEAR(static_cast<float>(value), exact, 2.0f);
-    std::vector<c10::BFloat16> nan(1, c10::BFloat16(comm.rank() == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f));
+    std::vector<c10::BFloat16> nan(
+        1, c10::BFloat16(comm.rank() == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f));
     comm.all_reduce(nan.data(), 1, DataType::bfloat16, Reduce::sum);
     EXPECT_TRUE(std::isnan(static_cast<float>(nan[0])));
   });
@@ -138,7 +156,8 @@ TEST_P(Conformance, SixteenBitSumsAreRoundedFromFloat32) {
 TEST_P(Conformance, EveryRankGetsTheSameBits) {
   on_ranks([](Communicator& comm) {
     std::vector<float> data(10'007);
-    for (std::size_t i = 0; i < data.size(); ++i) data[i] = 1.0f / static_cast<float>(i + 1 + static_cast<std::size_t>(comm.rank()) * 17);
+    for (std::size_t i = 0; i < data.size(); ++i)
+      data[i] = 1.0f / static_cast<float>(i + 1 + static_cast<std::size_t>(comm.rank()) * 17);
     comm.all_reduce(std::span<float>(data));
     std::vector<float> roots = data;
     comm.broadcast(std::span<float>(roots), 0);
@@ -149,7 +168,9 @@ TEST_P(Conformance, EveryRankGetsTheSameBits) {
 TEST_P(Conformance, BroadcastsFromEveryRoot) {
   on_ranks([](Communicator& comm) {
     for (int root = 0; root < comm.size(); ++root) {
-      EXPECT_EQ(comm.broadcast_string(comm.rank() == root ? "from " + std::to_string(root) : "", root), "from " + std::to_string(root));
+      EXPECT_EQ(
+          comm.broadcast_string(comm.rank() == root ? "from " + std::to_string(root) : "", root),
+          "from " + std::to_string(root));
       auto data = values_of<c10::Half>(comm.rank() == root ? 1 : 2, 999);
       comm.broadcast(data.data(), 999, DataType::float16, root);
       EXPECT_EQ(data, values_of<c10::Half>(1, 999));
@@ -159,9 +180,11 @@ TEST_P(Conformance, BroadcastsFromEveryRoot) {
 
 TEST_P(Conformance, GathersRaggedPieces) {
   on_ranks([](Communicator& comm) {
-    const std::vector<std::int32_t> mine(static_cast<std::size_t>(comm.rank()) * 3, comm.rank());  // rank 0 has none
+    const std::vector<std::int32_t> mine(static_cast<std::size_t>(comm.rank()) * 3,
+                                         comm.rank());  // rank 0 has none
     std::vector<std::int32_t> expected;
-    for (int r = 0; r < comm.size(); ++r) expected.insert(expected.end(), static_cast<std::size_t>(r) * 3, r);
+    for (int r = 0; r < comm.size(); ++r)
+      expected.insert(expected.end(), static_cast<std::size_t>(r) * 3, r);
     EXPECT_EQ(comm.all_gather_vector(std::span<const std::int32_t>(mine)), expected);
   });
 }
@@ -188,14 +211,21 @@ TEST_P(Conformance, StartedWorkKeepsItsPlaceAmongBlockingCalls) {
     std::vector<std::int64_t> ranks(static_cast<std::size_t>(comm.size()));
     const std::int64_t rank = comm.rank();
     std::vector<std::unique_ptr<Work>> works;
-    for (int b = 0; b < 10; ++b) works.push_back(comm.start_all_reduce(buckets[static_cast<std::size_t>(b)].data(), count, DataType::float32, Reduce::max));
-    EXPECT_EQ(comm.all_reduce_value<std::int32_t>(1), comm.size());  // behind the ten, before the others
-    works.push_back(comm.start_reduce_scatter(send.data(), mine.data(), 7, DataType::float64, Reduce::sum));
+    for (int b = 0; b < 10; ++b)
+      works.push_back(comm.start_all_reduce(buckets[static_cast<std::size_t>(b)].data(), count,
+                                            DataType::float32, Reduce::max));
+    EXPECT_EQ(comm.all_reduce_value<std::int32_t>(1),
+              comm.size());  // behind the ten, before the others
+    works.push_back(
+        comm.start_reduce_scatter(send.data(), mine.data(), 7, DataType::float64, Reduce::sum));
     works.push_back(comm.start_all_gather(&rank, 1, DataType::int64, ranks.data()));
-    for (int b = 10; b < 20; ++b) works.push_back(comm.start_all_reduce(buckets[static_cast<std::size_t>(b)].data(), count, DataType::float32, Reduce::max));
+    for (int b = 10; b < 20; ++b)
+      works.push_back(comm.start_all_reduce(buckets[static_cast<std::size_t>(b)].data(), count,
+                                            DataType::float32, Reduce::max));
     comm.barrier();
     for (auto work = works.rbegin(); work != works.rend(); ++work) (*work)->wait();
-    for (int b = 0; b < 20; ++b) EXPECT_EQ(buckets[static_cast<std::size_t>(b)], values_of<float>(comm.size() - 1 + b, count));
+    for (int b = 0; b < 20; ++b)
+      EXPECT_EQ(buckets[static_cast<std::size_t>(b)], values_of<float>(comm.size() - 1 + b, count));
     for (int r = 0; r < comm.size(); ++r) EXPECT_EQ(ranks[static_cast<std::size_t>(r)], r);
     const auto sums = reduced<double>(comm.size(), 7 * comm.size(), Reduce::sum);
     EXPECT_EQ(mine, std::vector<double>(sums.begin() + rank * 7, sums.begin() + rank * 7 + 7));
@@ -226,7 +256,9 @@ TEST_P(Conformance, AnErrorOnOneRankIsThrownOnAll) {
   on_ranks([](Communicator& comm) {
     const int victim = comm.size() - 1;
     try {
-      together(comm, [&] { if (comm.rank() == victim) throw io_error("disk full on rank {}", victim); });
+      together(comm, [&] {
+        if (comm.rank() == victim) throw io_error("disk full on rank {}", victim);
+      });
       ADD_FAILURE() << "nothing thrown";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ExitCode::io);

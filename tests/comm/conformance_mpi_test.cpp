@@ -14,14 +14,17 @@ Backend world() {
 
 // NCCL's table played over host memory: host buffers are its device memory.
 Backend nccl() {
-  return {"nccl", [](const auto& body) {
+  return {"nccl",
+          [](const auto& body) {
             const auto host = MpiSession::world(), inner = MpiSession::world();
             NcclDouble library(*inner);
             body(*make_nccl_communicator(*host, library.api()));
-          }, false};
+          },
+          false};
 }
 
-INSTANTIATE_TEST_SUITE_P(Mpi, Conformance, testing::Values(world(), nccl()), [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(Mpi, Conformance, testing::Values(world(), nccl()),
+                         [](const auto& param) { return param.param.name; });
 
 }  // namespace
 }  // namespace gpuhpc

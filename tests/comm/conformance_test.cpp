@@ -10,10 +10,13 @@ Backend single() {
 }
 
 Backend threads(int size) {
-  return {"threads" + std::to_string(size), [size](const auto& body) { run_thread_ranks(size, {}, body); }};
+  return {"threads" + std::to_string(size),
+          [size](const auto& body) { run_thread_ranks(size, {}, body); }};
 }
 
-INSTANTIATE_TEST_SUITE_P(OneProcess, Conformance, testing::Values(single(), threads(1), threads(2), threads(3), threads(4)), [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(OneProcess, Conformance,
+                         testing::Values(single(), threads(1), threads(2), threads(3), threads(4)),
+                         [](const auto& param) { return param.param.name; });
 
 }  // namespace
 }  // namespace gpuhpc

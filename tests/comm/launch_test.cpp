@@ -16,7 +16,9 @@ using Variables = std::map<std::string, std::string>;
 
 std::string problem(const Variables& variables) {
   try {
-    check_launch([&](const char* name) { return variables.contains(name) ? variables.at(name).c_str() : nullptr; });
+    check_launch([&](const char* name) {
+      return variables.contains(name) ? variables.at(name).c_str() : nullptr;
+    });
   } catch (const Error& e) {
     return std::to_string(static_cast<int>(e.code())) + ": " + e.what();
   }
@@ -24,14 +26,16 @@ std::string problem(const Variables& variables) {
 }
 
 // The variables that Slurm 22.05 and Open MPI 4.1 set.
-const Variables kJob = {{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}};
+const Variables kJob = {
+    {"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}};
 Variables with(Variables more) {
   more.insert(kJob.begin(), kJob.end());
   return more;
 }
 
 TEST(CheckLaunch, SeveralTasksWithoutMpiAreRefusedWithTheCure) {
-  const std::string sentence = problem(with({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}));
+  const std::string sentence =
+      problem(with({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}));
   EXPECT_THAT(sentence, HasSubstr("78: srun started 8 tasks without MPI"));
   EXPECT_THAT(sentence, HasSubstr("srun --mpi=pmix"));
 }
@@ -39,8 +43,10 @@ TEST(CheckLaunch, RightLaunchesPass) {
   EXPECT_EQ(problem({}), "") << "no Slurm";
   EXPECT_EQ(problem(kJob), "") << "a batch script's own process";
   EXPECT_EQ(problem(with({{"SLURM_STEP_NUM_TASKS", "1"}})), "") << "srun -n1";
-  EXPECT_EQ(problem(with({{"SLURM_STEP_NUM_TASKS", "8"}, {"PMIX_RANK", "3"}})), "") << "srun --mpi=pmix";
-  EXPECT_EQ(problem(with({{"SLURM_STEP_NUM_TASKS", "2"}, {"OMPI_COMM_WORLD_SIZE", "8"}})), "") << "mpirun, whose daemons on two nodes srun started";
+  EXPECT_EQ(problem(with({{"SLURM_STEP_NUM_TASKS", "8"}, {"PMIX_RANK", "3"}})), "")
+      << "srun --mpi=pmix";
+  EXPECT_EQ(problem(with({{"SLURM_STEP_NUM_TASKS", "2"}, {"OMPI_COMM_WORLD_SIZE", "8"}})), "")
+      << "mpirun, whose daemons on two nodes srun started";
 }
 
 }  // namespace

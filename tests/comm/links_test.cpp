@@ -25,12 +25,18 @@ class WrongSums final : public Communicator {
     right_.all_reduce(data, count, type, reduce);
     if (count > 77) static_cast<float*>(data)[77] += 1;
   }
-  void broadcast(void* data, std::int64_t count, DataType type, int root) override { right_.broadcast(data, count, type, root); }
-  void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override { right_.all_gather(send, count, type, receive); }
-  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive, std::span<const std::int64_t> counts) override {
+  void broadcast(void* data, std::int64_t count, DataType type, int root) override {
+    right_.broadcast(data, count, type, root);
+  }
+  void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override {
+    right_.all_gather(send, count, type, receive);
+  }
+  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive,
+                         std::span<const std::int64_t> counts) override {
     right_.all_gather_ragged(send, count, type, receive, counts);
   }
-  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce) override {
+  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type,
+                      Reduce reduce) override {
     right_.reduce_scatter(send, receive, count, type, reduce);
   }
 

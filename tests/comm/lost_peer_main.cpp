@@ -1,6 +1,7 @@
-// lost_peer WAY: rank 1 is lost in the third collective; the others must say so and leave with exit code 79.
-// WAY: killed | frozen | hangs | mismatch; or runs: nobody is lost, until somebody takes the cable out
-// (LINK_DOWN=5 bench/comm/namespaces.sh 2 1gbit lost_peer runs). A rank that goes on as if nothing were says "still here". lost_peer.sh looks.
+// lost_peer WAY: rank 1 is lost in the third collective; the others must say so and leave with exit
+// code 79. WAY: killed | frozen | hangs | mismatch; or runs: nobody is lost, until somebody takes
+// the cable out (LINK_DOWN=5 bench/comm/namespaces.sh 2 1gbit lost_peer runs). A rank that goes on
+// as if nothing were says "still here". lost_peer.sh looks.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,7 +16,8 @@
 
 namespace {
 
-// Stops this process; a child ends it later, so that a launcher that waits for all of them ends, too.
+// Stops this process; a child ends it later, so that a launcher that waits for all of them ends,
+// too.
 void freeze() {
   const pid_t self = getpid();
   if (fork() == 0) {
@@ -38,8 +40,11 @@ int run(gpuhpc::Communicator& comm, const std::string& way) {
   while (way == "runs") comm.all_reduce(std::span<float>(data));
   if (comm.rank() == 1) lose(way);
   try {
-    if (way == "mismatch" && comm.rank() == 1) comm.broadcast(std::span<float>(data), 0);
-    else comm.start_all_reduce(data.data(), 777, gpuhpc::DataType::float32, gpuhpc::Reduce::sum)->wait();
+    if (way == "mismatch" && comm.rank() == 1)
+      comm.broadcast(std::span<float>(data), 0);
+    else
+      comm.start_all_reduce(data.data(), 777, gpuhpc::DataType::float32, gpuhpc::Reduce::sum)
+          ->wait();
   } catch (const gpuhpc::Error& e) {
     fmt::print(stderr, "rank {}: {}\n", comm.rank(), e.what());
     return static_cast<int>(e.code());

@@ -1,6 +1,7 @@
 #pragma once
-// NCCL and CUDA streams played over host memory and a communicator: every stream but the compute stream is a thread that
-// runs what was put on it in order; the compute stream is the calling thread. Answers "in progress" first, as NCCL does.
+// NCCL and CUDA streams played over host memory and a communicator: every stream but the compute
+// stream is a thread that runs what was put on it in order; the compute stream is the calling
+// thread. Answers "in progress" first, as NCCL does.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -32,7 +33,7 @@ class NcclDouble {
   }
   void break_network() { broken_ = true; }  // comm_get_async_error tells
   void refuse_id() { refuses_id_ = true; }
-  int alive() const { return alive_; }      // streams, events and communicators not yet destroyed
+  int alive() const { return alive_; }  // streams, events and communicators not yet destroyed
   bool aborted() const { return aborted_; }
 
   static constexpr int kSystemError = 2, kRemoteError = 6;
@@ -78,8 +79,10 @@ class NcclDouble {
   }
   int launch(void* stream, std::string name, std::function<void()> work) {
     log(std::move(name));
-    if (group_ > 0) grouped_.emplace_back(static_cast<FakeStream*>(stream), std::move(work));
-    else static_cast<FakeStream*>(stream)->put(std::move(work));
+    if (group_ > 0)
+      grouped_.emplace_back(static_cast<FakeStream*>(stream), std::move(work));
+    else
+      static_cast<FakeStream*>(stream)->put(std::move(work));
     progress_ = 2;
     return NcclApi::kInProgress;
   }
@@ -133,36 +136,51 @@ inline void NcclDouble::add_streams(NcclApi& api) {
   api.record_event = [this](void* event, void* stream) {
     log(stream == nullptr ? "record on compute" : "record on own");
     const auto shared = *static_cast<std::shared_ptr<FakeEvent>*>(event);
-    if (stream == nullptr) shared->done = true;
-    else static_cast<FakeStream*>(stream)->put([shared] { shared->done = true; });
+    if (stream == nullptr)
+      shared->done = true;
+    else
+      static_cast<FakeStream*>(stream)->put([shared] { shared->done = true; });
   };
-  api.event_done = [](void* event) { return (*static_cast<std::shared_ptr<FakeEvent>*>(event))->done.load(); };
+  api.event_done = [](void* event) {
+    return (*static_cast<std::shared_ptr<FakeEvent>*>(event))->done.load();
+  };
   api.stream_wait_event = [this](void* stream, void* event) {
     log(stream == nullptr ? "compute waits" : "own waits");
     const auto shared = *static_cast<std::shared_ptr<FakeEvent>*>(event);
-    if (stream == nullptr) wait_for(shared.get());
-    else static_cast<FakeStream*>(stream)->put([this, shared] { wait_for(shared.get()); });
+    if (stream == nullptr)
+      wait_for(shared.get());
+    else
+      static_cast<FakeStream*>(stream)->put([this, shared] { wait_for(shared.get()); });
   };
 }
 
 inline void NcclDouble::add_collectives(NcclApi& api) {
-  api.all_reduce = [this](const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce, void*, void* stream) {
+  api.all_reduce = [this](const void* send, void* receive, std::int64_t count, DataType type,
+                          Reduce reduce, void*, void* stream) {
     return launch(stream, "all_reduce " + std::to_string(count), [=, this] {
-      if (send != receive) std::memcpy(receive, send, static_cast<std::size_t>(count) * size_of(type));
+      if (send != receive)
+        std::memcpy(receive, send, static_cast<std::size_t>(count) * size_of(type));
       inner_.all_reduce(receive, count, type, reduce);
     });
   };
-  api.reduce_scatter = [this](const void* send, void* receive, std::int64_t count, DataType type, Reduce reduce, void*, void* stream) {
-    return launch(stream, "reduce_scatter " + std::to_string(count), [=, this] { inner_.reduce_scatter(send, receive, count, type, reduce); });
+  api.reduce_scatter = [this](const void* send, void* receive, std::int64_t count, DataType type,
+                              Reduce reduce, void*, void* stream) {
+    return launch(stream, "reduce_scatter " + std::to_string(count),
+                  [=, this] { inner_.reduce_scatter(send, receive, count, type, reduce); });
   };
-  api.all_gather = [this](const void* send, void* receive, std::int64_t count, DataType type, void*, void* stream) {
-    return launch(stream, "all_gather " + std::to_string(count), [=, this] { inner_.all_gather(send, count, type, receive); });
+  api.all_gather = [this](const void* send, void* receive, std::int64_t count, DataType type, void*,
+                          void* stream) {
+    return launch(stream, "all_gather " + std::to_string(count),
+                  [=, this] { inner_.all_gather(send, count, type, receive); });
   };
-  api.broadcast = [this](const void* send, void* receive, std::int64_t count, DataType type, int root, void*, void* stream) {
-    return launch(stream, "broadcast " + std::to_string(count) + " from " + std::to_string(root), [=, this] {
-      if (inner_.rank() == root && send != receive) std::memcpy(receive, send, static_cast<std::size_t>(count) * size_of(type));
-      inner_.broadcast(receive, count, type, root);
-    });
+  api.broadcast = [this](const void* send, void* receive, std::int64_t count, DataType type,
+                         int root, void*, void* stream) {
+    return launch(stream, "broadcast " + std::to_string(count) + " from " + std::to_string(root),
+                  [=, this] {
+                    if (inner_.rank() == root && send != receive)
+                      std::memcpy(receive, send, static_cast<std::size_t>(count) * size_of(type));
+                    inner_.broadcast(receive, count, type, root);
+                  });
   };
   api.group_start = [this] {
     log("group_start");
@@ -213,7 +231,10 @@ inline void NcclDouble::add_life_cycle(NcclApi& api) {
     aborted_ = true;
     return end("abort");
   };
-  api.error_text = [](int result) { return result == kRemoteError ? std::string("remote process exited") : "system error " + std::to_string(result); };
+  api.error_text = [](int result) {
+    return result == kRemoteError ? std::string("remote process exited")
+                                  : "system error " + std::to_string(result);
+  };
 }
 
 }  // namespace gpuhpc

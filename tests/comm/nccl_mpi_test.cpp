@@ -1,4 +1,5 @@
-// The logic of NcclCommunicator on the ranks of this launch, over a table that works in host memory.
+// The logic of NcclCommunicator on the ranks of this launch, over a table that works in host
+// memory.
 #include "gpuhpc/comm/nccl.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +40,8 @@ TEST_F(Nccl, ACollectiveRunsBetweenTwoEventsOnItsOwnStream) {
   double_.forget_calls();
   std::vector<float> data(5, 1.0f);
   const auto work = comm->start_all_reduce(data.data(), 5, DataType::float32, Reduce::sum);
-  EXPECT_THAT(double_.calls(), ElementsAre("record on compute", "own waits", "all_reduce 5", "record on own"));
+  EXPECT_THAT(double_.calls(),
+              ElementsAre("record on compute", "own waits", "all_reduce 5", "record on own"));
   work->wait();
   EXPECT_EQ(double_.calls().back(), "compute waits");
   EXPECT_EQ(data, std::vector<float>(5, static_cast<float>(comm->size())));
@@ -59,13 +61,16 @@ TEST_F(Nccl, RaggedGathersAreOneGroupOfBroadcasts) {
     counts.push_back(r == 0 ? 0 : r + 1);  // rank 0 has none
     expected.insert(expected.end(), static_cast<std::size_t>(counts.back()), static_cast<float>(r));
   }
-  const std::vector<float> mine(static_cast<std::size_t>(counts[static_cast<std::size_t>(comm->rank())]), static_cast<float>(comm->rank()));
+  const std::vector<float> mine(
+      static_cast<std::size_t>(counts[static_cast<std::size_t>(comm->rank())]),
+      static_cast<float>(comm->rank()));
   std::vector<float> all(expected.size());
   comm->all_gather_ragged(mine.data(), std::ssize(mine), DataType::float32, all.data(), counts);
   EXPECT_EQ(all, expected);
   if (comm->size() == 1) return;
   std::vector<std::string> calls = {"record on compute", "own waits", "group_start"};
-  for (int r = 1; r < comm->size(); ++r) calls.push_back("broadcast " + std::to_string(r + 1) + " from " + std::to_string(r));
+  for (int r = 1; r < comm->size(); ++r)
+    calls.push_back("broadcast " + std::to_string(r + 1) + " from " + std::to_string(r));
   for (const char* last : {"group_end", "record on own", "compute waits"}) calls.emplace_back(last);
   EXPECT_EQ(double_.calls(), calls);
 }
@@ -73,7 +78,8 @@ TEST_F(Nccl, EverythingIsGivenBack) {
   {
     const auto comm = connect();
     std::vector<float> data(3);
-    comm->start_all_reduce(data.data(), 3, DataType::float32, Reduce::sum);  // dropped, not waited for
+    comm->start_all_reduce(data.data(), 3, DataType::float32,
+                           Reduce::sum);  // dropped, not waited for
   }
   EXPECT_EQ(double_.alive(), 0);
   const auto calls = double_.calls();
@@ -82,23 +88,31 @@ TEST_F(Nccl, EverythingIsGivenBack) {
 }
 TEST_F(Nccl, ARankWithoutAnIdStopsAllRanks) {
   if (host_->is_root()) double_.refuse_id();
-  EXPECT_THAT(failure_of([&] { connect(); }), HasSubstr("making the id of the NCCL communicator failed: system error 2"));
+  EXPECT_THAT(failure_of([&] { connect(); }),
+              HasSubstr("making the id of the NCCL communicator failed: system error 2"));
   EXPECT_EQ(double_.alive(), 0);
 }
 TEST_F(Nccl, AnErrorOfTheNetworkAbortsAndIsThrownFromThenOn) {
   if (host_->size() == 1) return;  // alone a collective ends before anybody looks
-  std::vector<float> data(4, 1.0f);  // outlives the stream threads, which here finish what was aborted
+  std::vector<float> data(4,
+                          1.0f);  // outlives the stream threads, which here finish what was aborted
   const auto comm = connect();
   std::unique_ptr<Work> work;
   if (comm->rank() != 1) {
     work = comm->start_all_reduce(data.data(), 4, DataType::float32, Reduce::sum);
     double_.break_network();
-    EXPECT_THAT(failure_of([&] { work->wait(); }), HasSubstr("NCCL failed in all_reduce number 1 (4 float32, sum): remote process exited"));
-    EXPECT_THAT(failure_of([&] { comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum); }), HasSubstr("remote process exited"));
+    EXPECT_THAT(
+        failure_of([&] { work->wait(); }),
+        HasSubstr("NCCL failed in all_reduce number 1 (4 float32, sum): remote process exited"));
+    EXPECT_THAT(
+        failure_of([&] { comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum); }),
+        HasSubstr("remote process exited"));
     EXPECT_TRUE(double_.aborted());
   }
   host_->barrier();
-  if (comm->rank() == 1) comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum);  // frees the others' stream threads
+  if (comm->rank() == 1)
+    comm->all_reduce(data.data(), 4, DataType::float32,
+                     Reduce::sum);  // frees the others' stream threads
 }
 TEST_F(Nccl, ATimeOutNamesTheRankThatHasNotEntered) {
   if (host_->size() == 1) return;
@@ -106,9 +120,13 @@ TEST_F(Nccl, ATimeOutNamesTheRankThatHasNotEntered) {
   const auto comm = connect(1);
   comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum);
   if (comm->rank() != 1) {
-    const std::string sentence = failure_of([&] { comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum); });
-    EXPECT_THAT(sentence, HasSubstr("in all_reduce number 2 (4 float32, sum) for rank 1 on " + host_->host()));
-    EXPECT_THAT(sentence, HasSubstr("alive but has not entered it (its last: all_reduce number 1 (4 float32, sum))"));
+    const std::string sentence =
+        failure_of([&] { comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum); });
+    EXPECT_THAT(sentence, HasSubstr("in all_reduce number 2 (4 float32, sum) for rank 1 on " +
+                                    host_->host()));
+    EXPECT_THAT(
+        sentence,
+        HasSubstr("alive but has not entered it (its last: all_reduce number 1 (4 float32, sum))"));
     EXPECT_TRUE(double_.aborted());
   }
   host_->barrier();
@@ -122,10 +140,14 @@ TEST_F(Nccl, CheckedCollectivesNameBothCalls) {
   comm->configure(options);
   std::vector<float> data(4, 1.0f);
   const std::string sentence = failure_of([&] {
-    if (comm->rank() == 1) comm->broadcast(data.data(), 3, DataType::float32, 0);
-    else comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum);
+    if (comm->rank() == 1)
+      comm->broadcast(data.data(), 3, DataType::float32, 0);
+    else
+      comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum);
   });
-  EXPECT_THAT(sentence, HasSubstr("calls all_reduce number 1 (4 float32, sum) but rank 1 on " + host_->host() + " calls broadcast number 1 (3 float32 from rank 0)"));
+  EXPECT_THAT(sentence,
+              HasSubstr("calls all_reduce number 1 (4 float32, sum) but rank 1 on " +
+                        host_->host() + " calls broadcast number 1 (3 float32 from rank 0)"));
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ TEST(ParallelOptions, WordsBecomeKinds) {
   declare(set.section("parallel"), options);
   EXPECT_EQ(options.strategy_kind(), Strategy::ddp);
   EXPECT_FALSE(options.reduce_in_bfloat16());
-  set.parse({}, {"--parallel.strategy", "zero1", "--parallel.reduce-type", "bf16", "--parallel.timeout", "5", "--parallel.overlap", "false"});
+  set.parse({}, {"--parallel.strategy", "zero1", "--parallel.reduce-type", "bf16",
+                 "--parallel.timeout", "5", "--parallel.overlap", "false"});
   EXPECT_EQ(options.strategy_kind(), Strategy::zero1);
   EXPECT_TRUE(options.reduce_in_bfloat16());
   EXPECT_EQ(options.timeout, 5);
@@ -36,7 +37,8 @@ TEST(ParallelOptions, ReplicasFollowTheDevicesOfTheProcess) {
 }
 
 TEST(ParallelOptions, ReplicasThatCannotBeAreRefusedWithTheCure) {
-  const auto refusal = [](const std::string& strategy, std::int64_t replicas, int ranks, int gpus) -> std::string {
+  const auto refusal = [](const std::string& strategy, std::int64_t replicas, int ranks,
+                          int gpus) -> std::string {
     ParallelOptions options;
     options.strategy = strategy;
     options.replicas = replicas;
@@ -46,9 +48,13 @@ TEST(ParallelOptions, ReplicasThatCannotBeAreRefusedWithTheCure) {
       return std::to_string(static_cast<int>(e.code())) + ": " + e.what();
     }
   };
-  EXPECT_THAT(refusal("dp", 0, 2, 0), testing::StartsWith("2: --parallel.strategy dp trains in one process, but 2 ranks were started; start one without mpirun"));
-  EXPECT_THAT(refusal("zero1", 2, 1, 0), testing::StartsWith("2: --parallel.replicas 2 needs --parallel.strategy dp"));
-  EXPECT_THAT(refusal("dp", 3, 1, 2), testing::StartsWith("78: --parallel.replicas 3 on 2 visible GPUs; "));
+  EXPECT_THAT(refusal("dp", 0, 2, 0),
+              testing::StartsWith("2: --parallel.strategy dp trains in one process, but 2 ranks "
+                                  "were started; start one without mpirun"));
+  EXPECT_THAT(refusal("zero1", 2, 1, 0),
+              testing::StartsWith("2: --parallel.replicas 2 needs --parallel.strategy dp"));
+  EXPECT_THAT(refusal("dp", 3, 1, 2),
+              testing::StartsWith("78: --parallel.replicas 3 on 2 visible GPUs; "));
 }
 
 }  // namespace

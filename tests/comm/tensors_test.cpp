@@ -15,7 +15,8 @@ namespace {
 
 TEST(TensorCollectives, TravelInTheirOwnType) {
   run_thread_ranks(2, {}, [](Communicator& comm) {
-    for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kInt, at::kLong, at::kByte}) {
+    for (const at::ScalarType type :
+         {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kInt, at::kLong, at::kByte}) {
       const at::Tensor data = at::full({3, 5}, comm.rank() + 1, type);
       all_reduce(comm, data);
       EXPECT_TRUE(at::equal(data, at::full({3, 5}, 3, type))) << c10::toString(type);

@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes as a config file either give values within their declared limits or a usage error.
-// Seeds: tests/config/fixtures/options_seeds.
+// libFuzzer target: any bytes as a config file either give values within their declared limits or a
+// usage error. Seeds: tests/config/fixtures/options_seeds.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -29,7 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const gpuhpc::Error& e) {
     if (e.code() != gpuhpc::ExitCode::usage) std::abort();
   }
-  if (count < 0 || count > 10 || !(rate >= 0 && rate <= 1) || (mode != "fast" && mode != "slow")) std::abort();
+  if (count < 0 || count > 10 || !(rate >= 0 && rate <= 1) || (mode != "fast" && mode != "slow"))
+    std::abort();
   close(file);
   return 0;
 }

@@ -28,10 +28,12 @@ class OptionsTest : public testing::Test {
     s.option("rate", example_.rate, "learning rate");
     s.option("mode", example_.mode, "how").one_of({"fast", "slow"});
     s.option("file", example_.file, "a file").existing_path();
-    path_ = std::filesystem::temp_directory_path() / ("gpuhpc-options-" + std::to_string(::getpid()) + ".ini");
+    path_ = std::filesystem::temp_directory_path() /
+            ("gpuhpc-options-" + std::to_string(::getpid()) + ".ini");
   }
   ~OptionsTest() override { std::filesystem::remove(path_); }
-  std::string error_of(const std::vector<std::string>& arguments, const std::filesystem::path& file = {}) {
+  std::string error_of(const std::vector<std::string>& arguments,
+                       const std::filesystem::path& file = {}) {
     try {
       set_.parse(file, arguments);
     } catch (const Error& e) {
@@ -57,14 +59,18 @@ TEST_F(OptionsTest, CommandLineBeatsFileBeatsDefault) {
   EXPECT_FALSE(set_.given("demo.rate"));
 }
 TEST_F(OptionsTest, EveryProblemIsReportedAtOnceWithTheNearestName) {
-  const std::string text = error_of({"--demo.cuont", "1", "--demo.count", "99", "--demo.mode=odd", "--demo.rate", "x", "--demo.file", "/no/such"});
-  for (const char* part : {"did you mean `demo.count`", "between 0 and 10", "one of fast, slow", "must be a number", "does not exist"}) EXPECT_THAT(text, HasSubstr(part));
+  const std::string text = error_of({"--demo.cuont", "1", "--demo.count", "99", "--demo.mode=odd",
+                                     "--demo.rate", "x", "--demo.file", "/no/such"});
+  for (const char* part : {"did you mean `demo.count`", "between 0 and 10", "one of fast, slow",
+                           "must be a number", "does not exist"})
+    EXPECT_THAT(text, HasSubstr(part));
   EXPECT_EQ(example_.count, 3);
   EXPECT_THAT(text, testing::Not(HasSubstr("unexpected argument")));
 }
 TEST_F(OptionsTest, OnlyThePathThatIsUsedMustExist) {
   write("[demo]\nfile = /no/such\n");
-  EXPECT_THAT(error_of({}, path_), HasSubstr(path_.string() + ": `demo.file` names `/no/such`, which does not exist"));
+  EXPECT_THAT(error_of({}, path_),
+              HasSubstr(path_.string() + ": `demo.file` names `/no/such`, which does not exist"));
   EXPECT_EQ(error_of({"--demo.file", path_.string()}, path_), "");
 }
 TEST_F(OptionsTest, UnknownKeyInAFileNamesTheFile) {
@@ -76,9 +82,12 @@ TEST_F(OptionsTest, MissingFileAndStrayWordsAreUsageErrors) {
   EXPECT_THAT(error_of({"stray"}), HasSubstr("stray"));
 }
 TEST_F(OptionsTest, AWrongLineIsNamedWhateverItHolds) {
-  // The last line holds the marks of Boost's own message templates, which once made that message endless.
+  // The last line holds the marks of Boost's own message templates, which once made that message
+  // endless.
   write("# fine\n[demo]\n%invalid_line% more %original_token%\n");
-  EXPECT_THAT(error_of({}, path_), testing::AllOf(HasSubstr(path_.string() + ":3: "), HasSubstr("key = value"), HasSubstr("%invalid_line% more")));
+  EXPECT_THAT(error_of({}, path_),
+              testing::AllOf(HasSubstr(path_.string() + ":3: "), HasSubstr("key = value"),
+                             HasSubstr("%invalid_line% more")));
   EXPECT_THAT(error_of({"--demo.count"}), HasSubstr("demo.count"));
   EXPECT_THAT(error_of({"--demo.%canonical_option%=="}), HasSubstr("command line"));
 }
@@ -92,7 +101,8 @@ TEST_F(OptionsTest, ResolvedFileReadsBackTheSame) {
 }
 TEST_F(OptionsTest, AWordStandsForOneValueOfANumber) {
   set_.section("demo").option("size", example_.size, "how large").range(-1, 100).word("auto", -1);
-  EXPECT_THAT(set_.help(), HasSubstr("--demo.size integer or auto\n      how large (default: auto)"));
+  EXPECT_THAT(set_.help(),
+              HasSubstr("--demo.size integer or auto\n      how large (default: auto)"));
   EXPECT_THAT(set_.markdown(), HasSubstr("| `--demo.size` | integer or auto | `auto` |"));
   set_.parse({}, {"--demo.size", "7"});
   EXPECT_EQ(example_.size, 7);
@@ -103,8 +113,10 @@ TEST_F(OptionsTest, AWordStandsForOneValueOfANumber) {
   example_.size = 0;
   set_.parse(path_, {});
   EXPECT_EQ(example_.size, -1);
-  EXPECT_THAT(error_of({"--demo.size", "automatic"}), HasSubstr("must be a whole number or auto, not `automatic`"));
-  EXPECT_THAT(error_of({"--demo.size", "200"}), HasSubstr("must be between -1 and 100 or auto, not 200"));
+  EXPECT_THAT(error_of({"--demo.size", "automatic"}),
+              HasSubstr("must be a whole number or auto, not `automatic`"));
+  EXPECT_THAT(error_of({"--demo.size", "200"}),
+              HasSubstr("must be between -1 and 100 or auto, not 200"));
   EXPECT_EQ(example_.size, -1) << "what was there before is put back";
 }
 TEST_F(OptionsTest, PresetGivesWayToTheUser) {

@@ -103,7 +103,8 @@ class Packing : public ::testing::Test {
 
 TEST_F(Packing, WindowsOfADatasetArePackedInOrder) {
   const TokenDataset dataset(folder / "shards");
-  const WindowedDataset cut(dataset, 5, LongDocuments::truncate), mean(dataset, 5, LongDocuments::mean);
+  const WindowedDataset cut(dataset, 5, LongDocuments::truncate),
+      mean(dataset, 5, LongDocuments::mean);
   EXPECT_THAT(std::vector(cut.lengths().begin(), cut.lengths().end()), ElementsAre(5, 2, 4));
   EXPECT_THAT(std::vector(mean.lengths().begin(), mean.lengths().end()), ElementsAre(5, 4, 2, 4));
   EXPECT_EQ(mean.document(0), 0);
@@ -115,7 +116,8 @@ TEST_F(Packing, WindowsOfADatasetArePackedInOrder) {
   const auto words = dataset.tokens(0), last = dataset.tokens(2);
   PackedIds packed;
   mean.pack({{1, 2, 3}, 10}, 1, 2, packed);
-  EXPECT_THAT(packed.token_ids, ElementsAre(1, words[3], words[4], 2, 1, 2, 1, last[0], last[1], 2));
+  EXPECT_THAT(packed.token_ids,
+              ElementsAre(1, words[3], words[4], 2, 1, 2, 1, last[0], last[1], 2));
   EXPECT_THAT(packed.positions, ElementsAre(0, 1, 2, 3, 0, 1, 0, 1, 2, 3));
   EXPECT_THAT(packed.offsets, ElementsAre(0, 4, 6, 10));
   EXPECT_THAT(packed.documents, ElementsAre(1, 2, 3));
@@ -127,7 +129,8 @@ TEST_F(Packing, WindowsOfADatasetArePackedInOrder) {
 
 TEST(PackedIds, PairsKeepTheirSegments) {
   PackedIds packed;
-  packed.add_pair(4, std::vector<std::int32_t>{1, 7, 2, 8, 2}, std::vector<std::int32_t>{0, 0, 0, 1, 1});
+  packed.add_pair(4, std::vector<std::int32_t>{1, 7, 2, 8, 2},
+                  std::vector<std::int32_t>{0, 0, 0, 1, 1});
   packed.add_pair(9, std::vector<std::int32_t>{1, 2, 3, 2}, std::vector<std::int32_t>{0, 0, 1, 1});
   EXPECT_THAT(packed.token_ids, ElementsAre(1, 7, 2, 8, 2, 1, 2, 3, 2));
   EXPECT_THAT(packed.segments, ElementsAre(0, 0, 0, 1, 1, 0, 0, 1, 1));

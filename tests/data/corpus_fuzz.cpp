@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes, read as every format (plain or gzip), either give documents that obey the promises of
-// CorpusReader or an input_error. Seeds: tests/data/fixtures/corpus_seeds.
+// libFuzzer target: any bytes, read as every format (plain or gzip), either give documents that
+// obey the promises of CorpusReader or an input_error. Seeds: tests/data/fixtures/corpus_seeds.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,7 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const int memory = ::memfd_create("corpus", 0);
   if (memory < 0 || ::write(memory, data, size) != static_cast<ssize_t>(size)) std::abort();
   const std::string path = "/proc/self/fd/" + std::to_string(memory);
-  for (const char* format : {"auto", "tabbed", "jsonl", "csv", "tsv"}) read_all(path, format, size % 2 == 1);
+  for (const char* format : {"auto", "tabbed", "jsonl", "csv", "tsv"})
+    read_all(path, format, size % 2 == 1);
   ::close(memory);
   return 0;
 }

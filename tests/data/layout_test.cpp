@@ -11,9 +11,9 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::error_of;
 using testing::ScratchFolder;
 using testing::write_unsynced;
 
@@ -30,8 +30,10 @@ class Layout : public ::testing::Test {
 };
 
 TEST_F(Layout, TeleClassSpelling) {
-  for (const char* name : {"labels.txt", "label_hierarchy.txt", "label_descriptions.txt", "train/corpus.txt", "test/corpus.txt",
-                           "train/llm_enrichment.txt", "train/generated_docs.txt", "train/generated_doc2label.json", "test/doc2labels.txt"})
+  for (const char* name :
+       {"labels.txt", "label_hierarchy.txt", "label_descriptions.txt", "train/corpus.txt",
+        "test/corpus.txt", "train/llm_enrichment.txt", "train/generated_docs.txt",
+        "train/generated_doc2label.json", "test/doc2labels.txt"})
     touch(name);
   const InputLayout layout = resolve_layout(folder.path());
   EXPECT_EQ(layout.labels, folder / "labels.txt");
@@ -42,12 +44,13 @@ TEST_F(Layout, TeleClassSpelling) {
   EXPECT_EQ(layout.test_gold, folder / "test/doc2labels.txt");
   EXPECT_TRUE(layout.train_gold.empty());
   EXPECT_FALSE(layout.test_serves_as_train);
-  EXPECT_THAT(describe(layout), HasSubstr("train texts train/corpus.txt, test texts test/corpus.txt"));
+  EXPECT_THAT(describe(layout),
+              HasSubstr("train texts train/corpus.txt, test texts test/corpus.txt"));
 }
 
 TEST_F(Layout, CourseSpellingAndGzip) {
-  for (const char* name :
-       {"classes.txt", "class_hierarchy.txt.gz", "class_related_keywords.txt", "train/train_corpus.txt.gz", "test/test_corpus.txt"})
+  for (const char* name : {"classes.txt", "class_hierarchy.txt.gz", "class_related_keywords.txt",
+                           "train/train_corpus.txt.gz", "test/test_corpus.txt"})
     touch(name);
   const InputLayout layout = resolve_layout(folder.path());
   EXPECT_EQ(layout.labels, folder / "classes.txt");
@@ -81,7 +84,8 @@ TEST_F(Layout, WhatIsMissingOrTwiceIsNamed) {
   fs::remove(folder / "train/corpus.csv");
   touch("classes.txt");
   EXPECT_THAT(refused(), HasSubstr("remove one"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { resolve_layout(folder / "none"); }), HasSubstr("no such folder"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { resolve_layout(folder / "none"); }),
+              HasSubstr("no such folder"));
 }
 
 class ClassFiles : public ::testing::Test {
@@ -95,8 +99,11 @@ class ClassFiles : public ::testing::Test {
 };
 
 TEST_F(ClassFiles, TermsByName) {
-  const auto terms =
-      read_class_terms(file("k.txt", "b:one_term, two,,one_term,three\nd:_all_glued_together\nworks-with::image:raster,vector\n"), names);
+  const auto terms = read_class_terms(
+      file("k.txt",
+           "b:one_term, "
+           "two,,one_term,three\nd:_all_glued_together\nworks-with::image:raster,vector\n"),
+      names);
   EXPECT_THAT(terms[0], IsEmpty());
   EXPECT_THAT(terms[1], ElementsAre("one term", "two", "three"));
   EXPECT_THAT(terms[2], ElementsAre("raster", "vector"));
@@ -107,7 +114,9 @@ TEST_F(ClassFiles, TermErrors) {
   const auto refused = [&](const std::string& text) {
     return error_of(ExitCode::bad_data, [&] { read_class_terms(file("k.txt", text), names); });
   };
-  EXPECT_EQ(refused("b:x\nnone:x\n"), (folder / "k.txt").string() + ":2: there is no class `none`; use a name of the labels file");
+  EXPECT_EQ(
+      refused("b:x\nnone:x\n"),
+      (folder / "k.txt").string() + ":2: there is no class `none`; use a name of the labels file");
   EXPECT_THAT(refused("b:x\nb:y\n"), HasSubstr(":2: the class `b` has a row already"));
   EXPECT_THAT(refused("b\n"), HasSubstr(":1: no colon"));
 }
@@ -116,7 +125,8 @@ TEST_F(ClassFiles, Descriptions) {
   EXPECT_THAT(read_class_descriptions(file("d.txt", "2\tpictures:\tof things \n0\tfirst\n"), names),
               ElementsAre("first", "", "pictures:\tof things", ""));
   const auto refused = [&](const std::string& text) {
-    return error_of(ExitCode::bad_data, [&] { read_class_descriptions(file("d.txt", text), names); });
+    return error_of(ExitCode::bad_data,
+                    [&] { read_class_descriptions(file("d.txt", text), names); });
   };
   EXPECT_THAT(refused("0 x\n"), HasSubstr(":1: no tab"));
   EXPECT_THAT(refused("4\tx\n"), HasSubstr(":1: `4` is no class id"));
@@ -127,19 +137,28 @@ TEST_F(ClassFiles, Descriptions) {
 
 TEST_F(ClassFiles, GeneratedDocuments) {
   const fs::path docs = file("g.txt", "0\tone\n1\ttwo\n");
-  const auto read = [&](const std::string& labels) { return read_generated_documents(docs, file("g.json", labels), names); };
-  const GeneratedDocuments sound = read(R"({"0": {"core_classes": "3", "with ancestors": ["3", "1"]}, "1": {"core_classes": 0}})");
+  const auto read = [&](const std::string& labels) {
+    return read_generated_documents(docs, file("g.json", labels), names);
+  };
+  const GeneratedDocuments sound = read(
+      R"({"0": {"core_classes": "3", "with ancestors": ["3", "1"]}, "1": {"core_classes": 0}})");
   EXPECT_THAT(sound.documents.texts, ElementsAre("one", "two"));
   EXPECT_THAT(sound.target, ElementsAre(3, 0));
   EXPECT_THAT(sound.labels[0], ElementsAre(1, 3));
   EXPECT_THAT(sound.labels[1], ElementsAre(0));
-  const auto refused = [&](const std::string& labels) { return error_of(ExitCode::bad_data, [&] { read(labels); }); };
+  const auto refused = [&](const std::string& labels) {
+    return error_of(ExitCode::bad_data, [&] { read(labels); });
+  };
   EXPECT_THAT(refused("[]"), HasSubstr("a JSON object"));
-  EXPECT_THAT(refused(R"({"0": {"core_classes": "3"}})"), HasSubstr("no \"core_classes\" for document `1`"));
-  EXPECT_THAT(refused(R"({"0": {"core_classes": "4"}, "1": {"core_classes": 0}})"), HasSubstr("document `0` names the class \"4\""));
-  EXPECT_THAT(refused(R"({"0": {"core_classes": "x"}, "1": {"core_classes": 0}})"), HasSubstr("no class id"));
-  EXPECT_THAT(refused(R"({"0": {"core_classes": 1}, "1": {"core_classes": 0}, "2": {"core_classes": 0}})"),
-              HasSubstr("do not belong together"));
+  EXPECT_THAT(refused(R"({"0": {"core_classes": "3"}})"),
+              HasSubstr("no \"core_classes\" for document `1`"));
+  EXPECT_THAT(refused(R"({"0": {"core_classes": "4"}, "1": {"core_classes": 0}})"),
+              HasSubstr("document `0` names the class \"4\""));
+  EXPECT_THAT(refused(R"({"0": {"core_classes": "x"}, "1": {"core_classes": 0}})"),
+              HasSubstr("no class id"));
+  EXPECT_THAT(
+      refused(R"({"0": {"core_classes": 1}, "1": {"core_classes": 0}, "2": {"core_classes": 0}})"),
+      HasSubstr("do not belong together"));
 }
 
 }  // namespace

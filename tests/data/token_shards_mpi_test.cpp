@@ -30,7 +30,8 @@ class ShardsMpi : public ::testing::Test {
   void write_corpus(const std::string& end) const {
     if (comm->is_root()) {
       std::string text;
-      for (int i = 0; i < 1001; ++i) text += std::to_string(i) + "\tsome words and " + std::to_string(i * i) + "\n";
+      for (int i = 0; i < 1001; ++i)
+        text += std::to_string(i) + "\tsome words and " + std::to_string(i * i) + "\n";
       write_unsynced(folder / "c.txt", text + end);
     }
     comm->barrier();
@@ -55,7 +56,9 @@ TEST_F(ShardsMpi, SameBytesOnAnyNumberOfRanks) {
     ASSERT_EQ(prepare(folder / "one", *single), ExitCode::ok);
     std::int64_t files = 0;
     for (const auto& entry : fs::directory_iterator(folder / "one")) {
-      EXPECT_EQ(file_fingerprint(entry.path()), file_fingerprint(folder / "many" / entry.path().filename())) << entry.path();
+      EXPECT_EQ(file_fingerprint(entry.path()),
+                file_fingerprint(folder / "many" / entry.path().filename()))
+          << entry.path();
       ++files;
     }
     EXPECT_EQ(files, 13);

@@ -13,8 +13,8 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::ScratchFolder;
 using testing::WordTokenizer;
 using testing::write_unsynced;
@@ -60,16 +60,19 @@ TEST_F(Shards, EveryDocumentComesBack) {
     EXPECT_EQ(dataset.id(i), texts.ids[static_cast<std::size_t>(i)]);
   }
   EXPECT_NO_THROW(dataset.check_tokenizer(tokenizer));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { dataset.check_tokenizer(WordTokenizer(77)); }), HasSubstr("made by another tokenizer"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { dataset.check_tokenizer(WordTokenizer(77)); }),
+              HasSubstr("made by another tokenizer"));
 }
 
 TEST_F(Shards, LongTextsEndAShardEarly) {
-  write_unsynced(corpus, "a\t" + std::string(1 << 20, 'x') + "\nb\ty\nc\t" + std::string(1 << 19, 'x') + "\nd\t" +
-                             std::string(1 << 19, 'x') + "\ne\tz\n");
+  write_unsynced(corpus, "a\t" + std::string(1 << 20, 'x') + "\nb\ty\nc\t" +
+                             std::string(1 << 19, 'x') + "\nd\t" + std::string(1 << 19, 'x') +
+                             "\ne\tz\n");
   EXPECT_EQ(prepare({.shard_documents = 100, .shard_megabytes = 1}).shards, 3);
   const TokenDataset dataset(shards);
   EXPECT_EQ(dataset.size(), 5);
-  for (std::int64_t i = 0; i < 5; ++i) EXPECT_EQ(dataset.id(i), std::string(1, static_cast<char>('a' + i)));
+  for (std::int64_t i = 0; i < 5; ++i)
+    EXPECT_EQ(dataset.id(i), std::string(1, static_cast<char>('a' + i)));
 }
 
 TEST_F(Shards, PreparingAgainGivesTheSameFingerprintAndLeavesNothingOld) {
@@ -84,14 +87,16 @@ TEST_F(Shards, PreparingAgainGivesTheSameFingerprintAndLeavesNothingOld) {
 TEST_F(Shards, BadTextLeavesNoShards) {
   prepare();
   write_unsynced(corpus, read_text_file(corpus) + "no tab\n");
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { prepare(); }), HasSubstr("corpus.txt:251: no tab"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { prepare(); }),
+              HasSubstr("corpus.txt:251: no tab"));
   EXPECT_TRUE(fs::is_empty(shards));
   EXPECT_THAT(refused(), HasSubstr("run `gpuhpc prepare`"));
 }
 
 TEST_F(Shards, AMissingCorpusKeepsTheOldShards) {
   prepare();
-  error_of(ExitCode::io, [&] { prepare_shards(folder / "none.txt", {}, tokenizer, shards, {}, *comm); });
+  error_of(ExitCode::io,
+           [&] { prepare_shards(folder / "none.txt", {}, tokenizer, shards, {}, *comm); });
   EXPECT_EQ(TokenDataset(shards).size(), 250);
 }
 
@@ -119,7 +124,8 @@ TEST_F(Shards, ASwappedShardIsDetectedWithoutReadingTokens) {
   prepare();
   fs::rename(shards / "shard-00000.h5", folder / "keep");
   fs::copy_file(shards / "shard-00001.h5", shards / "shard-00000.h5");
-  EXPECT_THAT(refused(TokenDataset::Verify::structure), HasSubstr("shard-00000.h5: the shard is not the one of the manifest"));
+  EXPECT_THAT(refused(TokenDataset::Verify::structure),
+              HasSubstr("shard-00000.h5: the shard is not the one of the manifest"));
 }
 
 TEST_F(Shards, AnAlteredManifestIsDetected) {
@@ -133,7 +139,8 @@ TEST_F(Shards, AnAlteredManifestIsDetected) {
   for (std::size_t at = 0; at < whole.size(); ++at) {
     std::string bent = whole;
     bent[at] = static_cast<char>(bent[at] ^ 1);
-    if (bent[at] == ' ' || bent[at] == '\n' || whole[at] == ' ' || whole[at] == '\n') continue;  // blanks carry nothing
+    if (bent[at] == ' ' || bent[at] == '\n' || whole[at] == ' ' || whole[at] == '\n')
+      continue;  // blanks carry nothing
     write_unsynced(manifest, bent);
     EXPECT_NE(refused(), "") << at << bent;
   }
@@ -147,7 +154,8 @@ TEST_F(Shards, AnAlteredManifestIsDetected) {
 
 TEST_F(Shards, ProgressCountsEveryDocument) {
   std::int64_t documents = 0;
-  prepare_shards(corpus, {}, tokenizer, shards, {}, *comm, [&](std::int64_t more) { documents += more; });
+  prepare_shards(corpus, {}, tokenizer, shards, {}, *comm,
+                 [&](std::int64_t more) { documents += more; });
   EXPECT_EQ(documents, 250);
 }
 

@@ -31,7 +31,9 @@ class WordTokenizer final : public Tokenizer {
   std::string fingerprint() const override { return "words of " + std::to_string(vocabulary_); }
 
  private:
-  std::int32_t id_of(std::uint64_t hash) const { return static_cast<std::int32_t>(5 + hash % static_cast<std::uint64_t>(vocabulary_ - 5)); }
+  std::int32_t id_of(std::uint64_t hash) const {
+    return static_cast<std::int32_t>(5 + hash % static_cast<std::uint64_t>(vocabulary_ - 5));
+  }
   std::int64_t vocabulary_;
 };
 

@@ -22,7 +22,8 @@ TEST(ShareOfCores, RanksThatMayRunAnywhereShareTheHost) {
   EXPECT_EQ(share_of_cores(three[0], three), 2);
 }
 TEST(ShareOfCores, ABoundRankKeepsWhatItsLauncherGaveIt) {
-  const std::vector<CoreSet> apart = {cores("11110000"), cores("00001111")}, overlapping = {cores("111"), cores("011")};
+  const std::vector<CoreSet> apart = {cores("11110000"), cores("00001111")},
+                             overlapping = {cores("111"), cores("011")};
   EXPECT_EQ(share_of_cores(apart[1], apart), 4);
   EXPECT_EQ(share_of_cores(overlapping[0], overlapping), 2);
   EXPECT_EQ(share_of_cores(overlapping[1], overlapping), 1);
@@ -40,7 +41,9 @@ TEST(ChooseDevice, LocalRankPicksTheGpu) {
   EXPECT_FALSE(choose_device({"cpu", 0}, {8, 64}, 0, 1).cuda);
 }
 TEST(ChooseDevice, ImpossibleLaunchesAreConfigurationErrors) {
-  for (const auto& [options, facts, size] : {std::tuple{DeviceOptions{"cuda", 0}, DeviceFacts{0, 4}, 1}, {DeviceOptions{}, DeviceFacts{2, 4}, 3}})
+  for (const auto& [options, facts, size] :
+       {std::tuple{DeviceOptions{"cuda", 0}, DeviceFacts{0, 4}, 1},
+        {DeviceOptions{}, DeviceFacts{2, 4}, 3}})
     try {
       choose_device(options, facts, 0, size);
       FAIL();

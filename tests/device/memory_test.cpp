@@ -20,7 +20,9 @@ namespace {
 
 constexpr std::int64_t mebibyte = 1 << 20;
 
-at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::TensorOptions().dtype(at::kByte)); }
+at::Tensor bytes(std::int64_t count) {
+  return at::empty({count}, at::TensorOptions().dtype(at::kByte));
+}
 
 class MemoryLimit : public ::testing::Test {
  protected:
@@ -52,7 +54,8 @@ TEST_F(MemoryLimit, RefusesAndRecovers) {
     bytes(9 * mebibyte);
     FAIL() << "9 MiB of 8";
   } catch (const c10::OutOfMemoryError& error) {
-    EXPECT_NE(std::string(error.what()).find("--device.memory-limit"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("--device.memory-limit"), std::string::npos)
+        << error.what();
     EXPECT_NE(std::string(error.what()).find("9437184"), std::string::npos) << error.what();
   }
   {  // what fits alone does not fit twice
@@ -62,7 +65,8 @@ TEST_F(MemoryLimit, RefusesAndRecovers) {
   EXPECT_EQ(host_memory().used, before.used);
   EXPECT_NO_THROW(bytes(5 * mebibyte));
   EXPECT_EQ(kept.sum().item<float>(), 1000);
-  EXPECT_THROW(at::empty({1LL << 60}, at::TensorOptions().dtype(at::kByte)), c10::OutOfMemoryError);  // does not overflow
+  EXPECT_THROW(at::empty({1LL << 60}, at::TensorOptions().dtype(at::kByte)),
+               c10::OutOfMemoryError);  // does not overflow
 }
 
 TEST_F(MemoryLimit, OperatorsRunUnderTheLimitToo) {
@@ -97,10 +101,12 @@ TEST_F(MemoryLimit, LargeBlocksAreUsedAgain) {
   const at::Tensor again = bytes(5 * mebibyte - 1000), other = bytes(5 * mebibyte);
   EXPECT_EQ(again.data_ptr(), first);
   EXPECT_NE(other.data_ptr(), first);
-  EXPECT_EQ(at::zeros({5 * mebibyte}, at::TensorOptions().dtype(at::kByte)).max().item<int>(), 0);  // old contents do not come back
+  EXPECT_EQ(at::zeros({5 * mebibyte}, at::TensorOptions().dtype(at::kByte)).max().item<int>(),
+            0);  // old contents do not come back
 }
 
-// Blocks kept for later do not stand in the way of others: 40 MiB at a time in ever other sizes, below a limit of 64.
+// Blocks kept for later do not stand in the way of others: 40 MiB at a time in ever other sizes,
+// below a limit of 64.
 TEST_F(MemoryLimit, KeptBlocksMakeRoom) {
   limit_host_memory(host_memory().used + 64 * mebibyte);
   for (std::int64_t size = 2; size <= 40; ++size) {
@@ -110,7 +116,8 @@ TEST_F(MemoryLimit, KeptBlocksMakeRoom) {
   EXPECT_LE(host_memory().peak, host_memory().limit);
 }
 
-// Four threads allocate and free at random sizes below a limit that their sum passes: never above it, and nothing is lost.
+// Four threads allocate and free at random sizes below a limit that their sum passes: never above
+// it, and nothing is lost.
 TEST_F(MemoryLimit, HoldsWithManyThreads) {
   const std::int64_t before = host_memory().used, limit = before + 6 * mebibyte;
   limit_host_memory(limit);

@@ -29,9 +29,11 @@ int rates(void* device, unsigned* percent) {
 }
 
 void* function(const char* name) {
-  const std::map<std::string, void*> all = {{"nvmlInit_v2", reinterpret_cast<void*>(&init)}, {"nvmlShutdown", reinterpret_cast<void*>(&shut_down)},
-                                            {"nvmlDeviceGetHandleByPciBusId_v2", reinterpret_cast<void*>(&handle)},
-                                            {"nvmlDeviceGetUtilizationRates", reinterpret_cast<void*>(&rates)}};
+  const std::map<std::string, void*> all = {
+      {"nvmlInit_v2", reinterpret_cast<void*>(&init)},
+      {"nvmlShutdown", reinterpret_cast<void*>(&shut_down)},
+      {"nvmlDeviceGetHandleByPciBusId_v2", reinterpret_cast<void*>(&handle)},
+      {"nvmlDeviceGetUtilizationRates", reinterpret_cast<void*>(&rates)}};
   return all.contains(name) ? all.at(name) : nullptr;
 }
 
@@ -62,7 +64,9 @@ TEST_F(GpuMeterTest, SaysNothingWhereTheDriverDoesNot) {
 }
 
 // With the machine's own library, or without one.
-TEST_F(GpuMeterTest, AGpuThatIsNotThereIsNoError) { EXPECT_FALSE(GpuMeter("ffffffff:ff:1f.0").utilisation()); }
+TEST_F(GpuMeterTest, AGpuThatIsNotThereIsNoError) {
+  EXPECT_FALSE(GpuMeter("ffffffff:ff:1f.0").utilisation());
+}
 
 }  // namespace
 }  // namespace gpuhpc

@@ -12,7 +12,8 @@ namespace {
 
 using test::Folder;
 
-LabelledDocuments documents_of(std::vector<std::vector<std::int32_t>> gold, std::vector<std::vector<std::int32_t>> predicted) {
+LabelledDocuments documents_of(std::vector<std::vector<std::int32_t>> gold,
+                               std::vector<std::vector<std::int32_t>> predicted) {
   LabelledDocuments documents;
   for (std::size_t d = 0; d < gold.size(); ++d) documents.ids.push_back(std::to_string(d));
   documents.gold = std::move(gold);
@@ -23,11 +24,13 @@ LabelledDocuments documents_of(std::vector<std::vector<std::int32_t>> gold, std:
 TEST(Confusion, RowsSumToTheGoldDocuments) {
   const Folder folder;
   const Taxonomy taxonomy = test::small_taxonomy(folder);
-  // Children of tools are 2, 3, 4. Found; taken for 3; taken for 3 and 4; given none; found beside a wrong one; both found.
-  const auto groups = sibling_confusion(
-      taxonomy,
-      documents_of({{0, 2}, {0, 2}, {0, 2}, {0, 2}, {0, 4}, {0, 2, 3}}, {{0, 2}, {0, 3}, {0, 3, 4}, {0}, {0, 3, 4}, {0, 2, 3}}),
-      10);
+  // Children of tools are 2, 3, 4. Found; taken for 3; taken for 3 and 4; given none; found beside
+  // a wrong one; both found.
+  const auto groups =
+      sibling_confusion(taxonomy,
+                        documents_of({{0, 2}, {0, 2}, {0, 2}, {0, 2}, {0, 4}, {0, 2, 3}},
+                                     {{0, 2}, {0, 3}, {0, 3, 4}, {0}, {0, 3, 4}, {0, 2, 3}}),
+                        10);
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].parent, 0);
   EXPECT_EQ(groups[0].classes, (std::vector<std::int32_t>{2, 3, 4}));
@@ -38,7 +41,8 @@ TEST(Confusion, RowsSumToTheGoldDocuments) {
 TEST(Confusion, WorstGroupsFirstAndRootsAreAGroup) {
   const Folder folder;
   const Taxonomy taxonomy = test::small_taxonomy(folder);
-  const auto groups = sibling_confusion(taxonomy, documents_of({{0, 2}, {0}, {0}}, {{1, 3}, {1}, {0}}), 10);
+  const auto groups =
+      sibling_confusion(taxonomy, documents_of({{0, 2}, {0}, {0}}, {{1, 3}, {1}, {0}}), 10);
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].parent, -1);
   EXPECT_DOUBLE_EQ(groups[0].confused, 2);
@@ -74,18 +78,21 @@ class Results : public testing::Test {
  protected:
   Folder folder;
   Taxonomy taxonomy = test::fixture_taxonomy();
-  EvaluationDetails details = evaluate_in_detail(taxonomy,
-                                                 pair_with_gold(read_gold(test::fixture("doc2labels.txt"), taxonomy),
-                                                                read_predictions(test::fixture("predictions.jsonl"), taxonomy)),
-                                                 {.bootstrap_samples = 20});
+  EvaluationDetails details = evaluate_in_detail(
+      taxonomy,
+      pair_with_gold(read_gold(test::fixture("doc2labels.txt"), taxonomy),
+                     read_predictions(test::fixture("predictions.jsonl"), taxonomy)),
+      {.bootstrap_samples = 20});
 };
 
 TEST_F(Results, MetricsAreOneFlatObject) {
   write_metrics(folder.file("metrics.json"), details.evaluation);
   const auto json = nlohmann::json::parse(test::read_all(folder.file("metrics.json")));
-  for (const char* const name : {"example_f1", "micro_f1", "macro_f1", "precision_at_1", "precision_at_3", "mrr_filtered",
-                                 "mrr_raw", "hierarchical_f1", "top5_accuracy"})
-    for (const char* const end : {"", "_low", "_high"}) EXPECT_TRUE(json.at(std::string(name) + end).is_number()) << name << end;
+  for (const char* const name :
+       {"example_f1", "micro_f1", "macro_f1", "precision_at_1", "precision_at_3", "mrr_filtered",
+        "mrr_raw", "hierarchical_f1", "top5_accuracy"})
+    for (const char* const end : {"", "_low", "_high"})
+      EXPECT_TRUE(json.at(std::string(name) + end).is_number()) << name << end;
   for (const auto& [key, value] : json.items()) EXPECT_TRUE(value.is_number()) << key;
   EXPECT_EQ(json.at("documents"), 230);
   EXPECT_EQ(json.at("example_f1"), *details.evaluation.find("example_f1")->value);
@@ -96,7 +103,8 @@ TEST_F(Results, MissingFiguresAreNull) {
   evaluation.figures = {{"mrr_raw", {}, {}, {}}};
   write_metrics(folder.file("metrics.json"), evaluation);
   const auto json = nlohmann::json::parse(test::read_all(folder.file("metrics.json")));
-  for (const char* const key : {"mrr_raw", "mrr_raw_low", "mrr_raw_high"}) EXPECT_TRUE(json.at(key).is_null()) << key;
+  for (const char* const key : {"mrr_raw", "mrr_raw_low", "mrr_raw_high"})
+    EXPECT_TRUE(json.at(key).is_null()) << key;
 }
 
 TEST_F(Results, DetailsReadBackAsWritten) {
@@ -110,7 +118,8 @@ TEST_F(Results, DetailsReadBackAsWritten) {
 
 TEST_F(Results, AnotherFileIsRefused) {
   const auto path = folder.write("x.json", "{\"documents\": 3}");
-  test::expect_has(test::message_of(ExitCode::bad_data, [&] { read_evaluation(path); }), "x.json: not an evaluation");
+  test::expect_has(test::message_of(ExitCode::bad_data, [&] { read_evaluation(path); }),
+                   "x.json: not an evaluation");
 }
 
 TEST(Options, AreDeclaredUnderTheirNames) {
@@ -119,7 +128,8 @@ TEST(Options, AreDeclaredUnderTheirNames) {
   config::OptionSet options;
   declare(options.section("eval", "measures"), eval);
   declare(options.section("output", "files"), submission);
-  options.parse({}, {"--eval.bootstrap-samples", "17", "--eval.seed", "5", "--output.submission-header", "id,labels"});
+  options.parse({}, {"--eval.bootstrap-samples", "17", "--eval.seed", "5",
+                     "--output.submission-header", "id,labels"});
   EXPECT_EQ(eval.bootstrap_samples, 17);
   EXPECT_EQ(eval.seed, 5);
   EXPECT_EQ(submission.header, "id,labels");

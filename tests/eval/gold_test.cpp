@@ -15,7 +15,9 @@ class Gold : public testing::Test {
  protected:
   Folder folder;
   Taxonomy taxonomy = test::small_taxonomy(folder);
-  GoldLabels read(const std::string& text) { return read_gold(folder.write("doc2labels.txt", text), taxonomy); }
+  GoldLabels read(const std::string& text) {
+    return read_gold(folder.write("doc2labels.txt", text), taxonomy);
+  }
   std::string error(const std::string& text) {
     return message_of(ExitCode::bad_data, [&] { read(text); });
   }
@@ -38,7 +40,9 @@ TEST_F(Gold, ReadsGzip) {
 
 TEST_F(Gold, ErrorsNameFileAndLineAndTheCure) {
   expect_has(error("a\t0\nb 1\n"), "doc2labels.txt:2: no tab");
-  expect_has(error("a\t0\nb\t0,7\n"), "doc2labels.txt:2: unknown class `7`; use a class name of the taxonomy or an id from 0 to 6");
+  expect_has(
+      error("a\t0\nb\t0,7\n"),
+      "doc2labels.txt:2: unknown class `7`; use a class name of the taxonomy or an id from 0 to 6");
   expect_has(error("a\t-1\n"), "unknown class `-1`");
   expect_has(error("a\t99999999999999999999\n"), "unknown class `99999999999999999999`");
   expect_has(error("a\tnonsense\n"), "doc2labels.txt:1: unknown class `nonsense`");
@@ -53,7 +57,8 @@ TEST_F(Gold, ErrorsNameFileAndLineAndTheCure) {
 }
 
 TEST_F(Gold, AMissingFileIsAnIoError) {
-  expect_has(message_of(ExitCode::io, [&] { read_gold(folder.file("nowhere.txt"), taxonomy); }), "nowhere.txt");
+  expect_has(message_of(ExitCode::io, [&] { read_gold(folder.file("nowhere.txt"), taxonomy); }),
+             "nowhere.txt");
 }
 
 TEST_F(Gold, UnknownDocumentsAreNamed) {
@@ -78,7 +83,9 @@ TEST_F(Gold, PairsByIdAndCountsWhatIsMissing) {
 
 TEST_F(Gold, StrangersAreRefused) {
   const GoldLabels gold = read("a\t0\n");
-  const std::string message = message_of(ExitCode::bad_data, [&] { pair_with_gold(gold, {{"b"}, {{0}}, {}}); });
+  const std::string message = message_of(ExitCode::bad_data, [&] {
+    pair_with_gold(gold, {{"b"}, {{0}}, {}});
+  });
   expect_has(message, "doc2labels.txt: none of its 1 documents is among the 1 predicted ones");
 }
 

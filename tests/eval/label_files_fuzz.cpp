@@ -1,5 +1,6 @@
-// libFuzzer target: any bytes, read as submission.csv, predictions.jsonl and gold labels (plain or gzip), either give documents that
-// survive being written and read again, or an input_error. Seeds: tests/eval/fixtures/label_file_seeds.
+// libFuzzer target: any bytes, read as submission.csv, predictions.jsonl and gold labels (plain or
+// gzip), either give documents that survive being written and read again, or an input_error. Seeds:
+// tests/eval/fixtures/label_file_seeds.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,14 +17,16 @@ namespace {
 using gpuhpc::Predictions;
 
 const gpuhpc::Taxonomy& taxonomy() {
-  static const gpuhpc::Taxonomy made({"tools", "games", "backup", "editors", "12"}, {{0, 2}, {0, 3}, {1, 3}, {1, 4}});
+  static const gpuhpc::Taxonomy made({"tools", "games", "backup", "editors", "12"},
+                                     {{0, 2}, {0, 3}, {1, 3}, {1, 4}});
   return made;
 }
 
 // The folder whose names lead to the bytes under test: the name tells the format.
 const std::filesystem::path& folder() {
   static const std::filesystem::path made = [] {
-    std::string name = (std::filesystem::temp_directory_path() / "gpuhpc-label-files-XXXXXX").string();
+    std::string name =
+        (std::filesystem::temp_directory_path() / "gpuhpc-label-files-XXXXXX").string();
     if (!::mkdtemp(name.data())) std::abort();
     return std::filesystem::path(name);
   }();
@@ -52,7 +55,8 @@ void check_predictions(const Predictions& first) {
   const std::filesystem::path written = folder() / "written.jsonl";
   gpuhpc::write_predictions(written, first, taxonomy());
   const Predictions second = gpuhpc::read_predictions(written, taxonomy());
-  require(first.ids == second.ids && first.labels == second.labels && first.scores.size() == second.scores.size());
+  require(first.ids == second.ids && first.labels == second.labels &&
+          first.scores.size() == second.scores.size());
 }
 
 }  // namespace
@@ -66,7 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(memory), link);
   }
   try_reading([] { check_predictions(gpuhpc::read_predictions(folder() / "in.csv", taxonomy())); });
-  try_reading([] { check_predictions(gpuhpc::read_predictions(folder() / "in.jsonl", taxonomy())); });
+  try_reading(
+      [] { check_predictions(gpuhpc::read_predictions(folder() / "in.jsonl", taxonomy())); });
   try_reading([] {
     const gpuhpc::GoldLabels gold = gpuhpc::read_gold(folder() / "in.txt", taxonomy());
     for (const auto& classes : gold.classes) require(!classes.empty());

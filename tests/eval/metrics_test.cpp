@@ -20,7 +20,9 @@ LabelledDocuments fixture_documents(const Taxonomy& taxonomy, const char* predic
                         read_predictions(test::fixture(predictions), taxonomy));
 }
 
-nlohmann::json expected() { return nlohmann::json::parse(test::read_all(test::fixture("expected.json"))); }
+nlohmann::json expected() {
+  return nlohmann::json::parse(test::read_all(test::fixture("expected.json")));
+}
 
 LabelledDocuments one_document(std::vector<std::int32_t> gold, std::vector<std::int32_t> predicted,
                                std::vector<ClassScore> scores) {
@@ -41,29 +43,36 @@ double value_of(const Evaluation& evaluation, const std::string& name) {
 
 TEST(Metrics, EqualScikitLearnAndTheDefinitions) {
   const Taxonomy taxonomy = test::fixture_taxonomy();
-  const Evaluation evaluation = evaluate(taxonomy, fixture_documents(taxonomy, "predictions.jsonl"), without_intervals);
+  const Evaluation evaluation =
+      evaluate(taxonomy, fixture_documents(taxonomy, "predictions.jsonl"), without_intervals);
   const auto figures = expected()["figures"];
   EXPECT_EQ(evaluation.figures.size(), figures.size());
-  for (const auto& [name, value] : figures.items()) EXPECT_NEAR(value_of(evaluation, name), value.get<double>(), 1e-14) << name;
+  for (const auto& [name, value] : figures.items())
+    EXPECT_NEAR(value_of(evaluation, name), value.get<double>(), 1e-14) << name;
 }
 
 TEST(Metrics, PerClassF1EqualsScikitLearn) {
   const Taxonomy taxonomy = test::fixture_taxonomy();
-  const Evaluation evaluation = evaluate(taxonomy, fixture_documents(taxonomy, "submission.csv"), without_intervals);
+  const Evaluation evaluation =
+      evaluate(taxonomy, fixture_documents(taxonomy, "submission.csv"), without_intervals);
   const auto f1 = expected()["class_f1"].get<std::vector<double>>();
   ASSERT_EQ(evaluation.classes.size(), f1.size());
-  for (std::size_t c = 0; c < f1.size(); ++c) EXPECT_NEAR(evaluation.classes[c].f1(), f1[c], 1e-15) << c;
+  for (std::size_t c = 0; c < f1.size(); ++c)
+    EXPECT_NEAR(evaluation.classes[c].f1(), f1[c], 1e-15) << c;
 }
 
 TEST(Metrics, RankingFiguresAreNullFromACsv) {
   const Taxonomy taxonomy = test::fixture_taxonomy();
-  const Evaluation from_csv = evaluate(taxonomy, fixture_documents(taxonomy, "submission.csv"), {.bootstrap_samples = 50});
-  const Evaluation from_jsonl = evaluate(taxonomy, fixture_documents(taxonomy, "predictions.jsonl"), {.bootstrap_samples = 50});
+  const Evaluation from_csv =
+      evaluate(taxonomy, fixture_documents(taxonomy, "submission.csv"), {.bootstrap_samples = 50});
+  const Evaluation from_jsonl = evaluate(taxonomy, fixture_documents(taxonomy, "predictions.jsonl"),
+                                         {.bootstrap_samples = 50});
   ASSERT_EQ(from_csv.figures.size(), from_jsonl.figures.size());
   for (std::size_t f = 0; f < from_csv.figures.size(); ++f) {
     const Figure &a = from_csv.figures[f], &b = from_jsonl.figures[f];
     EXPECT_EQ(a.name, b.name);
-    const bool ranking = a.name.starts_with("precision_at") || a.name.starts_with("mrr") || a.name.starts_with("top5");
+    const bool ranking = a.name.starts_with("precision_at") || a.name.starts_with("mrr") ||
+                         a.name.starts_with("top5");
     EXPECT_EQ(a.value.has_value(), !ranking) << a.name;
     EXPECT_TRUE(b.value && b.low && b.high) << b.name;
     if (ranking) {
@@ -80,12 +89,15 @@ TEST(Metrics, RanksByHand) {
   const Folder folder;
   const Taxonomy taxonomy = test::small_taxonomy(folder);
   // Order: 2 (.9), 0 (.8), 4 (.5) = 5 (.5), 1 (.1); 3 and 6 have no score. Gold: 0, 5, 6.
-  const auto documents = one_document({0, 5, 6}, {0, 2}, {{0, .8f}, {1, .1f}, {2, .9f}, {4, .5f}, {5, .5f}});
+  const auto documents =
+      one_document({0, 5, 6}, {0, 2}, {{0, .8f}, {1, .1f}, {2, .9f}, {4, .5f}, {5, .5f}});
   const Evaluation evaluation = evaluate(taxonomy, documents, without_intervals);
   EXPECT_DOUBLE_EQ(value_of(evaluation, "precision_at_1"), 0);
-  EXPECT_DOUBLE_EQ(value_of(evaluation, "precision_at_3"), 1.0 / 3);  // 2, 0, 4: the smaller id first among equals
+  EXPECT_DOUBLE_EQ(value_of(evaluation, "precision_at_3"),
+                   1.0 / 3);  // 2, 0, 4: the smaller id first among equals
   EXPECT_DOUBLE_EQ(value_of(evaluation, "top5_accuracy"), 1);
-  // Filtered: 0 behind 2 -> 1/2; 5 behind 2 and its equal 4 -> 1/3; 6 behind all four classes outside gold -> 1/5.
+  // Filtered: 0 behind 2 -> 1/2; 5 behind 2 and its equal 4 -> 1/3; 6 behind all four classes
+  // outside gold -> 1/5.
   EXPECT_DOUBLE_EQ(value_of(evaluation, "mrr_filtered"), (1.0 / 2 + 1.0 / 3 + 1.0 / 5) / 3);
   // Raw: 0 is second, 5 fourth, 6 seventh (3 before it, both unscored).
   EXPECT_DOUBLE_EQ(value_of(evaluation, "mrr_raw"), (1.0 / 2 + 1.0 / 4 + 1.0 / 7) / 3);
@@ -104,7 +116,8 @@ TEST(Metrics, AncestorsOfBothParentsCountInTheHierarchy) {
   const Folder folder;
   const Taxonomy taxonomy = test::small_taxonomy(folder);
   // Gold 6 closes to {0,1,3,5,6}, prediction 3 to {0,3}.
-  const Evaluation evaluation = evaluate(taxonomy, one_document({6}, {3}, {{3, 1}}), without_intervals);
+  const Evaluation evaluation =
+      evaluate(taxonomy, one_document({6}, {3}, {{3, 1}}), without_intervals);
   EXPECT_DOUBLE_EQ(value_of(evaluation, "hierarchical_precision"), 1);
   EXPECT_DOUBLE_EQ(value_of(evaluation, "hierarchical_recall"), 2.0 / 5);
   EXPECT_DOUBLE_EQ(value_of(evaluation, "hierarchical_f1"), 4.0 / 7);
@@ -114,7 +127,8 @@ TEST(Metrics, AncestorsOfBothParentsCountInTheHierarchy) {
 TEST(Metrics, NothingPredictedIsZeroNotAnError) {
   const Folder folder;
   const Taxonomy taxonomy = test::small_taxonomy(folder);
-  const Evaluation evaluation = evaluate(taxonomy, one_document({6}, {}, {}), {.bootstrap_samples = 10});
+  const Evaluation evaluation =
+      evaluate(taxonomy, one_document({6}, {}, {}), {.bootstrap_samples = 10});
   for (const Figure& figure : evaluation.figures) {
     const bool zero = figure.name != "hamming_loss" && !figure.name.starts_with("mrr");
     if (zero) {
@@ -135,7 +149,8 @@ TEST(Bootstrap, AnyNumberOfThreadsGivesTheSameIntervals) {
   const LabelledDocuments documents = fixture_documents(taxonomy, "predictions.jsonl");
   const Evaluation one = evaluate(taxonomy, documents, {.bootstrap_samples = 101}, 1);
   const Evaluation three = evaluate(taxonomy, documents, {.bootstrap_samples = 101}, 3);
-  const Evaluation other_seed = evaluate(taxonomy, documents, {.bootstrap_samples = 101, .seed = 2}, 1);
+  const Evaluation other_seed =
+      evaluate(taxonomy, documents, {.bootstrap_samples = 101, .seed = 2}, 1);
   bool differs = false;
   for (std::size_t f = 0; f < one.figures.size(); ++f) {
     EXPECT_EQ(one.figures[f].low, three.figures[f].low) << one.figures[f].name;
@@ -150,7 +165,8 @@ TEST(Bootstrap, EqualsMeasuringEveryResample) {
   const Taxonomy taxonomy = test::fixture_taxonomy();
   const LabelledDocuments documents = fixture_documents(taxonomy, "predictions.jsonl");
   constexpr std::int64_t samples = 60;
-  const Evaluation evaluation = evaluate(taxonomy, documents, {.bootstrap_samples = samples, .seed = 7});
+  const Evaluation evaluation =
+      evaluate(taxonomy, documents, {.bootstrap_samples = samples, .seed = 7});
   std::map<std::string, std::vector<double>> values;
   for (std::int64_t k = 0; k < samples; ++k) {
     std::vector<std::uint16_t> counts;
@@ -164,7 +180,8 @@ TEST(Bootstrap, EqualsMeasuringEveryResample) {
         drawn.scores.push_back(documents.scores[d]);
       }
     ASSERT_EQ(drawn.size(), documents.size());
-    for (const Figure& figure : evaluate(taxonomy, drawn, without_intervals).figures) values[figure.name].push_back(*figure.value);
+    for (const Figure& figure : evaluate(taxonomy, drawn, without_intervals).figures)
+      values[figure.name].push_back(*figure.value);
   }
   for (const Figure& figure : evaluation.figures) {
     if (figure.name.starts_with("macro_")) continue;  // scaled and centred, see the next tests
@@ -175,7 +192,8 @@ TEST(Bootstrap, EqualsMeasuringEveryResample) {
   }
 }
 
-// Every class occurs once and is always right: macro-F1 is 1 in truth, and in every resample although classes are absent there.
+// Every class occurs once and is always right: macro-F1 is 1 in truth, and in every resample
+// although classes are absent there.
 TEST(Bootstrap, AbsentRareClassesDoNotPullMacroF1Down) {
   const Folder folder;
   const Taxonomy taxonomy = test::small_taxonomy(folder);
@@ -202,7 +220,8 @@ TEST(Bootstrap, MacroIntervalsHoldTheirFigure) {
     documents.predicted.push_back({d % 3 == 0 ? (d * 7 + 1) % 200 : d % 200});
   }
   const Evaluation evaluation = evaluate(taxonomy, documents, {.bootstrap_samples = 300});
-  for (const char* const name : {"macro_f1", "macro_precision", "macro_recall", "macro_f1_gold_classes"}) {
+  for (const char* const name :
+       {"macro_f1", "macro_precision", "macro_recall", "macro_f1_gold_classes"}) {
     const Figure& figure = *evaluation.find(name);
     EXPECT_LT(*figure.low, *figure.value - 0.01) << name;
     EXPECT_GT(*figure.high, *figure.value + 0.01) << name;
@@ -222,7 +241,8 @@ TEST(Bootstrap, DrawsAreUniformAndComplete) {
     }
     ASSERT_EQ(sum, 101);
   }
-  for (const std::int64_t count : total) EXPECT_NEAR(static_cast<double>(count), 2000, 5 * std::sqrt(2000.0));
+  for (const std::int64_t count : total)
+    EXPECT_NEAR(static_cast<double>(count), 2000, 5 * std::sqrt(2000.0));
 }
 
 TEST(Bootstrap, QuantilesAreThoseOfNumPy) {

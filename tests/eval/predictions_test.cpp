@@ -14,8 +14,12 @@ class PredictionFiles : public testing::Test {
  protected:
   Folder folder;
   Taxonomy taxonomy = test::small_taxonomy(folder);
-  Predictions csv(const std::string& text) { return read_predictions(folder.write("submission.csv", text), taxonomy); }
-  Predictions jsonl(const std::string& text) { return read_predictions(folder.write("predictions.jsonl", text), taxonomy); }
+  Predictions csv(const std::string& text) {
+    return read_predictions(folder.write("submission.csv", text), taxonomy);
+  }
+  Predictions jsonl(const std::string& text) {
+    return read_predictions(folder.write("predictions.jsonl", text), taxonomy);
+  }
   std::string csv_error(const std::string& text) {
     return message_of(ExitCode::bad_data, [&] { csv(text); });
   }
@@ -26,7 +30,8 @@ class PredictionFiles : public testing::Test {
 
 TEST_F(PredictionFiles, CsvColumnsInAnyOrderIdsOrNames) {
   const Predictions predictions =
-      csv("\xEF\xBB\xBFnote,labels,id\r\nx,\"3,0\",d1\r\n\"a,\"\"b\"\"\nc\",\"tools, editors,tools\",\"d,2\"\r\n,,d3\r\n");
+      csv("\xEF\xBB\xBFnote,labels,id\r\nx,\"3,0\",d1\r\n\"a,\"\"b\"\"\nc\",\"tools, "
+          "editors,tools\",\"d,2\"\r\n,,d3\r\n");
   EXPECT_EQ(predictions.ids, (std::vector<std::string>{"d1", "d,2", "d3"}));
   EXPECT_EQ(predictions.labels, (Labels{{3, 0}, {0, 3}, {}}));
   EXPECT_TRUE(predictions.scores.empty());
@@ -37,17 +42,20 @@ TEST_F(PredictionFiles, CsvErrorsNameFileAndLine) {
   expect_has(csv_error("pid,classes\n"), "submission.csv:1: no column `labels`");
   expect_has(csv_error("document,labels\n"), "submission.csv:1: no column `pid`");
   expect_has(csv_error("pid,labels\n"), "submission.csv: no predicted document");
-  expect_has(csv_error("pid,labels\na,1,2\n"),
-             "submission.csv:2: 3 columns where the header has 2; put the labels of a document in quotes");
+  expect_has(
+      csv_error("pid,labels\na,1,2\n"),
+      "submission.csv:2: 3 columns where the header has 2; put the labels of a document in quotes");
   expect_has(csv_error("pid,labels\na,\"1,9\"\n"), "submission.csv:2: unknown class `9`");
-  expect_has(csv_error("pid,labels\na,1\na,2\n"), "submission.csv:3: document `a` is predicted twice");
+  expect_has(csv_error("pid,labels\na,1\na,2\n"),
+             "submission.csv:3: document `a` is predicted twice");
   expect_has(csv_error("pid,labels\na,\"1\n"), "submission.csv:2: a quote opens and never closes");
   expect_has(csv_error("pid,labels\n,1\n"), "submission.csv:2: the document id is empty");
 }
 
 TEST_F(PredictionFiles, JsonLinesWithScores) {
   const Predictions predictions = jsonl(
-      "{\"id\": \"d1\", \"labels\": [\"tools\", 3], \"scores\": {\"tools\": 0.25, \"3\": 0.5, \"games\": 0.25}}\n"
+      "{\"id\": \"d1\", \"labels\": [\"tools\", 3], \"scores\": {\"tools\": 0.25, \"3\": 0.5, "
+      "\"games\": 0.25}}\n"
       "{\"scores\": {}, \"labels\": [], \"id\": 17}\n");
   EXPECT_EQ(predictions.ids, (std::vector<std::string>{"d1", "17"}));
   EXPECT_EQ(predictions.labels, (Labels{{0, 3}, {}}));
@@ -58,18 +66,24 @@ TEST_F(PredictionFiles, JsonLinesWithScores) {
 }
 
 TEST_F(PredictionFiles, JsonLinesErrorsNameFileAndLine) {
-  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": []}\nnonsense\n"), "predictions.jsonl:2: not a JSON object");
+  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": []}\nnonsense\n"),
+             "predictions.jsonl:2: not a JSON object");
   expect_has(jsonl_error("{\"labels\": []}\n"), "predictions.jsonl:1: no \"id\"");
   expect_has(jsonl_error("{\"id\": \"a\"}\n"), "predictions.jsonl:1: no \"labels\"");
-  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [true]}\n"), "predictions.jsonl:1: a label must be text or a whole number");
-  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [\"cats\"]}\n"), "predictions.jsonl:1: unknown class `cats`");
+  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [true]}\n"),
+             "predictions.jsonl:1: a label must be text or a whole number");
+  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [\"cats\"]}\n"),
+             "predictions.jsonl:1: unknown class `cats`");
   expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": \"x\"}}\n"),
              "the score of `tools` is not a number");
-  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": 1e99}}\n"), "the score of `tools` is not finite");
+  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": 1e99}}\n"),
+             "the score of `tools` is not finite");
   expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": 1, \"0\": 1}}\n"),
              "class `tools` has two scores");
-  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {}}\n{\"id\": \"b\", \"labels\": []}\n"),
-             "predictions.jsonl:2: has no \"scores\" where the first line has them");
+  expect_has(
+      jsonl_error(
+          "{\"id\": \"a\", \"labels\": [], \"scores\": {}}\n{\"id\": \"b\", \"labels\": []}\n"),
+      "predictions.jsonl:2: has no \"scores\" where the first line has them");
   expect_has(jsonl_error("\n"), "no predicted document");
 }
 
@@ -77,7 +91,8 @@ TEST_F(PredictionFiles, WhatIsWrittenReadsBackTheSame) {
   Predictions predictions;
   predictions.ids = {"plain", "with,comma", "quo\"te", "uni \xE2\x80\xA6", "unscored"};
   predictions.labels = {{0, 3, 6}, {}, {1}, {5, 2}, {}};
-  predictions.scores = {{{0, 0.1f}, {3, 1.0f / 3}, {6, 1e-8f}}, {{1, 0.5f}}, {{1, 1}}, {{5, 0.7f}, {2, 0.7f}}, {}};
+  predictions.scores = {
+      {{0, 0.1f}, {3, 1.0f / 3}, {6, 1e-8f}}, {{1, 0.5f}}, {{1, 1}}, {{5, 0.7f}, {2, 0.7f}}, {}};
   for (auto& scores : predictions.scores) sort_scores(scores);
   write_submission(folder.file("s.csv"), predictions, {});
   write_predictions(folder.file("p.jsonl"), predictions, taxonomy);
@@ -103,14 +118,17 @@ TEST_F(PredictionFiles, SubmissionIsWhatTheCompetitionExpects) {
   write_submission(folder.file("s.csv"), {{"0"}, {{0}}, {}}, {.header = "id,labels"});
   EXPECT_EQ(test::read_all(folder.file("s.csv")), "id,labels\n0,\"0\"\n");
   for (const char* const header : {"pid", ",labels", "pid,", "a,b,c"})
-    expect_has(message_of(ExitCode::usage, [&] { write_submission(folder.file("t.csv"), {}, {.header = header}); }), header);
+    expect_has(message_of(ExitCode::usage,
+                          [&] { write_submission(folder.file("t.csv"), {}, {.header = header}); }),
+               header);
   EXPECT_FALSE(std::filesystem::exists(folder.file("t.csv")));
 }
 
 TEST(ClassWords, NamesThatWouldNotReadBackAreWrittenAsIds) {
   const Folder folder;
-  const Taxonomy taxonomy = Taxonomy::load(folder.write("labels.txt", "0\tall\n1\t42\n2\ta,b\n3\tclear\n"),
-                                           folder.write("label_hierarchy.txt", "0\t1\n0\t2\n0\t3\n"));
+  const Taxonomy taxonomy =
+      Taxonomy::load(folder.write("labels.txt", "0\tall\n1\t42\n2\ta,b\n3\tclear\n"),
+                     folder.write("label_hierarchy.txt", "0\t1\n0\t2\n0\t3\n"));
   const ClassWords words(taxonomy);
   EXPECT_EQ(words.word(1), "1");
   EXPECT_EQ(words.word(2), "2");

@@ -11,9 +11,13 @@
 
 namespace gpuhpc::test {
 
-inline std::filesystem::path fixture(const std::string& name) { return std::filesystem::path(GPUHPC_FIXTURES) / name; }
+inline std::filesystem::path fixture(const std::string& name) {
+  return std::filesystem::path(GPUHPC_FIXTURES) / name;
+}
 
-inline Taxonomy fixture_taxonomy() { return Taxonomy::load(fixture("labels.txt"), fixture("label_hierarchy.txt")); }
+inline Taxonomy fixture_taxonomy() {
+  return Taxonomy::load(fixture("labels.txt"), fixture("label_hierarchy.txt"));
+}
 
 // A folder of its own, gone at the end.
 class Folder {
@@ -44,7 +48,9 @@ inline std::string read_all(const std::filesystem::path& path) {
 // Two roots, `tools` (0) and `games` (1); 2, 3, 4 below tools, 5 below games, 6 below both 3 and 5.
 inline Taxonomy small_taxonomy(const Folder& folder) {
   return Taxonomy::load(
-      folder.write("labels.txt", "0\ttools\n1\tgames\n2\tbackup\n3\teditors\n4\tmonitoring\n5\tpuzzles\n6\tlevel_editors\n"),
+      folder.write("labels.txt",
+                   "0\ttools\n1\tgames\n2\tbackup\n3\teditors\n4\tmonitoring\n5\tpuzzles\n6\tlevel_"
+                   "editors\n"),
       folder.write("label_hierarchy.txt", "0\t2\n0\t3\n0\t4\n1\t5\n3\t6\n5\t6\n"));
 }
 

@@ -1,4 +1,5 @@
-// Documents to vectors on a GPU beside the processor, real weights (GPUHPC_MODELS names the folder that holds all-MiniLM-L6-v2).
+// Documents to vectors on a GPU beside the processor, real weights (GPUHPC_MODELS names the folder
+// that holds all-MiniLM-L6-v2).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ std::vector<std::vector<std::int32_t>> ragged_documents() {
   std::vector<std::vector<std::int32_t>> all;
   for (const std::int64_t length : {5, 100, 0, 31, 254, 700, 7, 64, 1, 80, 12, 3}) {
     auto& ids = all.emplace_back();
-    for (std::int64_t i = 0; i < length; ++i) ids.push_back(static_cast<std::int32_t>(1000 + random() % 20000));
+    for (std::int64_t i = 0; i < length; ++i)
+      ids.push_back(static_cast<std::int32_t>(1000 + random() % 20000));
   }
   return all;
 }
@@ -38,13 +40,15 @@ class EncodeOnGpu : public testing::Test {
     return encoder.encode(token_source(documents_));
   }
   std::vector<std::vector<std::int32_t>> documents_ = ragged_documents();
-  LoadedEncoder here_ = load_encoder(model_folder()), there_ = load_encoder(model_folder(), {at::kCUDA, 0});
+  LoadedEncoder here_ = load_encoder(model_folder()),
+                there_ = load_encoder(model_folder(), {at::kCUDA, 0});
   std::unique_ptr<Tokenizer> tokenizer_ = load_tokenizer(model_folder());
 };
 
 double largest_difference(const Matrix& a, const Matrix& b) {
   double most = a.values.size() == b.values.size() ? 0 : 1e30;
-  for (std::size_t i = 0; i < a.values.size(); ++i) most = std::max(most, std::abs(static_cast<double>(a.values[i]) - b.values[i]));
+  for (std::size_t i = 0; i < a.values.size(); ++i)
+    most = std::max(most, std::abs(static_cast<double>(a.values[i]) - b.values[i]));
   return most;
 }
 
@@ -69,7 +73,8 @@ TEST_F(EncodeOnGpu, VectorsAreTheProcessors) {
 
 TEST_F(EncodeOnGpu, BatchSizesHardlyMatter) {
   const Matrix whole = encode(true, "fp32");
-  for (const std::int64_t budget : {1, 128}) EXPECT_LE(largest_difference(encode(true, "fp32", budget), whole), 1e-5) << budget;
+  for (const std::int64_t budget : {1, 128})
+    EXPECT_LE(largest_difference(encode(true, "fp32", budget), whole), 1e-5) << budget;
 }
 
 }  // namespace

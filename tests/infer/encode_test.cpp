@@ -26,7 +26,8 @@ std::vector<std::vector<std::int32_t>> documents(std::initializer_list<std::int6
   std::vector<std::vector<std::int32_t>> all;
   for (const std::int64_t length : lengths) {
     auto& ids = all.emplace_back();
-    for (std::int64_t i = 0; i < length; ++i) ids.push_back(static_cast<std::int32_t>(1000 + random() % 20000));
+    for (std::int64_t i = 0; i < length; ++i)
+      ids.push_back(static_cast<std::int32_t>(1000 + random() % 20000));
   }
   return all;
 }
@@ -69,7 +70,8 @@ TEST(ShareOfRank, EveryBatchOnceAndBalanced) {
           next = share.last;
         }
         double work = 0;
-        for (std::int64_t b = share.first; b < share.last; ++b) work += batches[static_cast<std::size_t>(b)].work;
+        for (std::int64_t b = share.first; b < share.last; ++b)
+          work += batches[static_cast<std::size_t>(b)].work;
         EXPECT_LE(work, total / size + largest);
       }
       EXPECT_EQ(next, count);
@@ -80,8 +82,10 @@ TEST(ShareOfRank, EveryBatchOnceAndBalanced) {
 TEST(DocumentEncoder, ThreadsAndBatchSizesDoNotMatter) {
   const auto all = documents({5, 100, 0, 31, 254, 7, 7, 64, 80, 12, 3});
   InferOptions options;
-  const Matrix expected = DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).encode(token_source(all));
-  EXPECT_NEAR(dot(expected.row(2), expected.row(2)), 1, 1e-5);  // an empty document still has a vector
+  const Matrix expected =
+      DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).encode(token_source(all));
+  EXPECT_NEAR(dot(expected.row(2), expected.row(2)), 1,
+              1e-5);  // an empty document still has a vector
   for (const std::int64_t budget : {1, 128, 100000}) {
     options.token_budget = budget;
     const DocumentEncoder encoder(model(), tokenizer(), options, {false, 0, 3});
@@ -99,12 +103,15 @@ TEST(DocumentEncoder, LongDocumentsAreCutOrAveraged) {
   InferOptions options;
   options.precision = "fp32";
   options.max_length = 32;
-  const Matrix cut = DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).encode(token_source(all));
+  const Matrix cut =
+      DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).encode(token_source(all));
   EXPECT_TRUE(std::equal(cut.row(0).begin(), cut.row(0).end(), cut.row(1).begin()));
   options.long_documents = "mean";
-  const Matrix mean = DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).encode(token_source(all));
+  const Matrix mean =
+      DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).encode(token_source(all));
   EXPECT_NEAR(dot(mean.row(0), mean.row(0)), 1, 1e-5);
-  // The mean of the windows is nearer to each of them than they are to each other, and short documents are as before.
+  // The mean of the windows is nearer to each of them than they are to each other, and short
+  // documents are as before.
   EXPECT_GT(dot(mean.row(0), mean.row(2)), dot(mean.row(1), mean.row(2)));
   EXPECT_TRUE(std::equal(mean.row(1).begin(), mean.row(1).end(), cut.row(1).begin()));
 }
@@ -130,10 +137,12 @@ TEST(DocumentEncoder, Tf32IsFp32WhereThereIsNoAmx) {
   options.precision = "tf32";
   EXPECT_EQ(options.precision_kind(/*cuda=*/true), CpuPrecision::tf32);
   options.kernels = "generic";
-  EXPECT_EQ(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).describe(), "fp32 on generic, 1 thread");
+  EXPECT_EQ(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).describe(),
+            "fp32 on generic, 1 thread");
   if (!kernels::supported(kernels::Isa::amx)) return;
   options.kernels = "amx";
-  EXPECT_EQ(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).describe(), "tf32 on amx, 1 thread");
+  EXPECT_EQ(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).describe(),
+            "tf32 on amx, 1 thread");
 }
 
 }  // namespace

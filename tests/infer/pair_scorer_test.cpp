@@ -45,9 +45,12 @@ PairScorer scorer(const std::string& precision, int threads = 1, std::int64_t bu
 TEST(PairScorer, EntailmentIsThatOfTransformers) {
   const PairScorer fp32 = scorer("fp32");
   const Pairs pairs(fp32);
-  EXPECT_THAT(fp32.entailment(pairs.premises, pairs.hypotheses, pairs.all), testing::Pointwise(testing::FloatNear(1e-5F), pairs.expected));
-  EXPECT_THAT(scorer("tf32").entailment(pairs.premises, pairs.hypotheses, pairs.all), testing::Pointwise(testing::FloatNear(1e-4F), pairs.expected));
-  EXPECT_THAT(scorer("auto").entailment(pairs.premises, pairs.hypotheses, pairs.all), testing::Pointwise(testing::FloatNear(.03F), pairs.expected));
+  EXPECT_THAT(fp32.entailment(pairs.premises, pairs.hypotheses, pairs.all),
+              testing::Pointwise(testing::FloatNear(1e-5F), pairs.expected));
+  EXPECT_THAT(scorer("tf32").entailment(pairs.premises, pairs.hypotheses, pairs.all),
+              testing::Pointwise(testing::FloatNear(1e-4F), pairs.expected));
+  EXPECT_THAT(scorer("auto").entailment(pairs.premises, pairs.hypotheses, pairs.all),
+              testing::Pointwise(testing::FloatNear(.03F), pairs.expected));
 }
 
 TEST(PairScorer, OrderBatchesAndThreadsChangeNothing) {

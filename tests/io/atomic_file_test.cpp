@@ -13,8 +13,8 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::ScratchFolder;
 
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -54,7 +54,8 @@ TEST(AtomicFile, TakesOverWhatAKilledRunLeft) {
 TEST(AtomicFile, RefusesASecondWriter) {
   const ScratchFolder folder;
   const AtomicFile first(folder / "a.txt");
-  EXPECT_THAT(error_of(ExitCode::io, [&] { const AtomicFile second(folder / "a.txt"); }), HasSubstr("another process is writing it"));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { const AtomicFile second(folder / "a.txt"); }),
+              HasSubstr("another process is writing it"));
 }
 
 TEST(AtomicFile, FollowsLinksAndWritesToDevicesDirectly) {
@@ -75,15 +76,21 @@ TEST(AtomicFile, FullDiskIsAnErrorThatSaysSo) {
 
 TEST(AtomicFile, MissingFoldersAndFoldersAreNamed) {
   const ScratchFolder folder;
-  EXPECT_THAT(error_of(ExitCode::io, [&] { write_text_file(folder / "no" / "a.txt", "x"); }), HasSubstr("no such file or folder"));
-  EXPECT_THAT(error_of(ExitCode::io, [&] { write_text_file(folder.path(), "x"); }), HasSubstr("this is a folder"));
-  EXPECT_THAT(error_of(ExitCode::io, [&] { read_text_file(folder / "none"); }), HasSubstr("cannot open " + (folder / "none").string()));
-  EXPECT_THAT(error_of(ExitCode::io, [&] { read_text_file(folder.path()); }), HasSubstr("cannot read"));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { write_text_file(folder / "no" / "a.txt", "x"); }),
+              HasSubstr("no such file or folder"));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { write_text_file(folder.path(), "x"); }),
+              HasSubstr("this is a folder"));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { read_text_file(folder / "none"); }),
+              HasSubstr("cannot open " + (folder / "none").string()));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { read_text_file(folder.path()); }),
+              HasSubstr("cannot read"));
   write_text_file(folder / "file", "x");
-  EXPECT_THAT(error_of(ExitCode::io, [&] { create_folder(folder / "file" / "sub"); }), HasSubstr("cannot create"));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { create_folder(folder / "file" / "sub"); }),
+              HasSubstr("cannot create"));
 }
 
-// Runs `work` in a child whose files may not grow beyond `bytes`; its exit status: the code of the Error, 0 when none.
+// Runs `work` in a child whose files may not grow beyond `bytes`; its exit status: the code of the
+// Error, 0 when none.
 int status_with_file_limit(rlim_t bytes, const std::function<void()>& work) {
   const pid_t child = ::fork();
   if (child == 0) {

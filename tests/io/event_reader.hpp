@@ -40,11 +40,20 @@ class ProtoReader {
     const std::uint64_t key = varint();
     field = static_cast<int>(key >> 3);
     switch (key & 7) {
-      case 0: value = varint(); break;
-      case 1: text = take(8); break;
-      case 2: text = take(varint()); break;
-      case 5: text = take(4); break;
-      default: throw std::runtime_error("unknown wire type");
+      case 0:
+        value = varint();
+        break;
+      case 1:
+        text = take(8);
+        break;
+      case 2:
+        text = take(varint());
+        break;
+      case 5:
+        text = take(4);
+        break;
+      default:
+        throw std::runtime_error("unknown wire type");
     }
     return true;
   }
@@ -84,7 +93,8 @@ inline ReadEvent parse_event(const std::string& bytes) {
     if (field.field == 2) event.step = static_cast<std::int64_t>(field.value);
     if (field.field == 3) event.file_version = field.text;
     if (field.field == 7)
-      for (ProtoReader session(field.text); session.next();) event.session_start = session.field == 1 && session.value == 1;
+      for (ProtoReader session(field.text); session.next();)
+        event.session_start = session.field == 1 && session.value == 1;
     if (field.field != 5) continue;
     for (ProtoReader summary(field.text); summary.next();) {
       std::string tag;
@@ -113,7 +123,8 @@ inline std::vector<ReadEvent> read_events(const std::filesystem::path& path) {
     std::uint32_t stored = 0;
     std::memcpy(&stored, take(4).data(), 4);
     const std::uint32_t crc = crc32c(data);
-    if (stored != static_cast<std::uint32_t>(((crc >> 15) | (crc << 17)) + 0xa282ead8U)) throw std::runtime_error("a checksum is wrong");
+    if (stored != static_cast<std::uint32_t>(((crc >> 15) | (crc << 17)) + 0xa282ead8U))
+      throw std::runtime_error("a checksum is wrong");
     return data;
   };
   std::vector<ReadEvent> events;

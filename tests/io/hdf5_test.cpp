@@ -15,8 +15,8 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::ScratchFolder;
 using testing::write_unsynced;
 
@@ -75,12 +75,15 @@ TEST(Hdf5, WrongNamesTypesAndShapesAreNamed) {
   const ScratchFolder folder;
   write_sample(folder / "a.h5");
   const Hdf5File file(folder / "a.h5");
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.dataset<float>("none"); }), HasSubstr("a.h5: there is no dataset `none`"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.dataset<float>("none"); }),
+              HasSubstr("a.h5: there is no dataset `none`"));
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.dataset<std::int32_t>("numbers"); }),
               HasSubstr("`numbers` holds int64, int32 was expected"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.array2d<std::int64_t>("numbers"); }), HasSubstr("`numbers` is no matrix"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.array2d<std::int64_t>("numbers"); }),
+              HasSubstr("`numbers` is no matrix"));
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.strings("texts"); }), HasSubstr("texts"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.attribute("none"); }), HasSubstr("no attribute `none`"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.attribute("none"); }),
+              HasSubstr("no attribute `none`"));
 }
 
 TEST(Hdf5, EveryCutIsDetected) {
@@ -92,7 +95,8 @@ TEST(Hdf5, EveryCutIsDetected) {
     error_of(ExitCode::bad_data, [&] { const Hdf5File file(folder / "b.h5"); });
   }
   write_text_file(folder / "b.h5", whole + "x");
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const Hdf5File file(folder / "b.h5"); }), HasSubstr("cut or added to"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const Hdf5File file(folder / "b.h5"); }),
+              HasSubstr("cut or added to"));
 }
 
 TEST(Hdf5, EveryFlippedBitIsDetected) {
@@ -102,10 +106,12 @@ TEST(Hdf5, EveryFlippedBitIsDetected) {
   RandomStream random(1, 1);
   for (int round = 0; round < 3000; ++round) {
     std::string bent = whole;
-    const std::size_t at = round < 1000 ? static_cast<std::size_t>(round) * 5 : random.below(whole.size());
+    const std::size_t at =
+        round < 1000 ? static_cast<std::size_t>(round) * 5 : random.below(whole.size());
     bent[at] = static_cast<char>(bent[at] ^ (1 << random.below(8)));
     write_unsynced(folder / "b.h5", bent);
-    EXPECT_NE(error_of(ExitCode::bad_data, [&] { const Hdf5File file(folder / "b.h5"); }), "") << at;
+    EXPECT_NE(error_of(ExitCode::bad_data, [&] { const Hdf5File file(folder / "b.h5"); }), "")
+        << at;
   }
 }
 
@@ -117,20 +123,23 @@ TEST(Hdf5, DataCanBeVerifiedLater) {
     const Hdf5File file(folder / "a.h5");
     const std::string whole = read_text_file(folder / "a.h5");
     const auto floats = file.dataset<float>("floats").subspan(500'000, 64);
-    at = static_cast<std::int64_t>(whole.find(std::string(reinterpret_cast<const char*>(floats.data()), floats.size_bytes())));
+    at = static_cast<std::int64_t>(
+        whole.find(std::string(reinterpret_cast<const char*>(floats.data()), floats.size_bytes())));
     std::string bent = whole;
     bent[static_cast<std::size_t>(at)] ^= 1;
     write_unsynced(folder / "b.h5", bent);
   }
   const Hdf5File file(folder / "b.h5", Hdf5File::Verify::structure);
   file.verify("numbers");
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.verify("floats"); }), HasSubstr("dataset `floats` is damaged between bytes"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { file.verify("floats"); }),
+              HasSubstr("dataset `floats` is damaged between bytes"));
 }
 
 TEST(Hdf5, ForeignFilesAreRefused) {
   const ScratchFolder folder;
   write_text_file(folder / "a.h5", "\x89HDF\r\n\x1a\n" + std::string(10'000, 'x'));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const Hdf5File file(folder / "a.h5"); }), HasSubstr("no HDF5 file written by gpuhpc"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const Hdf5File file(folder / "a.h5"); }),
+              HasSubstr("no HDF5 file written by gpuhpc"));
   error_of(ExitCode::io, [&] { const Hdf5File file(folder / "none.h5"); });
 }
 
@@ -139,10 +148,12 @@ TEST(Hdf5, NothingStaysWithoutCommit) {
   {
     Hdf5Writer file(folder / "a.h5");
     file.reserve({"values", ElementType::float32, {1000}});
-    EXPECT_THAT(error_of(ExitCode::io, [&] { const Hdf5Writer second(folder / "a.h5"); }), HasSubstr("another process"));
+    EXPECT_THAT(error_of(ExitCode::io, [&] { const Hdf5Writer second(folder / "a.h5"); }),
+                HasSubstr("another process"));
   }
   EXPECT_TRUE(fs::is_empty(folder.path()));
-  EXPECT_THAT(error_of(ExitCode::io, [&] { const Hdf5Writer file(folder / "no" / "a.h5"); }), HasSubstr("no such file or folder"));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { const Hdf5Writer file(folder / "no" / "a.h5"); }),
+              HasSubstr("no such file or folder"));
 }
 
 TEST(Hdf5, ReservedRowsAreWrittenInAnyOrder) {
@@ -153,7 +164,8 @@ TEST(Hdf5, ReservedRowsAreWrittenInAnyOrder) {
     const std::vector<std::int32_t> late{5, 6, 7, 8}, early{1, 2, 3, 4};
     file.write_rows("values", 2, std::as_bytes(std::span(late)));
     file.write_rows("values", 0, std::as_bytes(std::span(early)));
-    error_of(ExitCode::internal, [&] { file.write_rows("values", 3, std::as_bytes(std::span(late))); });
+    error_of(ExitCode::internal,
+             [&] { file.write_rows("values", 3, std::as_bytes(std::span(late))); });
     file.commit();
   }
   const Hdf5File file(folder / "a.h5");
@@ -182,7 +194,8 @@ TEST(MatrixFile, MatricesAndSparseMatricesComeBack) {
   EXPECT_EQ(again.values, s.values);
   s.columns[1] = 5;
   write_sparse(folder / "s.h5", s);
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_sparse(folder / "s.h5"); }), HasSubstr("do not fit each other"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_sparse(folder / "s.h5"); }),
+              HasSubstr("do not fit each other"));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace gpuhpc {
 namespace {
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::ScratchFolder;
 
 TEST(JsonFile, WritesAndReadsBack) {
@@ -22,19 +22,30 @@ TEST(JsonFile, WritesAndReadsBack) {
 TEST(JsonFile, ErrorsNameFileAndLine) {
   const ScratchFolder folder;
   write_text_file(folder / "x.json", "{\n \"a\": 1,\n \"b\" 2}\n");
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }), HasSubstr("x.json:3: this is not valid JSON"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }),
+              HasSubstr("x.json:3: this is not valid JSON"));
   write_text_file(folder / "x.json", "");
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }), HasSubstr("the file is empty"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }),
+              HasSubstr("the file is empty"));
   write_text_file(folder / "x.json", "{\"a\": 1, \"a\": 2}");
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }), HasSubstr("the key `a` is given twice"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }),
+              HasSubstr("the key `a` is given twice"));
   write_text_file(folder / "x.json", "[1e999]");
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }), HasSubstr("x.json"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }),
+              HasSubstr("x.json"));
   write_text_file(folder / "x.json", "{\"a\": \"\xFF\"}");
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }), HasSubstr("not UTF-8"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse_json(std::string(100'000, '['), "deep"); }), HasSubstr("deep"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse_json(std::string(1000, '[') + std::string(1000, ']'), "deep"); }),
-              HasSubstr("nested deeper"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse_json("{\"a\": {\"a\": 1}, \"b\": {\"c\": 1, \"c\": 1}}", "x"); }), HasSubstr("`c`"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_json(folder / "x.json"); }),
+              HasSubstr("not UTF-8"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse_json(std::string(100'000, '['), "deep"); }),
+              HasSubstr("deep"));
+  EXPECT_THAT(
+      error_of(ExitCode::bad_data,
+               [&] { parse_json(std::string(1000, '[') + std::string(1000, ']'), "deep"); }),
+      HasSubstr("nested deeper"));
+  EXPECT_THAT(
+      error_of(ExitCode::bad_data,
+               [&] { parse_json("{\"a\": {\"a\": 1}, \"b\": {\"c\": 1, \"c\": 1}}", "x"); }),
+      HasSubstr("`c`"));
 }
 
 TEST(Jsonl, OneObjectALineAndNothingWithoutCommit) {

@@ -12,14 +12,15 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::ScratchFolder;
 using testing::write_unsynced;
 
 void write_gzip(const fs::path& path, const std::string& text, const char* mode = "wb") {
   gzFile file = gzopen(path.c_str(), mode);
-  ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
+  ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
+            static_cast<int>(text.size()));
   gzclose(file);
 }
 
@@ -50,7 +51,8 @@ TEST(LineReader, PlainAndGzipGiveTheSameAcrossBuffers) {
   std::string text;
   std::vector<std::string> expected;
   for (int i = 0; i < 3000; ++i) {
-    expected.push_back(std::to_string(i) + std::string(static_cast<std::size_t>(i * 7 % 900), 'a') + "é");
+    expected.push_back(std::to_string(i) + std::string(static_cast<std::size_t>(i * 7 % 900), 'a') +
+                       "é");
     text += expected.back() + "\n";
   }
   expected.push_back(std::string(2'000'000, 'z'));
@@ -74,13 +76,18 @@ TEST(LineReader, DamagedGzipIsAnErrorAtEveryCut) {
   const std::string whole = read_text_file(folder / "a.gz");
   for (std::size_t cut = 2; cut < whole.size(); ++cut) {
     write_unsynced(folder / "b.gz", whole.substr(0, cut));
-    EXPECT_THAT(error_of(ExitCode::bad_data, [&] { all_lines(folder / "b.gz"); }), HasSubstr("ends early")) << cut;
+    EXPECT_THAT(error_of(ExitCode::bad_data, [&] { all_lines(folder / "b.gz"); }),
+                HasSubstr("ends early"))
+        << cut;
   }
-  for (std::size_t at = whole.size() - 8; at < whole.size(); ++at) {  // checksum and length at the end
+  for (std::size_t at = whole.size() - 8; at < whole.size();
+       ++at) {  // checksum and length at the end
     std::string bent = whole;
     bent[at] = static_cast<char>(bent[at] ^ 4);
     write_unsynced(folder / "b.gz", bent);
-    EXPECT_THAT(error_of(ExitCode::bad_data, [&] { all_lines(folder / "b.gz"); }), HasSubstr("is damaged")) << at;
+    EXPECT_THAT(error_of(ExitCode::bad_data, [&] { all_lines(folder / "b.gz"); }),
+                HasSubstr("is damaged"))
+        << at;
   }
 }
 
@@ -88,15 +95,18 @@ TEST(LineReader, NotUtf8NamesLineAndByte) {
   const ScratchFolder folder;
   write_text_file(folder / "a", "fine\nna\xEFve\n");
   const std::string message = error_of(ExitCode::bad_data, [&] { all_lines(folder / "a"); });
-  EXPECT_EQ(message, (folder / "a").string() + ":2: byte 3 (0xef) is not UTF-8; convert the file: iconv -f LATIN1 -t UTF-8");
+  EXPECT_EQ(message,
+            (folder / "a").string() +
+                ":2: byte 3 (0xef) is not UTF-8; convert the file: iconv -f LATIN1 -t UTF-8");
   EXPECT_EQ(all_lines(folder / "a", {.check_utf8 = false}).size(), 2U);
 }
 
 TEST(LineReader, LongLinesAreRefused) {
   const ScratchFolder folder;
   write_text_file(folder / "a", "ok\n" + std::string(600'000, 'x'));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { all_lines(folder / "a", {.max_line_bytes = 500'000}); }),
-              HasSubstr(":2: the line is longer than 500000"));
+  EXPECT_THAT(
+      error_of(ExitCode::bad_data, [&] { all_lines(folder / "a", {.max_line_bytes = 500'000}); }),
+      HasSubstr(":2: the line is longer than 500000"));
 }
 
 TEST(LineReader, ReadsStandardInput) {
@@ -114,7 +124,8 @@ TEST(LineReader, ReadsStandardInput) {
 }
 
 TEST(LineReader, MissingFile) {
-  EXPECT_THAT(error_of(ExitCode::io, [] { LineReader reader("/nowhere/x.txt"); }), HasSubstr("cannot open /nowhere/x.txt"));
+  EXPECT_THAT(error_of(ExitCode::io, [] { LineReader reader("/nowhere/x.txt"); }),
+              HasSubstr("cannot open /nowhere/x.txt"));
 }
 
 TEST(Utf8, WellFormedSequencesOnly) {

@@ -10,15 +10,16 @@
 
 namespace gpuhpc {
 namespace {
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::ScratchFolder;
 
 TEST(FolderLock, SecondHolderIsRefusedByName) {
   const ScratchFolder folder;
   {
     const FolderLock lock(folder / "run");
-    const std::string message = error_of(ExitCode::configuration, [&] { const FolderLock second(folder / "run"); });
+    const std::string message =
+        error_of(ExitCode::configuration, [&] { const FolderLock second(folder / "run"); });
     EXPECT_THAT(message, HasSubstr("another gpuhpc is running in " + (folder / "run").string()));
     EXPECT_THAT(message, HasSubstr("(pid " + std::to_string(::getpid()) + " on host "));
   }
@@ -38,7 +39,8 @@ TEST(FolderLock, EndsWithAKilledProcess) {
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_THAT(error_of(ExitCode::configuration, [&] { const FolderLock mine(folder.path()); }), HasSubstr("pid " + std::to_string(child)));
+  EXPECT_THAT(error_of(ExitCode::configuration, [&] { const FolderLock mine(folder.path()); }),
+              HasSubstr("pid " + std::to_string(child)));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   ::close(ready[0]);
@@ -47,7 +49,8 @@ TEST(FolderLock, EndsWithAKilledProcess) {
 }
 
 TEST(FolderLock, FileInTheWay) {
-  EXPECT_THAT(error_of(ExitCode::io, [] { const FolderLock lock("/dev/null/run"); }), HasSubstr("cannot create"));
+  EXPECT_THAT(error_of(ExitCode::io, [] { const FolderLock lock("/dev/null/run"); }),
+              HasSubstr("cannot create"));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 
 namespace gpuhpc {
 namespace {
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::ScratchFolder;
 
 TEST(MappedFile, BytesMovesAndEmptyFiles) {
@@ -26,8 +26,10 @@ TEST(MappedFile, BytesMovesAndEmptyFiles) {
   EXPECT_EQ(second.bytes()[2], std::byte{'c'});
   write_text_file(folder / "b", "");
   EXPECT_TRUE(MappedFile(folder / "b").bytes().empty());
-  EXPECT_THAT(error_of(ExitCode::io, [&] { MappedFile none(folder / "none"); }), HasSubstr("cannot open"));
-  EXPECT_THAT(error_of(ExitCode::io, [&] { MappedFile none(folder.path()); }), HasSubstr("this is a folder"));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { MappedFile none(folder / "none"); }),
+              HasSubstr("cannot open"));
+  EXPECT_THAT(error_of(ExitCode::io, [&] { MappedFile none(folder.path()); }),
+              HasSubstr("this is a folder"));
 }
 
 TEST(MappedFile, PagesComeBackAfterLettingGo) {

@@ -28,8 +28,12 @@ class MatrixFileMpi : public ::testing::Test {
 
   void write(const fs::path& path, Communicator& world) const {
     constexpr std::int64_t rows = 40'001, columns = 17;
-    MatrixFileWriter file(path, world, {{"values", ElementType::float32, {rows, columns}}, {"ids", ElementType::string, {rows}, 12},
-                                        {"counts", ElementType::int64, {rows}}, {"nothing", ElementType::int32, {0}}}, {{"made", "here"}});
+    MatrixFileWriter file(path, world,
+                          {{"values", ElementType::float32, {rows, columns}},
+                           {"ids", ElementType::string, {rows}, 12},
+                           {"counts", ElementType::int64, {rows}},
+                           {"nothing", ElementType::int32, {0}}},
+                          {{"made", "here"}});
     const Range mine = items_of_rank(rows, 1000, world.rank(), world.size());
     for (std::int64_t row = mine.first; row < mine.last; ++row) {
       const std::vector<float> values(columns, static_cast<float>(row));

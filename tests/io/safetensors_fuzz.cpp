@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes are either refused with an input_error or give tensors that lie inside the file.
-// Seeds: tests/io/fixtures/safetensors_seeds.
+// libFuzzer target: any bytes are either refused with an input_error or give tensors that lie
+// inside the file. Seeds: tests/io/fixtures/safetensors_seeds.
 #include <cstdlib>
 
 #include "gpuhpc/base/error.hpp"
@@ -11,8 +11,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto content = gpuhpc::parse_safetensors(bytes, "fuzz");
     std::size_t total = 0;
     for (const auto& tensor : content.tensors) {
-      const bool inside = tensor.data.data() >= bytes.data() && tensor.data.data() + tensor.data.size() <= bytes.data() + bytes.size();
-      if (!inside || std::ssize(tensor.data) != tensor.count() * gpuhpc::size_of(tensor.type)) std::abort();
+      const bool inside = tensor.data.data() >= bytes.data() &&
+                          tensor.data.data() + tensor.data.size() <= bytes.data() + bytes.size();
+      if (!inside || std::ssize(tensor.data) != tensor.count() * gpuhpc::size_of(tensor.type))
+        std::abort();
       total += tensor.data.size();
       unsigned sum = 0;
       for (const auto byte : tensor.data) sum += static_cast<unsigned>(byte);

@@ -15,8 +15,8 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::ScratchFolder;
 
 const fs::path every_type = fs::path(GPUHPC_FIXTURES) / "every_type.safetensors";
@@ -27,7 +27,9 @@ std::string with_header(const std::string& header, std::size_t data_bytes) {
   return file + header + std::string(data_bytes, '\1');
 }
 
-void parse(const std::string& file) { parse_safetensors(std::as_bytes(std::span(file)), "w.safetensors"); }
+void parse(const std::string& file) {
+  parse_safetensors(std::as_bytes(std::span(file)), "w.safetensors");
+}
 
 TEST(SafeTensors, ReadsWhatTheLibraryWrote) {
   const SafeTensors file(every_type);
@@ -51,7 +53,8 @@ TEST(SafeTensors, ReadsWhatTheLibraryWrote) {
   EXPECT_EQ(file.find("empty")->count(), 0);
   EXPECT_EQ(name_of(file.find("flag")->type), "BOOL");
   EXPECT_EQ(file.find("none"), nullptr);
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { to_floats(*file.find("i64")); }), HasSubstr("`i64` is I64"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { to_floats(*file.find("i64")); }),
+              HasSubstr("`i64` is I64"));
 }
 
 TEST(SafeTensors, ComeBackAsWritten) {
@@ -65,11 +68,13 @@ TEST(SafeTensors, ComeBackAsWritten) {
     ASSERT_NE(back, nullptr) << tensor.name;
     EXPECT_EQ(back->shape, tensor.shape);
     EXPECT_EQ(back->type, tensor.type);
-    EXPECT_TRUE(std::equal(back->data.begin(), back->data.end(), tensor.data.begin(), tensor.data.end()));
+    EXPECT_TRUE(
+        std::equal(back->data.begin(), back->data.end(), tensor.data.begin(), tensor.data.end()));
   }
   std::vector<TensorView> reversed(file.tensors().rbegin(), file.tensors().rend());
   write_safetensors(folder / "reversed.safetensors", reversed, file.metadata());
-  EXPECT_EQ(read_text_file(folder / "again.safetensors"), read_text_file(folder / "reversed.safetensors"));
+  EXPECT_EQ(read_text_file(folder / "again.safetensors"),
+            read_text_file(folder / "reversed.safetensors"));
   error_of(ExitCode::internal, [&] {
     reversed.push_back(reversed.front());
     write_safetensors(folder / "twice.safetensors", reversed);
@@ -78,7 +83,8 @@ TEST(SafeTensors, ComeBackAsWritten) {
 }
 
 TEST(SafeTensors, EveryMalformedHeaderIsRefused) {
-  const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})";
+  const std::string good =
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})";
   EXPECT_NO_THROW(parse(with_header(good, 11)));
   EXPECT_NO_THROW(parse(with_header("{}", 0)));
   const std::vector<std::tuple<std::string, std::size_t, std::string>> wrong{
@@ -89,20 +95,26 @@ TEST(SafeTensors, EveryMalformedHeaderIsRefused) {
       {" {}", 0, "does not begin with {"},
       {"{", 0, "not valid JSON"},
       {"{\"a\":1}", 0, "needs exactly dtype, shape and data_offsets"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8, "given twice"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[7,10]}})", 10, "overlaps"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[9,12]}})", 12,
-       "a hole before tensor `b`"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+       8, "given twice"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[7,10]}})",
+       10, "overlaps"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[9,12]}})",
+       12, "a hole before tensor `b`"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}})", 9, "a hole before tensor `a`"},
       {R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})", 8, "unknown type"},
       {R"({"a":{"dtype":7,"shape":[2],"data_offsets":[0,8]}})", 8, "unknown type"},
-      {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8, "has 8 bytes, its type and shape say 12"},
+      {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8,
+       "has 8 bytes, its type and shape say 12"},
       {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8, "no whole number"},
       {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", 8, "no whole number"},
       {R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", 8, "a shape that is no list"},
-      {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0, "impossible size"},
-      {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0, "impossible size"},
-      {R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,8]}})", 8, "impossible size"},
+      {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
+       "impossible size"},
+      {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0,
+       "impossible size"},
+      {R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,8]}})", 8,
+       "impossible size"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8, "lies outside"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,9]}})", 8, "two data_offsets"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"extra":1}})", 8, "needs exactly"},
@@ -111,18 +123,27 @@ TEST(SafeTensors, EveryMalformedHeaderIsRefused) {
       {"{\"\xFF\":1}", 0, "not valid JSON"},
   };
   for (const auto& [header, data, message] : wrong) {
-    EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(with_header(header, data)); }), HasSubstr(message)) << header;
+    EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(with_header(header, data)); }),
+                HasSubstr(message))
+        << header;
   }
 }
 
 TEST(SafeTensors, HeaderLengthsAreChecked) {
   EXPECT_THAT(error_of(ExitCode::bad_data, [] { parse(""); }), HasSubstr("shorter than 8 bytes"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [] { parse("1234567"); }), HasSubstr("shorter than 8 bytes"));
-  const auto claim = [](std::uint64_t size) { return std::string(reinterpret_cast<const char*>(&size), sizeof size) + "{}"; };
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(claim(100'000'001)); }), HasSubstr("at most 100000000 are allowed"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(claim(~std::uint64_t{0})); }), HasSubstr("at most"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(claim(3)); }), HasSubstr("its header claims 3 bytes, the file has 10"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(claim(0)); }), HasSubstr("does not begin with {"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [] { parse("1234567"); }),
+              HasSubstr("shorter than 8 bytes"));
+  const auto claim = [](std::uint64_t size) {
+    return std::string(reinterpret_cast<const char*>(&size), sizeof size) + "{}";
+  };
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(claim(100'000'001)); }),
+              HasSubstr("at most 100000000 are allowed"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(claim(~std::uint64_t{0})); }),
+              HasSubstr("at most"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(claim(3)); }),
+              HasSubstr("its header claims 3 bytes, the file has 10"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(claim(0)); }),
+              HasSubstr("does not begin with {"));
 }
 
 TEST(SafeTensors, CutsAreRefusedAndFlipsNeverCrash) {
@@ -137,7 +158,8 @@ TEST(SafeTensors, CutsAreRefusedAndFlipsNeverCrash) {
     bent[random.below(whole.size())] ^= static_cast<char>(1 << random.below(8));
     try {
       const auto content = parse_safetensors(std::as_bytes(std::span(bent)), "bent");
-      for (const auto& tensor : content.tensors) ASSERT_EQ(std::ssize(tensor.data), tensor.count() * size_of(tensor.type));
+      for (const auto& tensor : content.tensors)
+        ASSERT_EQ(std::ssize(tensor.data), tensor.count() * size_of(tensor.type));
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::bad_data);
       ++refused;
@@ -167,7 +189,8 @@ TEST_F(WeightFolder, OneFileOrShards) {
   EXPECT_EQ(sharded.path(), folder / "model.safetensors.index.json");
   EXPECT_EQ(to_floats(sharded.at("layer.b")), b_);
   EXPECT_EQ(to_floats(sharded.at("layer.a")), a_);
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { sharded.at("layer.c"); }), HasSubstr("there is no tensor `layer.c`"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { sharded.at("layer.c"); }),
+              HasSubstr("there is no tensor `layer.c`"));
 }
 
 TEST_F(WeightFolder, IndexAndShardsMustAgree) {
@@ -184,7 +207,10 @@ TEST_F(WeightFolder, IndexAndShardsMustAgree) {
   wrong = sound;
   wrong["weight_map"].erase("layer.a");
   wrong["weight_map"]["layer.b"] = "model-00002-of-00002.safetensors";
-  EXPECT_NO_THROW({ write_json(index, wrong); const ModelWeights weights(folder.path()); });
+  EXPECT_NO_THROW({
+    write_json(index, wrong);
+    const ModelWeights weights(folder.path());
+  });
   wrong = sound;
   wrong["weight_map"]["layer.a"] = "../model-00001-of-00002.safetensors";
   EXPECT_THAT(refused(wrong), HasSubstr("not mapped to a file of this folder"));
@@ -199,12 +225,17 @@ TEST_F(WeightFolder, IndexAndShardsMustAgree) {
 }
 
 TEST_F(WeightFolder, PickleFilesAreRefusedWithTheCommand) {
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder.path()); }), HasSubstr("neither model.safetensors nor"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder.path()); }),
+              HasSubstr("neither model.safetensors nor"));
   write_text_file(folder / "pytorch_model.bin", "PK");
-  const std::string message = error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder.path()); });
-  EXPECT_THAT(message, HasSubstr((folder / "pytorch_model.bin").string() + ": these weights are a pickle file"));
-  EXPECT_THAT(message, HasSubstr("save_pretrained('" + folder.path().string() + "', safe_serialization=True)"));
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder / "none"); }), HasSubstr("no such folder"));
+  const std::string message =
+      error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder.path()); });
+  EXPECT_THAT(message, HasSubstr((folder / "pytorch_model.bin").string() +
+                                 ": these weights are a pickle file"));
+  EXPECT_THAT(message, HasSubstr("save_pretrained('" + folder.path().string() +
+                                 "', safe_serialization=True)"));
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder / "none"); }),
+              HasSubstr("no such folder"));
 }
 
 }  // namespace

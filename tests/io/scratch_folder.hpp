@@ -8,7 +8,8 @@
 
 namespace gpuhpc::testing {
 
-// For the thousands of damaged copies: no fsync, and a new file each time (overwriting one makes some file systems wait).
+// For the thousands of damaged copies: no fsync, and a new file each time (overwriting one makes
+// some file systems wait).
 inline void write_unsynced(const std::filesystem::path& path, const std::string& bytes) {
   std::filesystem::remove(path);
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;

@@ -1,5 +1,5 @@
-// Every kernel of every level this machine has, against plain double-precision mathematics, on ragged sizes; and the promise
-// that a row's result does not depend on its neighbours.
+// Every kernel of every level this machine has, against plain double-precision mathematics, on
+// ragged sizes; and the promise that a row's result does not depend on its neighbours.
 #include "gpuhpc/kernels/encoder_kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -16,10 +16,14 @@ namespace {
 
 double activated(double x, Activation activation) {
   switch (activation) {
-    case Activation::none: return x;
-    case Activation::gelu: return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
-    case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::relu: return x > 0 ? x : 0;
+    case Activation::none:
+      return x;
+    case Activation::gelu:
+      return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
+    case Activation::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::relu:
+      return x > 0 ? x : 0;
   }
   return x;
 }
@@ -28,7 +32,8 @@ template <typename W>
 double weight_at(const PackedMatrix<W>& weight, std::int64_t k, std::int64_t n) {
   const std::int64_t i = packed_index(weight, k, n);
   if constexpr (std::is_same_v<W, SplitBFloat16>)
-    return static_cast<double>(to_float(halves(weight.values.data())[i])) + to_float(halves(weight.values.data())[i + kLowOfBlock]);
+    return static_cast<double>(to_float(halves(weight.values.data())[i])) +
+           to_float(halves(weight.values.data())[i + kLowOfBlock]);
   else
     return to_float(weight.values.data()[i]);
 }
@@ -36,7 +41,8 @@ double weight_at(const PackedMatrix<W>& weight, std::int64_t k, std::int64_t n) 
 template <typename T, typename W>
 double product(Rows<T>& input, std::int64_t row, const PackedMatrix<W>& weight, std::int64_t n) {
   double sum = 0;
-  for (std::int64_t k = 0; k < weight.rows; ++k) sum += to_float(input.at(row, k)) * weight_at(weight, k, n);
+  for (std::int64_t k = 0; k < weight.rows; ++k)
+    sum += to_float(input.at(row, k)) * weight_at(weight, k, n);
   return sum;
 }
 
@@ -46,21 +52,29 @@ void check_linear(Isa isa) {
   Random random(1);
   for (const std::int64_t rows : {1, 5, 12, 31, 32, 33, 77})
     for (const std::int64_t k : {32, 70, 160})
-      for (const auto activation : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
+      for (const auto activation :
+           {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
         const std::int64_t n = 128, first = rows % 2, panels = 3;
         Rows<T> input = random.rows<T>(rows, k);
-        const auto weight = pack<W>(random.matrix(n, k, 2 / std::sqrt(static_cast<float>(k))).view());
+        const auto weight =
+            pack<W>(random.matrix(n, k, 2 / std::sqrt(static_cast<float>(k))).view());
         const auto bias = random.vector(n);
         const Rows<W> own = for_linear<W>(input);
         Rows<T> output(rows, panels * 32);
         const KernelScope<T, W> scope(kernels);
-        kernels.linear({own.values.data(), input.stride, rows, &weight, first, panels, bias.data(), activation, output.values.data(), output.stride});
+        kernels.linear({own.values.data(), input.stride, rows, &weight, first, panels, bias.data(),
+                        activation, output.values.data(), output.stride});
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t c = 0; c < panels * 32; ++c) {
             const std::int64_t column = first * 32 + c;
-            const double expected = activated(product(input, r, weight, column) + bias[static_cast<std::size_t>(column)], activation);
-            const double slack = std::is_same_v<W, float> ? 8e-6 : std::is_same_v<T, float> ? 2 * kSlack<W> : 3e-4;
-            ASSERT_NEAR(to_float(output.at(r, c)), expected, slack + 0.6 * kStep<T> * std::abs(expected))
+            const double expected = activated(
+                product(input, r, weight, column) + bias[static_cast<std::size_t>(column)],
+                activation);
+            const double slack = std::is_same_v<W, float>   ? 8e-6
+                                 : std::is_same_v<T, float> ? 2 * kSlack<W>
+                                                            : 3e-4;
+            ASSERT_NEAR(to_float(output.at(r, c)), expected,
+                        slack + 0.6 * kStep<T> * std::abs(expected))
                 << to_string(isa) << " rows " << rows << " k " << k << " at " << r << "," << c;
           }
       }
@@ -77,16 +91,20 @@ void check_accumulate(Isa isa) {
       const auto weight = pack<W>(random.matrix(n, k, 0.1F).view());
       Rows<float> output = random.rows<float>(rows, weight.columns);
       Rows<float> before(rows, weight.columns);
-      std::memcpy(before.values.data(), output.values.data(), static_cast<std::size_t>(output.values.size()) * sizeof(float));
+      std::memcpy(before.values.data(), output.values.data(),
+                  static_cast<std::size_t>(output.values.size()) * sizeof(float));
       const KernelScope<T, W> scope(kernels);
-      kernels.accumulate({input.values.data(), input.stride, rows, &weight, output.values.data(), output.stride});
+      kernels.accumulate(
+          {input.values.data(), input.stride, rows, &weight, output.values.data(), output.stride});
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < n; ++c)
-          ASSERT_NEAR(output.at(r, c), before.at(r, c) + product(input, r, weight, c), kSlack<W>) << to_string(isa) << " " << r << "," << c;
+          ASSERT_NEAR(output.at(r, c), before.at(r, c) + product(input, r, weight, c), kSlack<W>)
+              << to_string(isa) << " " << r << "," << c;
     }
 }
 
-// A block of a product: some panels, some of k, added or written over; the rest of the output stays.
+// A block of a product: some panels, some of k, added or written over; the rest of the output
+// stays.
 template <typename T, typename W = T>
 void check_blocks(Isa isa) {
   const auto kernels = encoder_kernels<T, W>(isa);
@@ -98,10 +116,13 @@ void check_blocks(Isa isa) {
   Rows<T> linear_whole(rows, n), linear_blocked(rows, n);
   const std::vector<float> bias(n, 0.25F);
   const KernelScope<T, W> scope(kernels);
-  kernels.accumulate({input.values.data(), input.stride, rows, &weight, whole.values.data(), whole.stride});
+  kernels.accumulate(
+      {input.values.data(), input.stride, rows, &weight, whole.values.data(), whole.stride});
   for (const std::int64_t k : {0, 32})
     for (const auto& [panel, panels] : {std::pair<std::int64_t, std::int64_t>{0, 3}, {3, 2}}) {
-      AccumulateCall<T, W> call{input.values.data() + k, input.stride, rows, &weight, blocked.values.data() + panel * 32, blocked.stride};
+      AccumulateCall<T, W> call{
+          input.values.data() + k, input.stride, rows, &weight, blocked.values.data() + panel * 32,
+          blocked.stride};
       call.first_panel = panel;
       call.panels = panels;
       call.first_k = k;
@@ -110,28 +131,44 @@ void check_blocks(Isa isa) {
       kernels.accumulate(call);
     }
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < n; ++c) ASSERT_NEAR(blocked.at(r, c), whole.at(r, c), 5e-6) << to_string(isa) << " " << r << "," << c;
+    for (std::int64_t c = 0; c < n; ++c)
+      ASSERT_NEAR(blocked.at(r, c), whole.at(r, c), 5e-6) << to_string(isa) << " " << r << "," << c;
   Rows<T> turned(rows, k_count);  // the same input in blocks of 32 x 32
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t k = 0; k < k_count; ++k) turned.values.data()[(r / 32 * (k_count / 32) + k / 32) * 1024 + r % 32 * 32 + k % 32] = input.at(r, k);
-  AccumulateCall<T, W> in_blocks{turned.values.data(), 32, rows, &weight, blocked.values.data(), blocked.stride};
+    for (std::int64_t k = 0; k < k_count; ++k)
+      turned.values.data()[(r / 32 * (k_count / 32) + k / 32) * 1024 + r % 32 * 32 + k % 32] =
+          input.at(r, k);
+  AccumulateCall<T, W> in_blocks{turned.values.data(), 32, rows, &weight, blocked.values.data(),
+                                 blocked.stride};
   in_blocks.overwrite = true;
   in_blocks.k_step = 1024;
   in_blocks.row_step = 1024 * (k_count / 32);
   kernels.accumulate(in_blocks);
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < n; ++c) ASSERT_NEAR(blocked.at(r, c), whole.at(r, c), 5e-6) << to_string(isa) << " " << r << "," << c;
+    for (std::int64_t c = 0; c < n; ++c)
+      ASSERT_NEAR(blocked.at(r, c), whole.at(r, c), 5e-6) << to_string(isa) << " " << r << "," << c;
   const Rows<W> own = for_linear<W>(input);
-  LinearCall<T, W> call{own.values.data() + 32, own.stride, rows, &weight, 0, 5, bias.data(), Activation::none, linear_blocked.values.data(),
-                     linear_blocked.stride};
+  LinearCall<T, W> call{own.values.data() + 32,
+                        own.stride,
+                        rows,
+                        &weight,
+                        0,
+                        5,
+                        bias.data(),
+                        Activation::none,
+                        linear_blocked.values.data(),
+                        linear_blocked.stride};
   call.first_k = 32;
   call.depth = 64;
   kernels.linear(call);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < n; ++c) {
       double expected = 0.25;
-      for (std::int64_t k = 32; k < 96; ++k) expected += to_float(input.at(r, k)) * weight_at(weight, k, c);
-      ASSERT_NEAR(to_float(linear_blocked.at(r, c)), expected, kSlack<W> + kStep<T> * std::abs(expected)) << to_string(isa) << " " << r << "," << c;
+      for (std::int64_t k = 32; k < 96; ++k)
+        expected += to_float(input.at(r, k)) * weight_at(weight, k, c);
+      ASSERT_NEAR(to_float(linear_blocked.at(r, c)), expected,
+                  kSlack<W> + kStep<T> * std::abs(expected))
+          << to_string(isa) << " " << r << "," << c;
     }
 }
 
@@ -143,14 +180,17 @@ void check_attention(Isa isa) {
     for (const std::int64_t tokens : {1, 2, 7, 16, 17, 32, 33, 100, 150}) {
       const bool started = tokens % 2 == 1 || tokens == 100;  // scores that do not start from zero
       const std::int64_t heads = 3, width = heads * head_size, columns = round_up(width, 32);
-      Rows<T> qkv = random.rows<T>(tokens + 5, 3 * columns);  // five rows of the next document behind
+      Rows<T> qkv =
+          random.rows<T>(tokens + 5, 3 * columns);  // five rows of the next document behind
       Rows<T> output(tokens, width);
       AlignedBuffer<std::byte> scratch(attention_scratch_bytes(tokens, head_size));
       const float scale = 1 / std::sqrt(static_cast<float>(head_size));
-      Rows<float> start = random.rows<float>(tokens, tokens, std::sqrt(static_cast<float>(head_size)));
+      Rows<float> start =
+          random.rows<float>(tokens, tokens, std::sqrt(static_cast<float>(head_size)));
       const KernelScope<T> scope(kernels);
-      kernels.attention({qkv.values.data(), qkv.stride, columns, 2 * columns, tokens, heads, head_size, scale, output.values.data(), output.stride,
-                         scratch.data(), started ? start.values.data() : nullptr, start.stride});
+      kernels.attention({qkv.values.data(), qkv.stride, columns, 2 * columns, tokens, heads,
+                         head_size, scale, output.values.data(), output.stride, scratch.data(),
+                         started ? start.values.data() : nullptr, start.stride});
       for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t q = 0; q < tokens; ++q) {
           std::vector<double> weights;
@@ -158,17 +198,21 @@ void check_attention(Isa isa) {
           for (std::int64_t t = 0; t < tokens; ++t) {
             double dot = started ? start.at(q, t) : 0;
             for (std::int64_t i = 0; i < head_size; ++i)
-              dot += static_cast<double>(to_float(qkv.at(q, h * head_size + i))) * to_float(qkv.at(t, columns + h * head_size + i));
+              dot += static_cast<double>(to_float(qkv.at(q, h * head_size + i))) *
+                     to_float(qkv.at(t, columns + h * head_size + i));
             weights.push_back(std::exp(dot * scale));
             total += weights.back();
           }
           for (std::int64_t i = 0; i < head_size; ++i) {
             double expected = 0;
             for (std::int64_t t = 0; t < tokens; ++t)
-              expected += weights[static_cast<std::size_t>(t)] / total * to_float(qkv.at(t, 2 * columns + h * head_size + i));
+              expected += weights[static_cast<std::size_t>(t)] / total *
+                          to_float(qkv.at(t, 2 * columns + h * head_size + i));
             const double slack = std::is_same_v<T, float> ? 3e-6 : 6e-3;
-            ASSERT_NEAR(to_float(output.at(q, h * head_size + i)), expected, slack + 0.6 * kStep<T> * std::abs(expected))
-                << to_string(isa) << " tokens " << tokens << " head size " << head_size << " at " << q << "," << i;
+            ASSERT_NEAR(to_float(output.at(q, h * head_size + i)), expected,
+                        slack + 0.6 * kStep<T> * std::abs(expected))
+                << to_string(isa) << " tokens " << tokens << " head size " << head_size << " at "
+                << q << "," << i;
           }
         }
     }
@@ -181,15 +225,20 @@ void check_relative_scores(Isa isa) {
   for (const std::int64_t queries : {1, 15, 16, 17, 32})
     for (const std::int64_t keys : {1, 16, 23, 32})
       for (const bool consecutive : {true, false}) {
-        Rows<float> to = random.rows<float>(34, 96), from = random.rows<float>(34, 96);  // a row before and one behind
+        Rows<float> to = random.rows<float>(34, 96),
+                    from = random.rows<float>(34, 96);  // a row before and one behind
         Rows<float> scores(32, 64);
         std::vector<std::int32_t> columns;
-        for (std::int32_t i = -31; i < 32; ++i) columns.push_back(1000 + (consecutive ? 40 - i : (63 - i) / 2));
-        kernels.relative_scores({&to.at(1, 0), &from.at(1, 0), 96, queries, keys, columns.data() + 31, 1000, consecutive, scores.values.data(), scores.stride});
+        for (std::int32_t i = -31; i < 32; ++i)
+          columns.push_back(1000 + (consecutive ? 40 - i : (63 - i) / 2));
+        kernels.relative_scores({&to.at(1, 0), &from.at(1, 0), 96, queries, keys,
+                                 columns.data() + 31, 1000, consecutive, scores.values.data(),
+                                 scores.stride});
         for (std::int64_t q = 0; q < queries; ++q)
           for (std::int64_t k = 0; k < keys; ++k) {
             const std::int64_t column = columns[static_cast<std::size_t>(31 + k - q)] - 1000;
-            ASSERT_EQ(scores.at(q, k), to.at(1 + q, column) + from.at(1 + k, column)) << to_string(isa) << " " << queries << " x " << keys << " at " << q << "," << k;
+            ASSERT_EQ(scores.at(q, k), to.at(1 + q, column) + from.at(1 + k, column))
+                << to_string(isa) << " " << queries << " x " << keys << " at " << q << "," << k;
           }
       }
 }
@@ -203,21 +252,29 @@ void check_layer_norm(Isa isa) {
       const std::int64_t rows = 9;
       Rows<float> values = random.rows<float>(rows, columns, 3);
       Rows<float> before(rows, columns);
-      std::memcpy(before.values.data(), values.values.data(), static_cast<std::size_t>(values.values.size()) * sizeof(float));
-      const auto gamma = random.vector(columns), beta = random.vector(columns), bias = random.vector(columns);
+      std::memcpy(before.values.data(), values.values.data(),
+                  static_cast<std::size_t>(values.values.size()) * sizeof(float));
+      const auto gamma = random.vector(columns), beta = random.vector(columns),
+                 bias = random.vector(columns);
       Rows<W> output(rows, columns);
       const KernelScope<T, W> scope(kernels);
-      kernels.layer_norm({values.values.data(), values.stride, rows, columns, gamma.data(), beta.data(), 1e-12F, next ? bias.data() : nullptr,
-                          output.values.data(), output.stride});
+      kernels.layer_norm({values.values.data(), values.stride, rows, columns, gamma.data(),
+                          beta.data(), 1e-12F, next ? bias.data() : nullptr, output.values.data(),
+                          output.stride});
       for (std::int64_t r = 0; r < rows; ++r) {
         double mean = 0, square = 0;
-        for (std::int64_t c = 0; c < columns; ++c) mean += before.at(r, c) / static_cast<double>(columns);
-        for (std::int64_t c = 0; c < columns; ++c) square += std::pow(before.at(r, c) - mean, 2) / static_cast<double>(columns);
+        for (std::int64_t c = 0; c < columns; ++c)
+          mean += before.at(r, c) / static_cast<double>(columns);
+        for (std::int64_t c = 0; c < columns; ++c)
+          square += std::pow(before.at(r, c) - mean, 2) / static_cast<double>(columns);
         for (std::int64_t c = 0; c < columns; ++c) {
           const auto i = static_cast<std::size_t>(c);
-          const double expected = (before.at(r, c) - mean) / std::sqrt(square + 1e-12) * gamma[i] + beta[i];
-          ASSERT_NEAR(value(output, r, c), expected, 4e-6 + 0.6 * kStep<W> * std::abs(expected)) << to_string(isa) << " " << columns;
-          ASSERT_NEAR(values.at(r, c), expected + (next ? bias[i] : 0.0F), 4e-6) << to_string(isa) << " " << columns;
+          const double expected =
+              (before.at(r, c) - mean) / std::sqrt(square + 1e-12) * gamma[i] + beta[i];
+          ASSERT_NEAR(value(output, r, c), expected, 4e-6 + 0.6 * kStep<W> * std::abs(expected))
+              << to_string(isa) << " " << columns;
+          ASSERT_NEAR(values.at(r, c), expected + (next ? bias[i] : 0.0F), 4e-6)
+              << to_string(isa) << " " << columns;
         }
       }
     }
@@ -236,54 +293,88 @@ void check_grouping(Isa isa) {
   Rows<float> whole_sums(rows, 64), single_sums(rows, 64);
   const KernelScope<T, W> scope(kernels);
   const Rows<W> own = for_linear<W>(input);
-  kernels.linear({own.values.data(), own.stride, rows, &weight, 0, 2, bias.data(), Activation::gelu, whole.values.data(), whole.stride});
-  kernels.accumulate({input.values.data(), input.stride, rows, &weight, whole_sums.values.data(), whole_sums.stride});
+  kernels.linear({own.values.data(), own.stride, rows, &weight, 0, 2, bias.data(), Activation::gelu,
+                  whole.values.data(), whole.stride});
+  kernels.accumulate({input.values.data(), input.stride, rows, &weight, whole_sums.values.data(),
+                      whole_sums.stride});
   for (std::int64_t group = 1; group <= 32; ++group) {
     Rows<T> part(32, k), result(32, 64);
     Rows<float> sums(32, 64);
     const std::int64_t first = group % 7;
-    std::memcpy(part.values.data(), input.values.data() + first * input.stride, static_cast<std::size_t>(group * input.stride) * sizeof(T));
+    std::memcpy(part.values.data(), input.values.data() + first * input.stride,
+                static_cast<std::size_t>(group * input.stride) * sizeof(T));
     const Rows<W> own_part = for_linear<W>(part);
-    kernels.linear({own_part.values.data(), own_part.stride, group, &weight, 0, 2, bias.data(), Activation::gelu, result.values.data(), result.stride,
-                    {reinterpret_cast<const std::byte*>(weight.values.data()), weight.values.size()}});
-    kernels.accumulate({part.values.data(), part.stride, group, &weight, sums.values.data(), sums.stride});
-    ASSERT_EQ(std::memcmp(result.values.data(), &whole.at(first, 0), static_cast<std::size_t>(group * 64) * sizeof(T)), 0) << group;
-    ASSERT_EQ(std::memcmp(sums.values.data(), &whole_sums.at(first, 0), static_cast<std::size_t>(group * 64) * sizeof(float)), 0) << group;
+    kernels.linear(
+        {own_part.values.data(),
+         own_part.stride,
+         group,
+         &weight,
+         0,
+         2,
+         bias.data(),
+         Activation::gelu,
+         result.values.data(),
+         result.stride,
+         {reinterpret_cast<const std::byte*>(weight.values.data()), weight.values.size()}});
+    kernels.accumulate(
+        {part.values.data(), part.stride, group, &weight, sums.values.data(), sums.stride});
+    ASSERT_EQ(std::memcmp(result.values.data(), &whole.at(first, 0),
+                          static_cast<std::size_t>(group * 64) * sizeof(T)),
+              0)
+        << group;
+    ASSERT_EQ(std::memcmp(sums.values.data(), &whole_sums.at(first, 0),
+                          static_cast<std::size_t>(group * 64) * sizeof(float)),
+              0)
+        << group;
   }
 }
 
-// Products of fp32 rows and split weights, whole and in pieces of k: 2^-15 of what is added up, whatever its size.
+// Products of fp32 rows and split weights, whole and in pieces of k: 2^-15 of what is added up,
+// whatever its size.
 void check_split(Isa isa) {
   const auto kernels = encoder_kernels<float, SplitBFloat16>(isa);
   const KernelScope<float, SplitBFloat16> scope(kernels);
   Random random(9);
   for (const std::int64_t rows : {1, 31, 33})
     for (const std::int64_t k_count : {33, 257, 800})
-      for (const bool ill : {false, true}) {  // every row and column of a size of its own, and values far apart within them
+      for (const bool ill :
+           {false,
+            true}) {  // every row and column of a size of its own, and values far apart within them
         const std::int64_t n = 300, panels = round_up(n, 32) / 32;
-        const auto size = [&](std::int64_t i, int of) { return ill ? std::ldexp(1.0F, static_cast<int>(i * 7 % of) - of / 2) : 1.0F; };
+        const auto size = [&](std::int64_t i, int of) {
+          return ill ? std::ldexp(1.0F, static_cast<int>(i * 7 % of) - of / 2) : 1.0F;
+        };
         Rows<float> input(rows, k_count);
         Matrix plain(n, k_count);
         for (std::int64_t r = 0; r < rows; ++r)
-          for (std::int64_t k = 0; k < k_count; ++k) input.at(r, k) = random.normal(size(r, 61)) * size(k, 13);
+          for (std::int64_t k = 0; k < k_count; ++k)
+            input.at(r, k) = random.normal(size(r, 61)) * size(k, 13);
         for (std::int64_t c = 0; c < n; ++c)
-          for (std::int64_t k = 0; k < k_count; ++k) plain.row(c)[static_cast<std::size_t>(k)] = random.normal(size(c, 61)) * size(k, 11);
+          for (std::int64_t k = 0; k < k_count; ++k)
+            plain.row(c)[static_cast<std::size_t>(k)] = random.normal(size(c, 61)) * size(k, 11);
         const auto weight = pack<SplitBFloat16>(plain.view());
         const std::vector<float> bias(static_cast<std::size_t>(weight.columns), 0.0F);
         Rows<float> added(rows, n), linear(rows, n);
-        kernels.accumulate({input.values.data(), input.stride, rows, &weight, added.values.data(), added.stride});
+        kernels.accumulate(
+            {input.values.data(), input.stride, rows, &weight, added.values.data(), added.stride});
         const auto own = for_linear<SplitBFloat16>(input);
-        kernels.linear({own.values.data(), own.stride, rows, &weight, 0, panels, bias.data(), Activation::none, linear.values.data(), linear.stride});
+        kernels.linear({own.values.data(), own.stride, rows, &weight, 0, panels, bias.data(),
+                        Activation::none, linear.values.data(), linear.stride});
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t c = 0; c < n; ++c) {
             double expected = 0, sizes = 0;
             for (std::int64_t k = 0; k < k_count; ++k) {
-              const double term = static_cast<double>(input.at(r, k)) * plain.row(c)[static_cast<std::size_t>(k)];
+              const double term =
+                  static_cast<double>(input.at(r, k)) * plain.row(c)[static_cast<std::size_t>(k)];
               expected += term;
               sizes += std::abs(term);
             }
-            ASSERT_NEAR(added.at(r, c), expected, sizes * 0x1p-15) << to_string(isa) << " rows " << rows << " k " << k_count << " at " << r << "," << c;
-            ASSERT_NEAR(linear.at(r, c), expected, sizes * 0x1p-15) << to_string(isa) << " rows " << rows << " k " << k_count << " at " << r << "," << c;
+            ASSERT_NEAR(added.at(r, c), expected, sizes * 0x1p-15)
+                << to_string(isa) << " rows " << rows << " k " << k_count << " at " << r << ","
+                << c;
+            ASSERT_NEAR(linear.at(r, c), expected, sizes * 0x1p-15)
+                << to_string(isa) << " rows " << rows << " k " << k_count << " at " << r << ","
+                << c;
           }
       }
 }
@@ -310,15 +401,17 @@ TEST_P(EveryLevel, GroupingDoesNotMatterFp32) { check_grouping<float>(GetParam()
 TEST_P(EveryLevel, GroupingDoesNotMatterBf16) { check_grouping<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, GroupingDoesNotMatterSplit) { check_grouping<float, SplitBFloat16>(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(Levels, EveryLevel, testing::ValuesIn(supported_isas()), [](const auto& level) {
-  std::string name(to_string(level.param));
-  for (char& c : name)
-    if (c == '-') c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Levels, EveryLevel, testing::ValuesIn(supported_isas()),
+                         [](const auto& level) {
+                           std::string name(to_string(level.param));
+                           for (char& c : name)
+                             if (c == '-') c = '_';
+                           return name;
+                         });
 
 TEST(Isa, NamesGoBothWays) {
-  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) EXPECT_EQ(parse_isa(to_string(isa)), isa);
+  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx})
+    EXPECT_EQ(parse_isa(to_string(isa)), isa);
   EXPECT_THROW(parse_isa("sse"), Error);
   EXPECT_TRUE(supported(Isa::generic));
   EXPECT_EQ(supported_isas().back(), best_isa());
@@ -326,8 +419,8 @@ TEST(Isa, NamesGoBothWays) {
 
 TEST(BFloat16, RoundsToNearestEven) {
   EXPECT_EQ(to_bf16(1.0F).bits, 0x3f80);
-  EXPECT_EQ(to_bf16(1.0F + 1.0F / 256).bits, 0x3f80);      // half way: to even
-  EXPECT_EQ(to_bf16(1.0F + 3.0F / 256).bits, 0x3f82);      // half way: to even
+  EXPECT_EQ(to_bf16(1.0F + 1.0F / 256).bits, 0x3f80);  // half way: to even
+  EXPECT_EQ(to_bf16(1.0F + 3.0F / 256).bits, 0x3f82);  // half way: to even
   EXPECT_EQ(to_bf16(1.0F + 1.01F / 256).bits, 0x3f81);
   EXPECT_EQ(to_float(to_bf16(-2.5F)), -2.5F);
   EXPECT_TRUE(std::isnan(to_float(to_bf16(NAN))));

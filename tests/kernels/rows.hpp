@@ -1,5 +1,6 @@
 #pragma once
-// Rows of activations of every type for the kernels' tests, and what is needed to compare them with doubles.
+// Rows of activations of every type for the kernels' tests, and what is needed to compare them with
+// doubles.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -11,13 +12,17 @@ namespace gpuhpc::kernels {
 
 template <typename T>
 T rounded(float value) {
-  if constexpr (std::is_same_v<T, float>) return value;
-  else return to_bf16(value);
+  if constexpr (std::is_same_v<T, float>)
+    return value;
+  else
+    return to_bf16(value);
 }
 
 // Rounds of one step of T at 1.
 template <typename T>
-constexpr double kStep = std::is_same_v<T, float> ? 1.2e-7 : std::is_same_v<T, SplitBFloat16> ? 1.6e-5 : 7.9e-3;
+constexpr double kStep = std::is_same_v<T, float>           ? 1.2e-7
+                         : std::is_same_v<T, SplitBFloat16> ? 1.6e-5
+                                                            : 7.9e-3;
 
 // Of sums of products with weights of W, at the sizes below.
 template <typename W>
@@ -27,7 +32,8 @@ template <typename T>
 struct Rows {
   std::int64_t stride;
   AlignedBuffer<T> values;
-  Rows(std::int64_t rows, std::int64_t columns) : stride(round_up(columns, 32)), values(round_up(rows, 32) * round_up(columns, 32)) {}
+  Rows(std::int64_t rows, std::int64_t columns)
+      : stride(round_up(columns, 32)), values(round_up(rows, 32) * round_up(columns, 32)) {}
   T& at(std::int64_t r, std::int64_t c) { return values.data()[r * stride + c]; }
 };
 

@@ -1,4 +1,5 @@
-// Every training kernel of every instruction set here against its plain twin, on shapes with and without remainders.
+// Every training kernel of every instruction set here against its plain twin, on shapes with and
+// without remainders.
 #include <gpuhpc/base/random.hpp>
 #include <gpuhpc/kernels/packed_matrix.hpp>
 #include <gpuhpc/kernels/training_kernels.hpp>
@@ -25,8 +26,10 @@ struct Rows {
 
 template <typename T>
 T from_float(float value) {
-  if constexpr (std::is_same_v<T, float>) return value;
-  else return to_bf16(value);
+  if constexpr (std::is_same_v<T, float>)
+    return value;
+  else
+    return to_bf16(value);
 }
 
 template <typename T>
@@ -42,7 +45,8 @@ template <typename T>
 double difference(Rows<T>& a, Rows<T>& b) {
   double largest = 0, scale = 1;
   for (std::int64_t i = 0; i < a.rows * a.columns; ++i) {
-    largest = std::max(largest, static_cast<double>(std::abs(to_float(a.data()[i]) - to_float(b.data()[i]))));
+    largest = std::max(
+        largest, static_cast<double>(std::abs(to_float(a.data()[i]) - to_float(b.data()[i]))));
     scale = std::max(scale, static_cast<double>(std::abs(to_float(b.data()[i]))));
   }
   return largest / scale;
@@ -59,11 +63,14 @@ TYPED_TEST_SUITE(TrainingKernelsTest, Types);
 template <typename T>
 Rows<T> attention_gradient(Isa isa, std::int64_t tokens, std::int64_t heads, std::int64_t size) {
   const std::int64_t width = heads * size;
-  Rows<T> qkv = noise<T>(tokens, 3 * width, 1), gradient = noise<T>(tokens, width, 2), result(tokens, 3 * width);
+  Rows<T> qkv = noise<T>(tokens, 3 * width, 1), gradient = noise<T>(tokens, width, 2),
+          result(tokens, 3 * width);
   AlignedBuffer<std::byte> scratch(attention_gradient_scratch_bytes(tokens, size));
   const AttentionGradientCall<T> call{
-      qkv.data(),      3 * width, width,         2 * width, tokens,        heads, size, 1 / std::sqrt(static_cast<float>(size)),
-      gradient.data(), width,     result.data(), 3 * width, scratch.data()};
+      qkv.data(),      3 * width, width,         2 * width,
+      tokens,          heads,     size,          1 / std::sqrt(static_cast<float>(size)),
+      gradient.data(), width,     result.data(), 3 * width,
+      scratch.data()};
   const EncoderKernels<T> kernels = encoder_kernels<T>(isa);
   const KernelScope<T> scope(kernels);
   training_kernels<T>(isa).attention_gradient(call);
@@ -72,10 +79,12 @@ Rows<T> attention_gradient(Isa isa, std::int64_t tokens, std::int64_t heads, std
 
 TYPED_TEST(TrainingKernelsTest, AttentionGradient) {
   for (const Isa isa : supported_isas()) {
-    for (const auto& [tokens, size] : {std::pair{1, 32}, {5, 32}, {16, 8}, {31, 32}, {33, 64}, {96, 32}, {130, 64}, {40, 24}}) {
+    for (const auto& [tokens, size] :
+         {std::pair{1, 32}, {5, 32}, {16, 8}, {31, 32}, {33, 64}, {96, 32}, {130, 64}, {40, 24}}) {
       Rows<TypeParam> ours = attention_gradient<TypeParam>(isa, tokens, 2, size);
       Rows<TypeParam> twin = attention_gradient<TypeParam>(Isa::generic, tokens, 2, size);
-      EXPECT_LE(difference(ours, twin), 2 * tolerance<TypeParam>) << to_string(isa) << " " << tokens << " x " << size;
+      EXPECT_LE(difference(ours, twin), 2 * tolerance<TypeParam>)
+          << to_string(isa) << " " << tokens << " x " << size;
     }
   }
 }
@@ -84,7 +93,8 @@ TYPED_TEST(TrainingKernelsTest, AddNormAndItsGradient) {
   using T = TypeParam;
   for (const std::int64_t columns : {384, 32, 40, 7}) {
     constexpr std::int64_t rows = 9;
-    Rows<float> residual = noise<float>(rows, columns, 1), gamma = noise<float>(1, columns, 2), beta = noise<float>(1, columns, 3);
+    Rows<float> residual = noise<float>(rows, columns, 1), gamma = noise<float>(1, columns, 2),
+                beta = noise<float>(1, columns, 3);
     Rows<T> change = noise<T>(rows, columns, 4), more = noise<T>(rows, columns, 5);
     Rows<float> gradient = noise<float>(rows, columns, 6), bias = noise<float>(1, columns, 7);
     struct Results {
@@ -92,14 +102,17 @@ TYPED_TEST(TrainingKernelsTest, AddNormAndItsGradient) {
       Rows<T> rounded, rounded_gradient;
     };
     const auto run = [&](Isa isa, bool with_more) {
-      Results r{{rows, columns}, {rows, columns}, {1, rows}, {rows, columns}, {3, columns}, {rows, columns}, {rows, columns}};
+      Results r{{rows, columns}, {rows, columns}, {1, rows},      {rows, columns},
+                {3, columns},    {rows, columns}, {rows, columns}};
       const TrainingKernels<T> kernels = training_kernels<T>(isa);
-      kernels.add_norm({residual.data(), change.data(), rows, columns, gamma.data(), beta.data(), 1e-12F, r.output.data(), r.rounded.data(),
-                        r.normalised.data(), r.factors.data(), with_more ? bias.data() : nullptr});
+      kernels.add_norm({residual.data(), change.data(), rows, columns, gamma.data(), beta.data(),
+                        1e-12F, r.output.data(), r.rounded.data(), r.normalised.data(),
+                        r.factors.data(), with_more ? bias.data() : nullptr});
       std::copy(gradient.data(), gradient.data() + rows * columns, r.result.data());  // in place
-      kernels.add_norm_gradient({r.result.data(), with_more ? more.data() : nullptr, r.normalised.data(), r.factors.data(), gamma.data(),
-                                 rows, columns, r.result.data(), r.rounded_gradient.data(), r.sums.data(), r.sums.data() + columns,
-                                 r.sums.data() + 2 * columns});
+      kernels.add_norm_gradient({r.result.data(), with_more ? more.data() : nullptr,
+                                 r.normalised.data(), r.factors.data(), gamma.data(), rows, columns,
+                                 r.result.data(), r.rounded_gradient.data(), r.sums.data(),
+                                 r.sums.data() + columns, r.sums.data() + 2 * columns});
       return r;
     };
     for (const Isa isa : supported_isas()) {
@@ -123,19 +136,23 @@ TYPED_TEST(TrainingKernelsTest, ActivationsTheirSlopesAndColumnSums) {
   Rows<T> input = noise<T>(rows, columns, 1, 3), gradient = noise<T>(rows, columns, 2);
   Rows<float> bias = noise<float>(1, columns, 3);
   for (const Isa isa : supported_isas()) {
-    for (const Activation activation : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
+    for (const Activation activation :
+         {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
       const auto run = [&](Isa level, Rows<T>& output, Rows<T>& result, Rows<float>& sums) {
         const TrainingKernels<T> kernels = training_kernels<T>(level);
         kernels.activation({input.data(), rows, columns, activation, output.data(), bias.data()});
-        kernels.activation_gradient({input.data(), gradient.data(), rows, columns, activation, result.data(), sums.data(), bias.data()});
+        kernels.activation_gradient({input.data(), gradient.data(), rows, columns, activation,
+                                     result.data(), sums.data(), bias.data()});
         kernels.column_sums({input.data(), rows, columns, sums.data() + columns});
       };
-      Rows<T> output(rows, columns), result(rows, columns), output_twin(rows, columns), result_twin(rows, columns);
+      Rows<T> output(rows, columns), result(rows, columns), output_twin(rows, columns),
+          result_twin(rows, columns);
       Rows<float> sums(2, columns), sums_twin(2, columns);
       run(isa, output, result, sums);
       run(Isa::generic, output_twin, result_twin, sums_twin);
       EXPECT_LE(difference(output, output_twin), tolerance<T>) << to_string(isa);
-      EXPECT_LE(difference(result, result_twin), tolerance<T>) << to_string(isa) << " activation " << static_cast<int>(activation);
+      EXPECT_LE(difference(result, result_twin), tolerance<T>)
+          << to_string(isa) << " activation " << static_cast<int>(activation);
       EXPECT_LE(difference(sums, sums_twin), tolerance<T>) << to_string(isa);
     }
   }
@@ -156,7 +173,8 @@ TEST(TrainingKernels, SlopesAreDerivatives) {
   }
 }
 
-// Packed operands are where packed_index says, also in the middle of a joined matrix, and zeros where rows end.
+// Packed operands are where packed_index says, also in the middle of a joined matrix, and zeros
+// where rows end.
 TEST(TrainingPacking, EveryElementIsInItsPlace) {
   constexpr std::int64_t k_count = 96, columns = 160, first_k = 32, rows = 41;
   Rows<float> weight = noise<float>(64, 64, 1);
@@ -184,7 +202,8 @@ TEST(TrainingPacking, EveryElementIsInItsPlace) {
         ASSERT_EQ(bits_at(by_rows, first_k + i, 64 + j), wanted) << to_string(isa);
         const std::uint16_t value = i < rows ? values.data()[i * 64 + j].bits : std::uint16_t{0};
         ASSERT_EQ(bits_at(ragged, first_k + i, 64 + j), value) << to_string(isa);
-        ASSERT_EQ(turned.data()[(j / 32 * 2 + i / 32) * 1024 + j % 32 * 32 + i % 32].bits, value) << to_string(isa);
+        ASSERT_EQ(turned.data()[(j / 32 * 2 + i / 32) * 1024 + j % 32 * 32 + i % 32].bits, value)
+            << to_string(isa);
       }
     EXPECT_EQ(bits_at(joined, 0, 64), 0);  // nothing outside the block is touched
     EXPECT_EQ(bits_at(joined, first_k, 128), 0);

@@ -21,9 +21,12 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-Taxonomy small_tree() { return Taxonomy({"media", "sound", "video_player", "office"}, {{0, 1}, {0, 2}}); }
+Taxonomy small_tree() {
+  return Taxonomy({"media", "sound", "video_player", "office"}, {{0, 1}, {0, 2}});
+}
 
-std::vector<ClassId> decode(const Taxonomy& taxonomy, DecodeOptions options, std::vector<float> marginals, std::vector<float> posterior = {}) {
+std::vector<ClassId> decode(const Taxonomy& taxonomy, DecodeOptions options,
+                            std::vector<float> marginals, std::vector<float> posterior = {}) {
   return Decoder(taxonomy, options).decode(marginals, posterior);
 }
 
@@ -59,7 +62,8 @@ TEST(Decoding, ExpectedF1ByHand) {
 TEST(Decoding, ExpectedLeavesRaiseProbabilities) {
   DecodeOptions options;
   options.expected_leaves = 3;
-  const auto p = Decoder(small_tree(), options).probabilities(std::vector<float>{.5f, 0.f, 1.f, 1.0000001f});
+  const auto p =
+      Decoder(small_tree(), options).probabilities(std::vector<float>{.5f, 0.f, 1.f, 1.0000001f});
   EXPECT_NEAR(p[0], 1 - .125, 1e-6);
   EXPECT_EQ(p[1], 0.f);
   EXPECT_EQ(p[2], 1.f);
@@ -73,8 +77,10 @@ TEST(Decoding, OnADagTheBestPathIsAddedNotEveryAncestor) {
   options.minimum = 1;
   options.maximum = 1;
   options.expected_leaves = 1;
-  EXPECT_THAT(decode(dag, options, {.4f, .6f, .9f, .05f, .05f}, {.35f, .05f, .55f, .05f}), ElementsAre(2, 1));
-  EXPECT_THAT(decode(dag, options, {.6f, .4f, .9f, .05f, .05f}), ElementsAre(2, 0));  // without a posterior: the likelier parent
+  EXPECT_THAT(decode(dag, options, {.4f, .6f, .9f, .05f, .05f}, {.35f, .05f, .55f, .05f}),
+              ElementsAre(2, 1));
+  EXPECT_THAT(decode(dag, options, {.6f, .4f, .9f, .05f, .05f}),
+              ElementsAre(2, 0));  // without a posterior: the likelier parent
 }
 
 TEST(Decoding, ChainStopsWhereTheNextClassIsMoreLikelyWrong) {
@@ -105,7 +111,8 @@ TEST(Decoding, OptionsReadFromTheCommandLine) {
   DecodeOptions options;
   config::OptionSet set;
   declare(set.section("decode", "labels"), options);
-  set.parse("", {"--decode.mode", "chain", "--decode.expected-leaves", "3", "--decode.minimum", "1"});
+  set.parse("",
+            {"--decode.mode", "chain", "--decode.expected-leaves", "3", "--decode.minimum", "1"});
   EXPECT_EQ(options.mode, "chain");
   EXPECT_EQ(options.expected_leaves, 3);
   EXPECT_EQ(options.minimum, 1);
@@ -114,7 +121,8 @@ TEST(Decoding, OptionsReadFromTheCommandLine) {
 }
 
 TEST(Lexical, TokensAndEvidenceByHand) {
-  EXPECT_THAT(lexical_tokens("The Games of Editing, a 3D-STORY; x"), ElementsAre("gam", "edit", "3d", "story"));
+  EXPECT_THAT(lexical_tokens("The Games of Editing, a 3D-STORY; x"),
+              ElementsAre("gam", "edit", "3d", "story"));
   EXPECT_THAT(lexical_tokens(""), IsEmpty());
   LexicalEvidence lexical(small_tree());  // leaves: sound, video player, office
   ASSERT_EQ(lexical.terms(), 4);
@@ -163,35 +171,44 @@ TEST(Scoring, LinksAreSigmoidAndSigmoidOfExp) {
   Matrix probabilities(1, 3);
   class_probabilities({documents.data(), 1, 1}, {vectors.data(), 3, 1}, bias, probabilities.view());
   EXPECT_THAT(probabilities.values, testing::Pointwise(testing::FloatNear(1e-6f), {.5f, 1.f, 0.f}));
-  class_probabilities({documents.data(), 1, 1}, {vectors.data(), 3, 1}, bias, probabilities.view(), Link::sigmoid_exp);
-  EXPECT_THAT(probabilities.values, testing::Pointwise(testing::FloatNear(1e-6f), {.731059f, 1.f, .5f}));
+  class_probabilities({documents.data(), 1, 1}, {vectors.data(), 3, 1}, bias, probabilities.view(),
+                      Link::sigmoid_exp);
+  EXPECT_THAT(probabilities.values,
+              testing::Pointwise(testing::FloatNear(1e-6f), {.731059f, 1.f, .5f}));
 }
 
-// Of three draws from a posterior of which a quarter lies below the class, one hits it with 1 - .75^3.
+// Of three draws from a posterior of which a quarter lies below the class, one hits it with 1 -
+// .75^3.
 TEST(Scoring, LeafProbabilitiesAreThoseOfSeveralDraws) {
   const Taxonomy two({"a", "b"}, {});
   Matrix posterior(1, 2), probabilities(1, 2);
   posterior.values = {.25f, .75f};
   leaf_probabilities(two, {.expected_leaves = 3}, posterior.view(), probabilities.view());
-  EXPECT_THAT(probabilities.values, testing::Pointwise(testing::FloatNear(1e-6f), {.578125f, .984375f}));
+  EXPECT_THAT(probabilities.values,
+              testing::Pointwise(testing::FloatNear(1e-6f), {.578125f, .984375f}));
 }
 
 TEST(Scoring, ProductsOfAnyShapeEqualPlainSums) {
   for (const std::int64_t width : {1, 3, 4, 17, 64}) {
     Matrix a(7, width), b(5, width), products(7, 5);
-    for (std::size_t i = 0; i < a.values.size(); ++i) a.values[i] = static_cast<float>(std::sin(static_cast<double>(i)));
-    for (std::size_t i = 0; i < b.values.size(); ++i) b.values[i] = static_cast<float>(std::cos(static_cast<double>(3 * i)));
+    for (std::size_t i = 0; i < a.values.size(); ++i)
+      a.values[i] = static_cast<float>(std::sin(static_cast<double>(i)));
+    for (std::size_t i = 0; i < b.values.size(); ++i)
+      b.values[i] = static_cast<float>(std::cos(static_cast<double>(3 * i)));
     multiply_transposed(a.view(), b.view(), products.view());
     FixedSums sums(5, width);
     Matrix weights(7, 5);
     std::copy(products.values.begin(), products.values.end(), weights.values.begin());
     add_soft_sums(weights.view(), a.view(), sums);
     for (std::int64_t i = 0; i < 7; ++i)
-      for (std::int64_t j = 0; j < 5; ++j) EXPECT_NEAR(products.row(i)[static_cast<std::size_t>(j)], dot(a.row(i), b.row(j)), 1e-5);
+      for (std::int64_t j = 0; j < 5; ++j)
+        EXPECT_NEAR(products.row(i)[static_cast<std::size_t>(j)], dot(a.row(i), b.row(j)), 1e-5);
     for (std::int64_t j = 0; j < 5; ++j)
       for (std::int64_t w = 0; w < width; ++w) {
         double sum = 0;
-        for (std::int64_t i = 0; i < 7; ++i) sum += weights.row(i)[static_cast<std::size_t>(j)] * a.row(i)[static_cast<std::size_t>(w)];
+        for (std::int64_t i = 0; i < 7; ++i)
+          sum +=
+              weights.row(i)[static_cast<std::size_t>(j)] * a.row(i)[static_cast<std::size_t>(w)];
         EXPECT_NEAR(sums.value(j, w), sum, 2e-5);
       }
   }
@@ -217,24 +234,30 @@ TEST(Smoothing, ARowWithoutNeighboursKeepsItsOwn) {
 
 TEST(ClassTexts, ByHand) {
   const Taxonomy t({"a_root", "mid", "low"}, {{0, 1}, {1, 2}});
-  EXPECT_THAT(five_texts(t, 2), ElementsAre("low", "a root > mid > low", "mid low", "this is about low.", "this is about low, a kind of mid, a root."));
-  EXPECT_THAT(five_texts(t, 0), ElementsAre("a root", "a root", "a root", "this is about a root.", "this is about a root."));
+  EXPECT_THAT(five_texts(t, 2),
+              ElementsAre("low", "a root > mid > low", "mid low", "this is about low.",
+                          "this is about low, a kind of mid, a root."));
+  EXPECT_THAT(five_texts(t, 0), ElementsAre("a root", "a root", "a root", "this is about a root.",
+                                            "this is about a root."));
   const std::vector<std::string> terms{"x y", "z"};
   EXPECT_EQ(keyword_text(t, 1, terms), "a root > mid: x y, z");
   EXPECT_EQ(keyword_text(t, 1, {}), "a root > mid");
-  EXPECT_EQ(multi_gpu_text(t, 0, terms), "The product category is a root, associated with keywords: x y, z");
+  EXPECT_EQ(multi_gpu_text(t, 0, terms),
+            "The product category is a root, associated with keywords: x y, z");
   const std::vector<std::string> descriptions{"", "A middle.", ""};
   const ClassTexts names = name_class_texts(t, descriptions);
   EXPECT_THAT(names.texts, ElementsAre("a root", "mid", "A middle.", "low"));
   EXPECT_THAT(names.owner, ElementsAre(0, 1, 1, 2));
   const std::vector<std::vector<std::string>> all_terms{{}, terms, {}};
-  EXPECT_THAT(term_class_texts(t, all_terms).texts, ElementsAre("a root", "mid", "x y", "z", "low"));
+  EXPECT_THAT(term_class_texts(t, all_terms).texts,
+              ElementsAre("a root", "mid", "x y", "z", "low"));
 }
 
 TEST(Candidates, ASecondParentThatWasNotExpandedContributesNothing) {
   // Root level keeps 3 of 4 roots; class 4 is a child of root 0 (kept) and root 3 (not kept).
   const Taxonomy t({"r0", "r1", "r2", "r3", "shared"}, {{0, 4}, {3, 4}});
-  const auto found = find_candidates(t, std::vector<float>{.5f, .6f, .7f, .4f, .3f}, teleclass_candidates());
+  const auto found =
+      find_candidates(t, std::vector<float>{.5f, .6f, .7f, .4f, .3f}, teleclass_candidates());
   ASSERT_EQ(found.size(), 4U);
   EXPECT_EQ(found[0].id, 2);
   EXPECT_EQ(found[3].id, 4);
@@ -246,7 +269,8 @@ TEST(Candidates, ASecondParentThatWasNotExpandedContributesNothing) {
 TEST(Candidates, BestTextCounts) {
   const std::vector<float> documents{1, 0}, texts{.1f, 1, .8f, 0, .9f, 0};
   std::vector<float> similarity(3);
-  best_text_similarity({documents.data(), 1, 2}, {texts.data(), 3, 2}, ClassPath{0, 0, 2}, {similarity.data(), 1, 3});
+  best_text_similarity({documents.data(), 1, 2}, {texts.data(), 3, 2}, ClassPath{0, 0, 2},
+                       {similarity.data(), 1, 3});
   EXPECT_THAT(similarity, ElementsAre(.8f, -1.f, .9f));
 }
 
@@ -260,7 +284,8 @@ TEST(CoreClasses, AloneAClassIsConfidentByItsOwnSimilarity) {
 
 TEST(Enrichment, ScoresByHand) {
   EXPECT_EQ(popularity(0), 0);
-  EXPECT_NEAR(distinctiveness(2, std::vector<double>{1, 0}), std::exp(2.) / (1 + std::exp(1.) + 1), 1e-12);
+  EXPECT_NEAR(distinctiveness(2, std::vector<double>{1, 0}), std::exp(2.) / (1 + std::exp(1.) + 1),
+              1e-12);
   EXPECT_NEAR(distinctiveness(800, std::vector<double>{800}), 1, 1e-9);  // exp(800) alone overflows
   const Taxonomy t({"a", "b"}, {});
   const auto terms = enrich_classes(t, TermCounts(2, 0), {nullptr, 2, 0}, {nullptr, 0, 0}, {});
@@ -268,15 +293,18 @@ TEST(Enrichment, ScoresByHand) {
 }
 
 TEST(Refinement, GapCutsByHand) {
-  EXPECT_THAT(cut_at_gap(std::vector<float>{.9f, .5f, .8f, .1f}, 3, 1).classes, ElementsAre(0, 2, 1));
+  EXPECT_THAT(cut_at_gap(std::vector<float>{.9f, .5f, .8f, .1f}, 3, 1).classes,
+              ElementsAre(0, 2, 1));
   EXPECT_THAT(cut_at_gap(std::vector<float>{.9f, .5f, .8f, .1f}, 2, 1).classes, ElementsAre(0, 2));
-  EXPECT_THAT(cut_at_gap(std::vector<float>{.5f, .5f, .5f}, 3, 1).classes, ElementsAre(0));  // no gap: the first
+  EXPECT_THAT(cut_at_gap(std::vector<float>{.5f, .5f, .5f}, 3, 1).classes,
+              ElementsAre(0));  // no gap: the first
   EXPECT_THAT(cut_at_gap(std::vector<float>{.5f}, 5, 2).classes, ElementsAre(0));
   EXPECT_EQ(cut_at_gap(std::vector<float>{.5f}, 5, 2).confidence, 0.f);
 }
 
 TEST(Refinement, ThreeQuartersAreKeptTiesByIndex) {
-  EXPECT_THAT(keep_confident(std::vector<float>{.1f, .1f, .1f, .1f}, .75), ElementsAre(true, true, true, false));
+  EXPECT_THAT(keep_confident(std::vector<float>{.1f, .1f, .1f, .1f}, .75),
+              ElementsAre(true, true, true, false));
   EXPECT_THAT(keep_confident(std::vector<float>{.1f, .3f}, 1), ElementsAre(true, true));
   EXPECT_THAT(keep_confident(std::vector<float>{}, .75), IsEmpty());
 }
@@ -293,7 +321,9 @@ TEST(Refinement, TopDocumentsOfEqualScoreGoByIndex) {
 
 TEST(PseudoDocuments, AreMadeOfSentencesAndTerms) {
   const Taxonomy t = small_tree();
-  const std::vector<std::string> sentences{"Plays music files well.", "Reads every codec there is."}, terms{"mp3", "radio"};
+  const std::vector<std::string> sentences{"Plays music files well.",
+                                           "Reads every codec there is."},
+      terms{"mp3", "radio"};
   PseudoDocumentOptions options;
   options.documents = 2;
   options.sentences = 1;
@@ -301,18 +331,24 @@ TEST(PseudoDocuments, AreMadeOfSentencesAndTerms) {
   const auto documents = build_pseudo_documents(t, {0, 1}, terms, sentences, options, random);
   ASSERT_EQ(documents.size(), 2U);
   for (const auto& text : documents)
-    EXPECT_THAT(text, testing::MatchesRegex("sound\\. (Plays music files well|Reads every codec there is)\\. (mp3, radio|radio, mp3)\\."));
+    EXPECT_THAT(text, testing::MatchesRegex("sound\\. (Plays music files well|Reads every codec "
+                                            "there is)\\. (mp3, radio|radio, mp3)\\."));
   EXPECT_EQ(build_pseudo_documents(t, {0, 1}, terms, sentences, options, same), documents);
   RandomStream other(1, 3);
-  EXPECT_THAT(build_pseudo_documents(t, {0, 1}, {}, {}, options, other), ElementsAre("sound.", "sound."));
+  EXPECT_THAT(build_pseudo_documents(t, {0, 1}, {}, {}, options, other),
+              ElementsAre("sound.", "sound."));
   EXPECT_THAT(starved_classes(std::vector<std::int64_t>{3, 1, 0}, 2), ElementsAre(1, 2));
 }
 
 TEST(PseudoDocuments, SentencesAreSplitAndShortOnesJoined) {
-  EXPECT_THAT(split_sentences("A library to read 3.5 files. It is quick! Really? Yes it is very quick indeed."),
-              ElementsAre("A library to read 3.5 files. It is quick! Really?", "Yes it is very quick indeed."));
-  EXPECT_THAT(split_sentences("Short. Then a sentence that is long enough.\nAnother line of text, also long."),
-              ElementsAre("Short. Then a sentence that is long enough.", "Another line of text, also long."));
+  EXPECT_THAT(split_sentences(
+                  "A library to read 3.5 files. It is quick! Really? Yes it is very quick indeed."),
+              ElementsAre("A library to read 3.5 files. It is quick! Really?",
+                          "Yes it is very quick indeed."));
+  EXPECT_THAT(split_sentences(
+                  "Short. Then a sentence that is long enough.\nAnother line of text, also long."),
+              ElementsAre("Short. Then a sentence that is long enough.",
+                          "Another line of text, also long."));
   EXPECT_THAT(split_sentences("  "), IsEmpty());
 }
 

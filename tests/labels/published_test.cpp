@@ -16,20 +16,26 @@ using Lists = std::vector<std::vector<std::int32_t>>;
 
 class Published : public LabelWorlds {
  protected:
-  Matrix input(const char* name) const { return matrix_of(world.json.at("published_inputs").at(name)); }
+  Matrix input(const char* name) const {
+    return matrix_of(world.json.at("published_inputs").at(name));
+  }
   Lists lists(const char* name) const { return world.published(name).get<Lists>(); }
-  Lists document_terms() const { return world.json.at("published_inputs").at("document_terms").get<Lists>(); }
+  Lists document_terms() const {
+    return world.json.at("published_inputs").at("document_terms").get<Lists>();
+  }
   TermCounts counts() const {
     TermCounts all(world.taxonomy.size(), 30);
     const Lists terms = document_terms(), cores = lists("cores");
-    for (std::size_t d = 0; d < terms.size(); ++d) count_terms(world.taxonomy, terms[d], cores[d], all);
+    for (std::size_t d = 0; d < terms.size(); ++d)
+      count_terms(world.taxonomy, terms[d], cores[d], all);
     return all;
   }
 };
 
 TEST_P(Published, Candidates) {
   const Matrix similarity = input("similarity");
-  for (const auto& [key, options] : {std::pair{"candidates_teleclass", teleclass_candidates()}, {"candidates_taxoclass", taxoclass_candidates()}})
+  for (const auto& [key, options] : {std::pair{"candidates_teleclass", teleclass_candidates()},
+                                     {"candidates_taxoclass", taxoclass_candidates()}})
     for (std::int64_t d = 0; d < similarity.rows; ++d) {
       const auto& expected = world.published(key).at(static_cast<std::size_t>(d));
       const auto found = find_candidates(world.taxonomy, similarity.row(d), options);
@@ -48,7 +54,8 @@ TEST_P(Published, CoreClassesAndMasks) {
   std::vector<ClassId> pair_class;
   std::vector<float> pair_confidence;
   for (std::int64_t d = 0; d < similarity.rows; ++d) {
-    candidates.push_back(find_candidates(world.taxonomy, similarity.row(d), taxoclass_candidates()));
+    candidates.push_back(
+        find_candidates(world.taxonomy, similarity.row(d), taxoclass_candidates()));
     confidences.emplace_back();
     for (const Candidate& c : candidates.back()) {
       confidences.back().push_back(core_confidence(world.taxonomy, similarity.row(d), c.id));
@@ -58,19 +65,24 @@ TEST_P(Published, CoreClassesAndMasks) {
   }
   std::reverse(pair_class.begin(), pair_class.end());  // any order gives the same medians
   std::reverse(pair_confidence.begin(), pair_confidence.end());
-  const std::vector<float> medians = confidence_medians(world.taxonomy.size(), pair_class, pair_confidence);
+  const std::vector<float> medians =
+      confidence_medians(world.taxonomy.size(), pair_class, pair_confidence);
   for (std::size_t c = 0; c < medians.size(); ++c) {
-    if (world.published("medians")[c].is_null()) EXPECT_TRUE(std::isinf(medians[c]));
-    else EXPECT_NEAR(medians[c], world.published("medians")[c].get<float>(), 1e-6);
+    if (world.published("medians")[c].is_null())
+      EXPECT_TRUE(std::isinf(medians[c]));
+    else
+      EXPECT_NEAR(medians[c], world.published("medians")[c].get<float>(), 1e-6);
   }
   for (std::size_t d = 0; d < candidates.size(); ++d) {
     const auto cores = select_core_classes(candidates[d], confidences[d], medians, {true, false});
     EXPECT_EQ(cores, lists("cores")[d]);
-    EXPECT_EQ(select_core_classes(candidates[d], confidences[d], medians, {false, false}), lists("cores_median_only")[d]);
+    EXPECT_EQ(select_core_classes(candidates[d], confidences[d], medians, {false, false}),
+              lists("cores_median_only")[d]);
     const TrainingLabels labels = training_labels(world.taxonomy, cores);
     EXPECT_EQ(labels.positives, lists("positives")[d]);
     EXPECT_EQ(labels.masked, lists("masked")[d]);
-    EXPECT_EQ(training_labels(world.taxonomy, cores, MaskScope::cores).masked, lists("masked_below_cores")[d]);
+    EXPECT_EQ(training_labels(world.taxonomy, cores, MaskScope::cores).masked,
+              lists("masked_below_cores")[d]);
   }
 }
 
@@ -89,10 +101,13 @@ TEST_P(Published, TermCounts) {
 
 TEST_P(Published, EnrichedTerms) {
   for (const auto score : {EnrichmentScore::paper, EnrichmentScore::code}) {
-    EnrichmentOptions options = score == EnrichmentScore::code ? code_enrichment() : EnrichmentOptions{};
+    EnrichmentOptions options =
+        score == EnrichmentScore::code ? code_enrichment() : EnrichmentOptions{};
     options.terms = 6;
-    const auto found = enrich_classes(world.taxonomy, counts(), input("class_vectors").view(), input("term_vectors").view(), options);
-    const auto& expected = world.published(score == EnrichmentScore::code ? "enriched_code" : "enriched_paper");
+    const auto found = enrich_classes(world.taxonomy, counts(), input("class_vectors").view(),
+                                      input("term_vectors").view(), options);
+    const auto& expected =
+        world.published(score == EnrichmentScore::code ? "enriched_code" : "enriched_paper");
     ASSERT_EQ(found.size(), expected.size());
     std::size_t terms = 0;
     for (std::size_t c = 0; c < found.size(); ++c) {
@@ -120,7 +135,8 @@ TEST_P(Published, RefinedClassVectorsAndGapCuts) {
   const std::span<const std::vector<std::int32_t>> all_cores = cores, all_terms = terms;
   for (std::int64_t d = 0; d < documents.rows; d += 10) {
     const auto first = static_cast<std::size_t>(d);
-    add_class_documents(world.taxonomy, documents.view().slice(d, 10), all_cores.subspan(first, 10), all_terms.subspan(first, 10), class_terms, sums, used);
+    add_class_documents(world.taxonomy, documents.view().slice(d, 10), all_cores.subspan(first, 10),
+                        all_terms.subspan(first, 10), class_terms, sums, used);
   }
   EXPECT_EQ(used, world.published("refined_counts").get<std::vector<std::int64_t>>());
   const Matrix vectors = mean_class_vectors(sums, used, classes.view());
@@ -132,7 +148,8 @@ TEST_P(Published, RefinedClassVectorsAndGapCuts) {
   for (std::int64_t d = 0; d < documents.rows; ++d) {
     const GapCut cut = cut_at_gap(similarity.row(d), 3, 1);
     EXPECT_EQ(cut.classes, lists("cut3")[static_cast<std::size_t>(d)]);
-    EXPECT_EQ(cut_at_gap(similarity.row(d), 5, 2).classes, lists("cut5_two")[static_cast<std::size_t>(d)]);
+    EXPECT_EQ(cut_at_gap(similarity.row(d), 5, 2).classes,
+              lists("cut5_two")[static_cast<std::size_t>(d)]);
     confidences.push_back(cut.confidence);
   }
   expect_near(confidences, world.published("cut3_confidence"));
@@ -165,7 +182,8 @@ TEST_P(Published, TopDocumentMeansOnTwoOwners) {
   }
   expect_near(vectors.values, world.published("top_mean_vectors"));
   for (ClassId c = 0; c < vectors.rows; ++c)
-    EXPECT_EQ(merged.of(c), world.published("top_documents")[static_cast<std::size_t>(c)].get<std::vector<std::int64_t>>());
+    EXPECT_EQ(merged.of(c), world.published("top_documents")[static_cast<std::size_t>(c)]
+                                .get<std::vector<std::int64_t>>());
 }
 
 INSTANTIATE_TEST_SUITE_P(Labels, Published, testing::Values("made", "random"));

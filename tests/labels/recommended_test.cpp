@@ -20,7 +20,8 @@ class Recommended : public LabelWorlds {
   LexicalEvidence lexical() const {
     LexicalEvidence evidence(world.taxonomy);
     std::vector<std::int64_t> frequencies(static_cast<std::size_t>(evidence.terms()));
-    for (std::int64_t d = 0; d < world.train; ++d) evidence.count(world.texts[static_cast<std::size_t>(d)], frequencies);
+    for (std::int64_t d = 0; d < world.train; ++d)
+      evidence.count(world.texts[static_cast<std::size_t>(d)], frequencies);
     evidence.set_frequencies(frequencies, world.train);
     return evidence;
   }
@@ -38,7 +39,9 @@ class Recommended : public LabelWorlds {
 TEST_P(Recommended, ClassTextsAndVectors) {
   const ClassTexts texts = five_class_texts(world.taxonomy);
   EXPECT_EQ(texts.texts, world.expected("class_texts").get<std::vector<std::string>>());
-  expect_near(class_vectors(input("text_vectors").view(), texts.owner, world.taxonomy.size()).values, world.expected("class_vectors"), 1e-6);
+  expect_near(
+      class_vectors(input("text_vectors").view(), texts.owner, world.taxonomy.size()).values,
+      world.expected("class_vectors"), 1e-6);
 }
 
 TEST_P(Recommended, Centring) {
@@ -92,9 +95,12 @@ TEST_P(Recommended, PosteriorsAndRefinement) {
 
 TEST_P(Recommended, SoftSumsAreTheSameInAnyOrderOfBlocks) {
   Matrix documents = expected("centred_documents"), first = expected("first_posterior");
-  FixedSums forwards(paths(), documents.columns), backwards(paths(), documents.columns), other(paths(), documents.columns);
-  for (std::int64_t d = 0; d < 40; d += 8) add_soft_sums(rows_of(first, d, 8), rows_of(documents, d, 8), forwards);
-  for (std::int64_t d = 32; d >= 0; d -= 8) add_soft_sums(rows_of(first, d, 8), rows_of(documents, d, 8), d == 16 ? other : backwards);
+  FixedSums forwards(paths(), documents.columns), backwards(paths(), documents.columns),
+      other(paths(), documents.columns);
+  for (std::int64_t d = 0; d < 40; d += 8)
+    add_soft_sums(rows_of(first, d, 8), rows_of(documents, d, 8), forwards);
+  for (std::int64_t d = 32; d >= 0; d -= 8)
+    add_soft_sums(rows_of(first, d, 8), rows_of(documents, d, 8), d == 16 ? other : backwards);
   for (std::size_t i = 0; i < other.words().size(); ++i) backwards.words()[i] += other.words()[i];
   EXPECT_EQ(plain<std::int64_t>(forwards.words()), plain<std::int64_t>(backwards.words()));
 }
@@ -119,14 +125,17 @@ TEST_P(Recommended, SmoothingByRowBlocks) {
   std::copy_n(own.values.begin(), all.values.size(), all.values.begin());
   const std::int64_t cut = 17;  // two owners
   for (int round = 0; round < 3; ++round) {
-    smooth_rows(own.view().slice(0, cut), sparse(neighbours, 0, cut), all.view(), .5, rows_of(next, 0, cut));
-    smooth_rows(own.view().slice(cut, world.train - cut), sparse(neighbours, cut, world.train - cut), all.view(), .5,
+    smooth_rows(own.view().slice(0, cut), sparse(neighbours, 0, cut), all.view(), .5,
+                rows_of(next, 0, cut));
+    smooth_rows(own.view().slice(cut, world.train - cut),
+                sparse(neighbours, cut, world.train - cut), all.view(), .5,
                 rows_of(next, cut, world.train - cut));
     std::swap(all, next);
   }
   std::copy(all.values.begin(), all.values.end(), smoothed.values.begin());
   const std::int64_t test = own.rows - world.train;
-  smooth_rows(own.view().slice(world.train, test), sparse(neighbours, world.train, test), all.view(), .5, rows_of(smoothed, world.train, test));
+  smooth_rows(own.view().slice(world.train, test), sparse(neighbours, world.train, test),
+              all.view(), .5, rows_of(smoothed, world.train, test));
   expect_near(smoothed.values, world.expected("smoothed"), 1e-6);
 }
 
@@ -139,8 +148,12 @@ TEST_P(Recommended, MarginalsTargetsAndPrototypes) {
   add_rows(posterior.view().slice(0, world.train), sums);
   sharpen_targets(posterior.view().slice(0, world.train), sums.matrix().values, targets.view());
   expect_near(targets.values, world.expected("targets"));
-  const auto counts = world.json.at("inputs").at("generated_counts").get<std::vector<std::int64_t>>();
-  expect_near(prototype_vectors(input("generated_sums").view(), counts, input("keyword_vectors").view(), .5).values, world.expected("prototypes"), 1e-6);
+  const auto counts =
+      world.json.at("inputs").at("generated_counts").get<std::vector<std::int64_t>>();
+  expect_near(
+      prototype_vectors(input("generated_sums").view(), counts, input("keyword_vectors").view(), .5)
+          .values,
+      world.expected("prototypes"), 1e-6);
 }
 
 TEST_P(Recommended, DecodersGiveTheSameSets) {
@@ -148,18 +161,21 @@ TEST_P(Recommended, DecodersGiveTheSameSets) {
   for (const auto& [name, sets] : world.expected("decoded").items()) {
     DecodeOptions options;
     options.mode = name.substr(0, name.find(' '));
-    if (options.mode == "expected-f1") options.expected_leaves = std::stod(name.substr(name.find(' ')));
+    if (options.mode == "expected-f1")
+      options.expected_leaves = std::stod(name.substr(name.find(' ')));
     const Decoder decoder(world.taxonomy, options);
     for (std::int64_t d = 0; d < posterior.rows; ++d) {
       std::vector<ClassId> labels = decoder.decode(marginals.row(d), posterior.row(d));
       std::sort(labels.begin(), labels.end());
-      EXPECT_EQ(labels, sets.at(static_cast<std::size_t>(d)).get<ClassPath>()) << name << ", document " << d;
+      EXPECT_EQ(labels, sets.at(static_cast<std::size_t>(d)).get<ClassPath>())
+          << name << ", document " << d;
     }
   }
 }
 
 TEST_P(Recommended, Stems) {
-  for (const auto& [word, stem] : world.json.at("stems").items()) EXPECT_EQ(crude_stem(word), stem.get<std::string>());
+  for (const auto& [word, stem] : world.json.at("stems").items())
+    EXPECT_EQ(crude_stem(word), stem.get<std::string>());
 }
 
 INSTANTIATE_TEST_SUITE_P(Labels, Recommended, testing::Values("made", "random"));

@@ -1,4 +1,5 @@
-// Self-training's targets, and the classifier's starting biases, against NumPy (data_tools/fixtures/make_taxoclass.py).
+// Self-training's targets, and the classifier's starting biases, against NumPy
+// (data_tools/fixtures/make_taxoclass.py).
 #include "gpuhpc/labels/self_training.hpp"
 
 #include <gmock/gmock.h>
@@ -27,7 +28,8 @@ TEST(SelfTraining, TargetsDependOnTheWholeCorpusInAnyPieces) {
   FixedSums one(2, probabilities.columns), other(2, probabilities.columns);
   add_probability_sums(probabilities.view().slice(0, 3), one);
   add_probability_sums(probabilities.view().slice(3, probabilities.rows - 3), other);
-  for (std::size_t i = 0; i < one.words().size(); ++i) one.words()[i] += other.words()[i];  // what ranks do
+  for (std::size_t i = 0; i < one.words().size(); ++i)
+    one.words()[i] += other.words()[i];  // what ranks do
   Matrix targets(probabilities.rows, probabilities.columns);
   self_training_targets(probabilities.view(), one, targets.view());
   expect_near(targets.values, json["targets"], 1e-6);
@@ -35,7 +37,9 @@ TEST(SelfTraining, TargetsDependOnTheWholeCorpusInAnyPieces) {
 
 TEST(SelfTraining, BiasesGiveEachClassItsShare) {
   const auto json = fixture();
-  expect_near(bias_for_shares(matrix_of(json["logits"]).view(), json["shares"].get<std::vector<float>>()), json["biases"], 1e-4);
+  expect_near(
+      bias_for_shares(matrix_of(json["logits"]).view(), json["shares"].get<std::vector<float>>()),
+      json["biases"], 1e-4);
 }
 
 // 0 > 1 > 2, 0 > 3, 1 > 4: cores 1 and 3 make their parents positive and the children of 1 silent.
@@ -44,7 +48,8 @@ TEST(CoreLabels, ParentsArePositiveAndChildrenSilent) {
   const TrainingLabels labels = core_labels(taxonomy, std::vector<ClassId>{1, 3});
   EXPECT_THAT(labels.positives, ElementsAre(0, 1, 3));
   EXPECT_THAT(labels.masked, ElementsAre(2, 4));
-  const TrainingLabels nested = core_labels(taxonomy, std::vector<ClassId>{1, 2});  // a core below a core is positive
+  const TrainingLabels nested =
+      core_labels(taxonomy, std::vector<ClassId>{1, 2});  // a core below a core is positive
   EXPECT_THAT(nested.positives, ElementsAre(0, 1, 2));
   EXPECT_THAT(nested.masked, ElementsAre(4));
 }

@@ -1,4 +1,5 @@
-// Any two texts either make a taxonomy that keeps its promises or are refused with one sentence that names the file.
+// Any two texts either make a taxonomy that keeps its promises or are refused with one sentence
+// that names the file.
 //   taxonomy_fuzz tests/labels/fixtures/taxonomy_seeds
 // The input is the labels, a line that holds a single `%`, and the hierarchy.
 #include <algorithm>
@@ -31,7 +32,8 @@ void check(const gpuhpc::Taxonomy& t) {
     through += t.paths_through(c).size();
     require(t.find(t.name(c)) == c);
     require(!std::ranges::count(t.ancestors(c), c));
-    for (const gpuhpc::ClassId a : t.ancestors(c)) require(std::ranges::count(t.descendants(a), c) == 1);
+    for (const gpuhpc::ClassId a : t.ancestors(c))
+      require(std::ranges::count(t.descendants(a), c) == 1);
     require(gpuhpc::five_texts(t, c).size() == 5);
   }
   require(steps == through);
@@ -44,12 +46,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t cut = input.find("\n%\n");
   const bool flat = cut == std::string_view::npos;
   try {
-    check(gpuhpc::Taxonomy::parse(input.substr(0, flat ? input.size() : cut + 1), "labels", flat ? std::string_view() : input.substr(cut + 3),
+    check(gpuhpc::Taxonomy::parse(input.substr(0, flat ? input.size() : cut + 1), "labels",
+                                  flat ? std::string_view() : input.substr(cut + 3),
                                   flat ? "" : "hierarchy"));
   } catch (const gpuhpc::Error& error) {
     const std::string_view message = error.what();
-    require(error.code() == gpuhpc::ExitCode::bad_data && message.find('\n') == std::string_view::npos);
-    require(message.starts_with("labels:") || message.starts_with("hierarchy:") || message.starts_with("taxonomy:"));
+    require(error.code() == gpuhpc::ExitCode::bad_data &&
+            message.find('\n') == std::string_view::npos);
+    require(message.starts_with("labels:") || message.starts_with("hierarchy:") ||
+            message.starts_with("taxonomy:"));
   }
   return 0;
 }

@@ -64,7 +64,8 @@ TEST(Taxonomy, TitlesSayWhatPeopleRead) {
   EXPECT_EQ(class_title("\xC3\xA9t\xC3\xA9"), "\xC3\xA9t\xC3\xA9");
 }
 
-std::string refusal(const std::string& labels, const std::string& hierarchy, const std::string& hierarchy_name = "h.txt") {
+std::string refusal(const std::string& labels, const std::string& hierarchy,
+                    const std::string& hierarchy_name = "h.txt") {
   try {
     Taxonomy::parse(labels, "l.txt", hierarchy, hierarchy_name);
   } catch (const Error& error) {
@@ -75,7 +76,10 @@ std::string refusal(const std::string& labels, const std::string& hierarchy, con
 }
 
 TEST(TaxonomyParse, ReadsAnyOrderBlankLinesAndWindowsLineEnds) {
-  const Taxonomy t = Taxonomy::parse("\xEF\xBB\xBF" "1\tb\r\n\r\n0\ta\r\n2\tc", "l.txt", "0\t1\n0\t2\n", "h.txt");
+  const Taxonomy t = Taxonomy::parse(
+      "\xEF\xBB\xBF"
+      "1\tb\r\n\r\n0\ta\r\n2\tc",
+      "l.txt", "0\t1\n0\t2\n", "h.txt");
   EXPECT_EQ(t.name(0), "a");
   EXPECT_EQ(t.name(2), "c");
   EXPECT_THAT(plain(t.children(0)), ElementsAre(1, 2));
@@ -93,11 +97,14 @@ TEST(TaxonomyParse, RefusesBadLabelsNamingFileAndLine) {
   EXPECT_THAT(refusal("0\ta\n1 b\n", "0\t1\n"), HasSubstr("l.txt:2: no tab"));
   EXPECT_THAT(refusal("0\ta\tb\n", "0\t1\n"), HasSubstr("l.txt:1: more than one tab"));
   EXPECT_THAT(refusal("0\ta\n1\t\n", "0\t1\n"), HasSubstr("l.txt:2: class 1 has no name"));
-  EXPECT_THAT(refusal("0\ta\n0\tb\n", "0\t1\n"), HasSubstr("l.txt:2: class id 0 stands already at l.txt:1"));
-  EXPECT_THAT(refusal("0\ta\n1\ta\n", "0\t1\n"), HasSubstr("l.txt:2: the name a stands already at l.txt:1"));
+  EXPECT_THAT(refusal("0\ta\n0\tb\n", "0\t1\n"),
+              HasSubstr("l.txt:2: class id 0 stands already at l.txt:1"));
+  EXPECT_THAT(refusal("0\ta\n1\ta\n", "0\t1\n"),
+              HasSubstr("l.txt:2: the name a stands already at l.txt:1"));
   EXPECT_THAT(refusal("0\ta\nx\tb\n", "0\t1\n"), HasSubstr("l.txt:2: `x` is not a class id"));
   EXPECT_THAT(refusal("-1\ta\n", "0\t1\n"), HasSubstr("l.txt:1: `-1` is not a class id"));
-  EXPECT_THAT(refusal("99999999999999999999\ta\n", "0\t1\n"), HasSubstr("l.txt:1: `99999999999999999999` is not a class id"));
+  EXPECT_THAT(refusal("99999999999999999999\ta\n", "0\t1\n"),
+              HasSubstr("l.txt:1: `99999999999999999999` is not a class id"));
   EXPECT_THAT(refusal("0\ta\n2\tb\n", "0\t2\n"), HasSubstr("l.txt:2: the file lists 2 classes"));
   EXPECT_THAT(refusal("0\ta\xFF\n", "0\t1\n"), HasSubstr("l.txt:1: the line is not UTF-8"));
 }
@@ -111,9 +118,12 @@ TEST(TaxonomyParse, RefusesBadEdgesNamingFileAndLine) {
   EXPECT_THAT(refusal(labels, "0\t1\n\xC0\t2\n"), HasSubstr("h.txt:2: the line is not UTF-8"));
   const std::string cycle = refusal(labels, "0\t1\n1\t2\n2\t3\n3\t1\n");
   EXPECT_THAT(cycle, HasSubstr("form a cycle; remove one of its edges"));
-  EXPECT_THAT(cycle, testing::AnyOf(HasSubstr("b > c > d > b"), HasSubstr("c > d > b > c"), HasSubstr("d > b > c > d")));
+  EXPECT_THAT(cycle, testing::AnyOf(HasSubstr("b > c > d > b"), HasSubstr("c > d > b > c"),
+                                    HasSubstr("d > b > c > d")));
   EXPECT_THAT(cycle, testing::MatchesRegex("h\\.txt:[234]: .*"));
-  EXPECT_THAT(refusal(labels, "0\t1\n1\t0\n"), testing::MatchesRegex("h\\.txt:[12]: the classes (a > b > a|b > a > b) form a cycle.*"));
+  EXPECT_THAT(
+      refusal(labels, "0\t1\n1\t0\n"),
+      testing::MatchesRegex("h\\.txt:[12]: the classes (a > b > a|b > a > b) form a cycle.*"));
 }
 
 TEST(TaxonomyParse, RefusesWhatWouldExplode) {
@@ -121,7 +131,8 @@ TEST(TaxonomyParse, RefusesWhatWouldExplode) {
   for (int c = 0; c < 80; ++c) labels += fmt::format("{}\tn{}\n", c, c);
   for (int layer = 0; layer < 39; ++layer)  // 2^40 paths
     for (const int from : {0, 1})
-      for (const int to : {2, 3}) ladder += fmt::format("{}\t{}\n", 2 * layer + from, 2 * layer + to);
+      for (const int to : {2, 3})
+        ladder += fmt::format("{}\t{}\n", 2 * layer + from, 2 * layer + to);
   for (int c = 0; c + 1 < 80; ++c) chain += fmt::format("{}\t{}\n", c, c + 1);
   EXPECT_THAT(refusal(labels, ladder), HasSubstr("paths lead from a root to a leaf"));
   EXPECT_THAT(refusal(labels, chain), HasSubstr("levels deep"));
@@ -133,7 +144,8 @@ TEST(TaxonomyLoad, ReadsFilesAndNamesThemInErrors) {
   std::ofstream(folder / "labels.txt") << "0\ta\n1\tb\n";
   std::ofstream(folder / "tree.txt") << "0\t1\n";
   std::ofstream(folder / "wrong.txt") << "0\t1\n1\t7\n";
-  EXPECT_THAT(plain(Taxonomy::load(folder / "labels.txt", folder / "tree.txt").children(0)), ElementsAre(1));
+  EXPECT_THAT(plain(Taxonomy::load(folder / "labels.txt", folder / "tree.txt").children(0)),
+              ElementsAre(1));
   EXPECT_EQ(Taxonomy::load(folder / "labels.txt", "").roots().size(), 2U);
   try {
     Taxonomy::load(folder / "labels.txt", folder / "wrong.txt");

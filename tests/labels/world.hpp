@@ -1,5 +1,6 @@
 #pragma once
-// The small worlds of tests/labels/fixtures (data_tools/fixtures/make_labels.py): inputs and NumPy's answers.
+// The small worlds of tests/labels/fixtures (data_tools/fixtures/make_labels.py): inputs and
+// NumPy's answers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,8 +28,12 @@ struct World {
     train = json.at("train");
     texts = json.at("texts").get<std::vector<std::string>>();
   }
-  const nlohmann::json& expected(const std::string& key) const { return json.at("expected").at(key); }
-  const nlohmann::json& published(const std::string& key) const { return json.at("published").at(key); }
+  const nlohmann::json& expected(const std::string& key) const {
+    return json.at("expected").at(key);
+  }
+  const nlohmann::json& published(const std::string& key) const {
+    return json.at("published").at(key);
+  }
 };
 
 inline Matrix matrix_of(const nlohmann::json& rows) {
@@ -39,10 +44,14 @@ inline Matrix matrix_of(const nlohmann::json& rows) {
   return matrix;
 }
 
-inline MutableMatrixView rows_of(Matrix& matrix, std::int64_t first, std::int64_t count) { return matrix.view().slice(first, count); }
+inline MutableMatrixView rows_of(Matrix& matrix, std::int64_t first, std::int64_t count) {
+  return matrix.view().slice(first, count);
+}
 
-inline void expect_near(const std::vector<float>& found, const nlohmann::json& expected, double tolerance = 1e-5) {
-  const auto flat = expected.at(0).is_array() ? matrix_of(expected).values : expected.get<std::vector<float>>();
+inline void expect_near(const std::vector<float>& found, const nlohmann::json& expected,
+                        double tolerance = 1e-5) {
+  const auto flat =
+      expected.at(0).is_array() ? matrix_of(expected).values : expected.get<std::vector<float>>();
   ASSERT_EQ(found.size(), flat.size());
   double worst = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -1,5 +1,6 @@
-// The house rules that a machine can check: a room includes only rooms above it in architecture order, gold labels are
-// reachable from the evaluate stage alone, stages do not include each other, #ifdef lives in comm, device and kernels.
+// The house rules that a machine can check: a room includes only rooms above it in architecture
+// order, gold labels are reachable from the evaluate stage alone, stages do not include each other,
+// #ifdef lives in comm, device and kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +17,9 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::vector<std::string> kRooms = {"base",      "config", "device", "comm",  "io",     "text",  "labels", "data", "kernels",
-                                         "retrieval", "nn",     "infer",  "eval",  "report", "train", "stages", "app"};
+const std::vector<std::string> kRooms = {"base",   "config", "device",  "comm",      "io", "text",
+                                         "labels", "data",   "kernels", "retrieval", "nn", "infer",
+                                         "eval",   "report", "train",   "stages",    "app"};
 
 int level(const std::string& room) {
   const auto found = std::find(kRooms.begin(), kRooms.end(), room);
@@ -31,20 +33,27 @@ std::string room_of(const fs::path& relative) {
   return part->string();
 }
 
-void check_include(const std::string& file, const std::string& room, const std::string& included, std::vector<std::string>& problems) {
+void check_include(const std::string& file, const std::string& room, const std::string& included,
+                   std::vector<std::string>& problems) {
   const std::string other = included.substr(0, included.find('/'));
   if (level(other) < 0) problems.push_back(file + ": includes the unknown room " + other);
-  if (level(other) > level(room)) problems.push_back(file + ": room " + room + " includes the lower room " + other);
+  if (level(other) > level(room))
+    problems.push_back(file + ": room " + room + " includes the lower room " + other);
   const std::string name = fs::path(file).filename().string();
-  if (included == "eval/gold.hpp" && room != "eval" && name != "evaluate.cpp") problems.push_back(file + ": only the evaluate stage may read gold labels");
-  const bool is_stage = included.starts_with("stages/") && std::count(included.begin(), included.end(), '/') == 2 && !included.ends_with("/pipeline.hpp") &&
-                        !included.ends_with("/options.hpp") && !included.starts_with("stages/classify/");
-  if (is_stage && room == "stages" && name != "pipeline.cpp" && fs::path(included).stem() != fs::path(file).stem())
+  if (included == "eval/gold.hpp" && room != "eval" && name != "evaluate.cpp")
+    problems.push_back(file + ": only the evaluate stage may read gold labels");
+  const bool is_stage =
+      included.starts_with("stages/") && std::count(included.begin(), included.end(), '/') == 2 &&
+      !included.ends_with("/pipeline.hpp") && !included.ends_with("/options.hpp") &&
+      !included.starts_with("stages/classify/");
+  if (is_stage && room == "stages" && name != "pipeline.cpp" &&
+      fs::path(included).stem() != fs::path(file).stem())
     problems.push_back(file + ": only pipeline.cpp includes other stages");
 }
 
 void check_file(const fs::path& root, const fs::path& path, std::vector<std::string>& problems) {
-  static const std::regex include(R"re(^\s*#\s*include\s*"gpuhpc/([^"]+)")re"), condition(R"(^\s*#\s*(ifdef|ifndef|if)\b)");
+  static const std::regex include(R"re(^\s*#\s*include\s*"gpuhpc/([^"]+)")re"),
+      condition(R"(^\s*#\s*(ifdef|ifndef|if)\b)");
   const fs::path relative = fs::relative(path, root);
   const std::string room = room_of(relative);
   std::ifstream stream(path);
@@ -53,8 +62,10 @@ void check_file(const fs::path& root, const fs::path& path, std::vector<std::str
   while (std::getline(stream, line)) {
     ++lines;
     std::smatch match;
-    if (std::regex_search(line, match, include)) check_include(relative.string(), room, match[1], problems);
-    if (std::regex_search(line, condition) && room != "comm" && room != "device" && room != "kernels")
+    if (std::regex_search(line, match, include))
+      check_include(relative.string(), room, match[1], problems);
+    if (std::regex_search(line, condition) && room != "comm" && room != "device" &&
+        room != "kernels")
       problems.push_back(relative.string() + ": #ifdef outside comm, device and kernels");
   }
   if (lines > 400) problems.push_back(relative.string() + ": over 400 lines");
@@ -73,8 +84,10 @@ std::vector<std::string> find_problems(const fs::path& root) {
 // Every path of this repository that the README names.
 std::vector<std::string> missing_readme_paths(const fs::path& root) {
   std::ifstream stream(root / "README.md");
-  const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  static const std::regex path(R"re((^|[\s`(])((scripts|configs|jobs|data_tools|docs|bench|tests|src|include|data)/[A-Za-z0-9_./-]*[A-Za-z0-9_-]))re");
+  const std::string text((std::istreambuf_iterator<char>(stream)),
+                         std::istreambuf_iterator<char>());
+  static const std::regex path(
+      R"re((^|[\s`(])((scripts|configs|jobs|data_tools|docs|bench|tests|src|include|data)/[A-Za-z0-9_./-]*[A-Za-z0-9_-]))re");
   std::vector<std::string> missing;
   for (std::sregex_iterator i(text.begin(), text.end(), path), end; i != end; ++i)
     if (!fs::exists(root / (*i)[2].str())) missing.push_back((*i)[2]);
@@ -98,27 +111,37 @@ class PlantedTree : public testing::Test {
 
 TEST(Layout, RepositoryKeepsTheRules) { EXPECT_THAT(find_problems(GPUHPC_SOURCE_DIR), IsEmpty()); }
 
-TEST(Layout, ReadmeNamesWhatIsThere) { EXPECT_THAT(missing_readme_paths(GPUHPC_SOURCE_DIR), IsEmpty()); }
+TEST(Layout, ReadmeNamesWhatIsThere) {
+  EXPECT_THAT(missing_readme_paths(GPUHPC_SOURCE_DIR), IsEmpty());
+}
 TEST_F(PlantedTree, ReadmePathThatIsNotThereIsFound) {
   plant("README.md", "run `bash scripts/gone.sh` first");
   EXPECT_THAT(missing_readme_paths(root_), testing::ElementsAre("scripts/gone.sh"));
 }
 
 TEST_F(PlantedTree, IncludeOfALowerRoomIsFound) {
-  EXPECT_THAT(plant("src/labels/x.cpp", "#include \"gpuhpc/nn/encoder.hpp\""), Contains(HasSubstr("labels includes the lower room nn")));
+  EXPECT_THAT(plant("src/labels/x.cpp", "#include \"gpuhpc/nn/encoder.hpp\""),
+              Contains(HasSubstr("labels includes the lower room nn")));
 }
 TEST_F(PlantedTree, GoldOutsideEvaluateIsFound) {
-  EXPECT_THAT(plant("src/stages/classify/training.cpp", "#include \"gpuhpc/eval/gold.hpp\""), Contains(HasSubstr("gold")));
+  EXPECT_THAT(plant("src/stages/classify/training.cpp", "#include \"gpuhpc/eval/gold.hpp\""),
+              Contains(HasSubstr("gold")));
 }
 TEST_F(PlantedTree, EvaluateMayReadGold) {
-  EXPECT_THAT(plant("src/stages/classify/evaluate.cpp", "#include \"gpuhpc/eval/gold.hpp\""), IsEmpty());
+  EXPECT_THAT(plant("src/stages/classify/evaluate.cpp", "#include \"gpuhpc/eval/gold.hpp\""),
+              IsEmpty());
 }
 TEST_F(PlantedTree, StageIncludingAStageIsFound) {
-  EXPECT_THAT(plant("src/stages/teleclass/hierarchy.cpp", "#include \"gpuhpc/stages/teleclass/refinement.hpp\""), Contains(HasSubstr("pipeline.cpp")));
+  EXPECT_THAT(plant("src/stages/teleclass/hierarchy.cpp",
+                    "#include \"gpuhpc/stages/teleclass/refinement.hpp\""),
+              Contains(HasSubstr("pipeline.cpp")));
 }
 TEST_F(PlantedTree, ConditionalCompilationIsFound) {
-  EXPECT_THAT(plant("src/nn/x.cpp", "#ifdef GPUHPC_WITH_CUDA\n#endif"), Contains(HasSubstr("#ifdef")));
+  EXPECT_THAT(plant("src/nn/x.cpp", "#ifdef GPUHPC_WITH_CUDA\n#endif"),
+              Contains(HasSubstr("#ifdef")));
 }
-TEST_F(PlantedTree, UnknownRoomIsFound) { EXPECT_THAT(plant("src/utils/x.cpp", ""), Contains(HasSubstr("no known room"))); }
+TEST_F(PlantedTree, UnknownRoomIsFound) {
+  EXPECT_THAT(plant("src/utils/x.cpp", ""), Contains(HasSubstr("no known room")));
+}
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Activation checkpointing: the same loss and gradients bit for bit, for less memory. fp16 on processors.
+// Activation checkpointing: the same loss and gradients bit for bit, for less memory. fp16 on
+// processors.
 #include <gpuhpc/device/memory.hpp>
 #include <gpuhpc/nn/encoder.hpp>
 
@@ -35,7 +36,8 @@ EncoderConfig config_of(std::int64_t layers, std::int64_t hidden = 64) {
 Encoder random_encoder(const EncoderConfig& config) {
   Encoder encoder(config, at::kCPU);
   const at::Generator generator = make_generator(at::kCPU, 1);
-  for (const NamedParameter& parameter : encoder.parameters()) parameter.value.normal_(parameter.name.ends_with("LayerNorm.weight") ? 1 : 0, .1, generator);
+  for (const NamedParameter& parameter : encoder.parameters())
+    parameter.value.normal_(parameter.name.ends_with("LayerNorm.weight") ? 1 : 0, .1, generator);
   encoder.train_top_layers(-1);
   return encoder;
 }
@@ -43,7 +45,8 @@ Encoder random_encoder(const EncoderConfig& config) {
 PackedTokens ragged_batch(const std::vector<std::int32_t>& lengths) {
   std::vector<std::int32_t> ids, offsets{0};
   for (const std::int32_t length : lengths) {
-    for (std::int32_t i = 0; i < length; ++i) ids.push_back(static_cast<std::int32_t>(ids.size() * 37 % 100));
+    for (std::int32_t i = 0; i < length; ++i)
+      ids.push_back(static_cast<std::int32_t>(ids.size() * 37 % 100));
     offsets.push_back(static_cast<std::int32_t>(ids.size()));
   }
   return pack_tokens(ids, offsets, at::kCPU);
@@ -52,11 +55,12 @@ PackedTokens ragged_batch(const std::vector<std::int32_t>& lengths) {
 struct Result {
   double loss = 0;
   std::vector<at::Tensor> gradients;
-  std::int64_t peak = 0;  // bytes beyond what was held before
+  std::int64_t peak = 0;    // bytes beyond what was held before
   at::Tensor next_numbers;  // what the generator gives afterwards
 };
 
-Result train(const EncoderConfig& config, const PackedTokens& batch, ForwardOptions options, double scale = 1) {
+Result train(const EncoderConfig& config, const PackedTokens& batch, ForwardOptions options,
+             double scale = 1) {
   Encoder encoder = random_encoder(config);
   options.generator = make_generator(at::kCPU, 7);
   limit_host_memory(0);
@@ -65,12 +69,14 @@ Result train(const EncoderConfig& config, const PackedTokens& batch, ForwardOpti
   Result result;
   {
     const at::Tensor rows = encoder.embed(batch, {Pooling::mean, true, 128}, options);
-    const at::Tensor loss = (rows * at::randn(rows.sizes(), make_generator(at::kCPU, 5))).sum() * scale;
+    const at::Tensor loss =
+        (rows * at::randn(rows.sizes(), make_generator(at::kCPU, 5))).sum() * scale;
     loss.backward();
     result.loss = loss.item<double>() / scale;
   }
   result.peak = host_memory().peak - before;
-  for (const NamedParameter& parameter : encoder.parameters()) result.gradients.push_back(parameter.value.grad() / scale);
+  for (const NamedParameter& parameter : encoder.parameters())
+    result.gradients.push_back(parameter.value.grad() / scale);
   result.next_numbers = at::randn({4}, options.generator);
   return result;
 }
@@ -98,15 +104,19 @@ TEST_P(Checkpointing, GivesTheSameBitsForLessMemory) {
     EXPECT_TRUE(at::equal(whole.gradients[i], checkpointed.gradients[i])) << "parameter " << i;
     EXPECT_GT(whole.gradients[i].abs().max().item<double>(), 0) << "parameter " << i;
   }
-  EXPECT_TRUE(at::equal(whole.next_numbers, checkpointed.next_numbers)) << "the backward pass must not move the generator";
-  std::printf("%s: peak of tensors %.2f MB, with checkpointing %.2f MB\n", GetParam().name, static_cast<double>(whole.peak) / 1e6,
-              static_cast<double>(checkpointed.peak) / 1e6);
+  EXPECT_TRUE(at::equal(whole.next_numbers, checkpointed.next_numbers))
+      << "the backward pass must not move the generator";
+  std::printf("%s: peak of tensors %.2f MB, with checkpointing %.2f MB\n", GetParam().name,
+              static_cast<double>(whole.peak) / 1e6, static_cast<double>(checkpointed.peak) / 1e6);
   EXPECT_LT(static_cast<double>(checkpointed.peak), .6 * static_cast<double>(whole.peak));
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, Checkpointing,
-                         ::testing::Values(Case{"fp32", at::kFloat, 0}, Case{"bf16", at::kBFloat16, 0}, Case{"fp16", at::kHalf, 0},
-                                           Case{"fp32_dropout", at::kFloat, .1}, Case{"bf16_dropout", at::kBFloat16, .1}),
+                         ::testing::Values(Case{"fp32", at::kFloat, 0},
+                                           Case{"bf16", at::kBFloat16, 0},
+                                           Case{"fp16", at::kHalf, 0},
+                                           Case{"fp32_dropout", at::kFloat, .1},
+                                           Case{"bf16_dropout", at::kBFloat16, .1}),
                          [](const auto& which) { return std::string(which.param.name); });
 
 TEST(CheckpointedLayers, FrozenOnesStayFrozen) {
@@ -120,7 +130,8 @@ TEST(CheckpointedLayers, FrozenOnesStayFrozen) {
     options.generator = make_generator(at::kCPU, 7);
     encoder.forward(batch, options).sum().backward();
     for (const NamedParameter& parameter : encoder.parameters())
-      EXPECT_EQ(parameter.value.grad().defined(), parameter.name.starts_with("encoder.layer.2.")) << parameter.name;
+      EXPECT_EQ(parameter.value.grad().defined(), parameter.name.starts_with("encoder.layer.2."))
+          << parameter.name;
   }
 }
 

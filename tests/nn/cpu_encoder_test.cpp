@@ -1,4 +1,5 @@
-// The packed CPU encoder against the LibTorch encoder on real weights, and against itself in other company.
+// The packed CPU encoder against the LibTorch encoder on real weights, and against itself in other
+// company.
 #include "gpuhpc/nn/cpu_encoder.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,8 @@ struct Documents {
   std::vector<std::int32_t> ids, offsets{0};
   void add(std::mt19937& random, std::int64_t tokens) {
     ids.push_back(101);
-    for (std::int64_t i = 0; i < tokens - 2; ++i) ids.push_back(static_cast<std::int32_t>(1000 + random() % 20000));
+    for (std::int64_t i = 0; i < tokens - 2; ++i)
+      ids.push_back(static_cast<std::int32_t>(1000 + random() % 20000));
     if (tokens > 1) ids.push_back(102);
     offsets.push_back(static_cast<std::int32_t>(ids.size()));
   }
@@ -37,11 +39,13 @@ Documents ragged(std::initializer_list<std::int64_t> lengths) {
 }
 
 const LoadedEncoder& model() {
-  static const LoadedEncoder loaded = load_encoder(std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2");
+  static const LoadedEncoder loaded =
+      load_encoder(std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2");
   return loaded;
 }
 
-Matrix embed(const CpuEncoder& encoder, const Documents& documents, const EmbeddingConfig& embedding) {
+Matrix embed(const CpuEncoder& encoder, const Documents& documents,
+             const EmbeddingConfig& embedding) {
   Matrix result(documents.size(), encoder.config().hidden_size);
   const auto workspace = encoder.make_workspace();
   encoder.embed(*workspace, documents.view(), embedding, result.view());
@@ -50,11 +54,13 @@ Matrix embed(const CpuEncoder& encoder, const Documents& documents, const Embedd
 
 double cosine(std::span<const float> a, std::span<const float> b) {
   double ab = 0, aa = 0, bb = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
   return ab / std::sqrt(aa * bb);
 }
 
-Matrix reference(const Encoder& encoder, const Documents& documents, const EmbeddingConfig& embedding) {
+Matrix reference(const Encoder& encoder, const Documents& documents,
+                 const EmbeddingConfig& embedding) {
   const at::NoGradGuard guard;
   const PackedTokens batch = pack_tokens(documents.ids, documents.offsets, at::kCPU);
   at::Tensor rows = encoder.pool(encoder.forward(batch), batch, embedding.pooling);
@@ -73,9 +79,10 @@ const Documents& sample() {
 std::vector<kernels::Isa> levels_of(CpuPrecision precision) {
   using kernels::Isa;
   std::vector<Isa> all;
-  for (const Isa isa : precision == CpuPrecision::fp32   ? std::vector{Isa::generic, Isa::avx2, Isa::avx512}
-                       : precision == CpuPrecision::tf32 ? std::vector{Isa::generic, Isa::amx}
-                                                         : std::vector{Isa::generic, Isa::avx512_bf16, Isa::amx})
+  for (const Isa isa :
+       precision == CpuPrecision::fp32   ? std::vector{Isa::generic, Isa::avx2, Isa::avx512}
+       : precision == CpuPrecision::tf32 ? std::vector{Isa::generic, Isa::amx}
+                                         : std::vector{Isa::generic, Isa::avx512_bf16, Isa::amx})
     if (kernels::supported(isa)) all.push_back(isa);
   return all;
 }
@@ -88,20 +95,26 @@ TEST_P(EveryFp32Level, EqualsLibTorch) {
   const CpuEncoder encoder(model().encoder, CpuPrecision::fp32, GetParam());
   for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max}) {
     const EmbeddingConfig embedding{pooling, true, 256};
-    const Matrix expected = reference(model().encoder, sample(), embedding), got = embed(encoder, sample(), embedding);
-    for (std::size_t i = 0; i < got.values.size(); ++i) ASSERT_NEAR(got.values[i], expected.values[i], 5e-6) << i;
+    const Matrix expected = reference(model().encoder, sample(), embedding),
+                 got = embed(encoder, sample(), embedding);
+    for (std::size_t i = 0; i < got.values.size(); ++i)
+      ASSERT_NEAR(got.values[i], expected.values[i], 5e-6) << i;
   }
 }
 
 // The plain twins are slow.
-Documents few_or_all(kernels::Isa isa) { return isa < kernels::Isa::avx512_bf16 ? ragged({2, 17}) : sample(); }
+Documents few_or_all(kernels::Isa isa) {
+  return isa < kernels::Isa::avx512_bf16 ? ragged({2, 17}) : sample();
+}
 
 TEST_P(EveryTf32Level, IsWithinSixteenBitsOfLibTorchFp32) {
   const CpuEncoder encoder(model().encoder, CpuPrecision::tf32, GetParam());
   const Documents documents = few_or_all(GetParam());
   const EmbeddingConfig embedding{Pooling::mean, true, 256};
-  const Matrix expected = reference(model().encoder, documents, embedding), got = embed(encoder, documents, embedding);
-  for (std::size_t i = 0; i < got.values.size(); ++i) ASSERT_NEAR(got.values[i], expected.values[i], 2e-5) << i;
+  const Matrix expected = reference(model().encoder, documents, embedding),
+               got = embed(encoder, documents, embedding);
+  for (std::size_t i = 0; i < got.values.size(); ++i)
+    ASSERT_NEAR(got.values[i], expected.values[i], 2e-5) << i;
 }
 
 TEST_P(EveryBf16Level, IsCloseToLibTorchFp32) {
@@ -109,32 +122,44 @@ TEST_P(EveryBf16Level, IsCloseToLibTorchFp32) {
   const Documents documents = few_or_all(GetParam());
   for (const Pooling pooling : {Pooling::mean, Pooling::cls}) {
     const EmbeddingConfig embedding{pooling, true, 256};
-    const Matrix expected = reference(model().encoder, documents, embedding), got = embed(encoder, documents, embedding);
-    for (std::int64_t b = 0; b < got.rows; ++b) EXPECT_GT(cosine(got.row(b), expected.row(b)), 0.9995) << b;
+    const Matrix expected = reference(model().encoder, documents, embedding),
+                 got = embed(encoder, documents, embedding);
+    for (std::int64_t b = 0; b < got.rows; ++b)
+      EXPECT_GT(cosine(got.row(b), expected.row(b)), 0.9995) << b;
   }
 }
 
 // Alone, in a batch, in a batch of other order: the same bits.
 void expect_neighbours_do_not_matter(const CpuEncoder& encoder) {
   const EmbeddingConfig embedding{Pooling::mean, true, 256};
-  const Documents all = encoder.isa() == kernels::Isa::generic ? ragged({5, 2, 9, 3, 4}) : ragged({5, 40, 17, 2, 61});
+  const Documents all =
+      encoder.isa() == kernels::Isa::generic ? ragged({5, 2, 9, 3, 4}) : ragged({5, 40, 17, 2, 61});
   const Matrix together = embed(encoder, all, embedding);
   Documents reversed;
   for (std::int64_t b = all.size() - 1; b >= 0; --b) {
-    const auto begin = all.ids.begin() + all.offsets[static_cast<std::size_t>(b)], end = all.ids.begin() + all.offsets[static_cast<std::size_t>(b) + 1];
+    const auto begin = all.ids.begin() + all.offsets[static_cast<std::size_t>(b)],
+               end = all.ids.begin() + all.offsets[static_cast<std::size_t>(b) + 1];
     const Documents alone{{begin, end}, {0, static_cast<std::int32_t>(end - begin)}};
     reversed.ids.insert(reversed.ids.end(), begin, end);
     reversed.offsets.push_back(static_cast<std::int32_t>(reversed.ids.size()));
     const Matrix one = embed(encoder, alone, embedding);
-    for (std::size_t i = 0; i < one.values.size(); ++i) ASSERT_EQ(one.values[i], together.row(b)[i]) << b;
+    for (std::size_t i = 0; i < one.values.size(); ++i)
+      ASSERT_EQ(one.values[i], together.row(b)[i]) << b;
   }
   const Matrix backwards = embed(encoder, reversed, embedding);
   for (std::int64_t b = 0; b < all.size(); ++b)
-    for (std::size_t i = 0; i < 384; ++i) ASSERT_EQ(backwards.row(all.size() - 1 - b)[i], together.row(b)[i]);
+    for (std::size_t i = 0; i < 384; ++i)
+      ASSERT_EQ(backwards.row(all.size() - 1 - b)[i], together.row(b)[i]);
 }
-TEST_P(EveryFp32Level, NeighboursDoNotMatter) { expect_neighbours_do_not_matter({model().encoder, CpuPrecision::fp32, GetParam()}); }
-TEST_P(EveryTf32Level, NeighboursDoNotMatter) { expect_neighbours_do_not_matter({model().encoder, CpuPrecision::tf32, GetParam()}); }
-TEST_P(EveryBf16Level, NeighboursDoNotMatter) { expect_neighbours_do_not_matter({model().encoder, CpuPrecision::bf16, GetParam()}); }
+TEST_P(EveryFp32Level, NeighboursDoNotMatter) {
+  expect_neighbours_do_not_matter({model().encoder, CpuPrecision::fp32, GetParam()});
+}
+TEST_P(EveryTf32Level, NeighboursDoNotMatter) {
+  expect_neighbours_do_not_matter({model().encoder, CpuPrecision::tf32, GetParam()});
+}
+TEST_P(EveryBf16Level, NeighboursDoNotMatter) {
+  expect_neighbours_do_not_matter({model().encoder, CpuPrecision::bf16, GetParam()});
+}
 
 TEST_P(EveryFp32Level, HiddenStatesAfterSomeLayers) {
   Encoder lower = load_encoder(model().model.folder).encoder;
@@ -144,10 +169,12 @@ TEST_P(EveryFp32Level, HiddenStatesAfterSomeLayers) {
   for (const std::int64_t layers : {0, 4, 6}) {
     lower.train_top_layers(6 - layers);
     const at::NoGradGuard guard;
-    const at::Tensor expected = lower.forward_frozen(pack_tokens(documents.ids, documents.offsets, at::kCPU)).contiguous();
+    const at::Tensor expected =
+        lower.forward_frozen(pack_tokens(documents.ids, documents.offsets, at::kCPU)).contiguous();
     Matrix got(std::ssize(documents.ids), 384);
     encoder.hidden(*workspace, documents.view(), layers, got.view());
-    for (std::size_t i = 0; i < got.values.size(); ++i) ASSERT_NEAR(got.values[i], expected.const_data_ptr<float>()[i], 2e-4) << layers << " " << i;
+    for (std::size_t i = 0; i < got.values.size(); ++i)
+      ASSERT_NEAR(got.values[i], expected.const_data_ptr<float>()[i], 2e-4) << layers << " " << i;
   }
 }
 
@@ -168,7 +195,8 @@ void expect_odd_shapes(CpuPrecision precision, kernels::Isa isa) {
     config.token_types = types;
     const Encoder plain(config, at::kCPU, true);
     for (const NamedParameter& parameter : plain.parameters())
-      for (std::int64_t i = 0; i < parameter.value.numel(); ++i) parameter.value.data_ptr<float>()[i] = normal(random);
+      for (std::int64_t i = 0; i < parameter.value.numel(); ++i)
+        parameter.value.data_ptr<float>()[i] = normal(random);
     Documents documents;
     std::vector<std::int32_t> segments;
     for (const std::int64_t length : {1, 38, 5, 20}) {
@@ -180,14 +208,19 @@ void expect_odd_shapes(CpuPrecision precision, kernels::Isa isa) {
     }
     const at::NoGradGuard guard;
     const EmbeddingConfig embedding{Pooling::pooler, false, 38};
-    const at::Tensor expected = plain.embed(pack_tokens(documents.ids, documents.offsets, at::kCPU, segments), embedding).contiguous();
+    const at::Tensor expected =
+        plain.embed(pack_tokens(documents.ids, documents.offsets, at::kCPU, segments), embedding)
+            .contiguous();
     const CpuEncoder encoder(plain, precision, isa);
     Matrix got(4, 60);
     const auto workspace = encoder.make_workspace();
     encoder.embed(*workspace, {documents.ids, documents.offsets, segments}, embedding, got.view());
     for (std::size_t i = 0; i < got.values.size(); ++i)
       ASSERT_NEAR(got.values[i], expected.const_data_ptr<float>()[i],
-                  precision == CpuPrecision::fp32 ? 2e-4 : precision == CpuPrecision::tf32 ? 5e-4 : 0.2) << i;
+                  precision == CpuPrecision::fp32   ? 2e-4
+                  : precision == CpuPrecision::tf32 ? 5e-4
+                                                    : 0.2)
+          << i;
   }
 }
 TEST_P(EveryFp32Level, OddShapes) { expect_odd_shapes(CpuPrecision::fp32, GetParam()); }
@@ -200,12 +233,16 @@ std::string level_name(const testing::TestParamInfo<kernels::Isa>& level) {
     if (c == '-') c = '_';
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Levels, EveryFp32Level, testing::ValuesIn(levels_of(CpuPrecision::fp32)), level_name);
-INSTANTIATE_TEST_SUITE_P(Levels, EveryTf32Level, testing::ValuesIn(levels_of(CpuPrecision::tf32)), level_name);
-INSTANTIATE_TEST_SUITE_P(Levels, EveryBf16Level, testing::ValuesIn(levels_of(CpuPrecision::bf16)), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, EveryFp32Level, testing::ValuesIn(levels_of(CpuPrecision::fp32)),
+                         level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, EveryTf32Level, testing::ValuesIn(levels_of(CpuPrecision::tf32)),
+                         level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, EveryBf16Level, testing::ValuesIn(levels_of(CpuPrecision::bf16)),
+                         level_name);
 
 TEST(CpuEncoder, NamesOfPrecisionsGoBothWays) {
-  for (const CpuPrecision precision : {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16}) EXPECT_EQ(parse_cpu_precision(to_string(precision)), precision);
+  for (const CpuPrecision precision : {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16})
+    EXPECT_EQ(parse_cpu_precision(to_string(precision)), precision);
   EXPECT_THROW(parse_cpu_precision("auto"), Error);
 }
 

@@ -1,4 +1,5 @@
-// The encoder on a GPU beside the same weights on the processor: vectors, gradients, pooling, checkpointed layers, dropout.
+// The encoder on a GPU beside the same weights on the processor: vectors, gradients, pooling,
+// checkpointed layers, dropout.
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -18,7 +19,8 @@ namespace {
 PackedTokens ragged_batch(at::Device device, const std::vector<std::int32_t>& lengths) {
   std::vector<std::int32_t> ids, offsets{0};
   for (const std::int32_t length : lengths) {
-    for (std::int32_t i = 0; i < length; ++i) ids.push_back(static_cast<std::int32_t>((ids.size() * 7919 + 13) % 1000));
+    for (std::int32_t i = 0; i < length; ++i)
+      ids.push_back(static_cast<std::int32_t>((ids.size() * 7919 + 13) % 1000));
     offsets.push_back(static_cast<std::int32_t>(ids.size()));
   }
   return pack_tokens(ids, offsets, device);
@@ -28,13 +30,15 @@ const std::vector<std::int32_t> ragged = {128, 1, 77, 3, 40, 200, 16, 65, 2, 128
 struct Result {
   at::Tensor rows;  // (B,H)
   std::vector<at::Tensor> gradients;
-  at::Tensor gradient;  // all of them, flat, on the processor
+  at::Tensor gradient;    // all of them, flat, on the processor
   std::int64_t peak = 0;  // bytes of the GPU beyond what was held before
 };
 
-Result learn(Encoder& encoder, const ForwardOptions& options, Pooling pooling = Pooling::mean, double scale = 1) {
+Result learn(Encoder& encoder, const ForwardOptions& options, Pooling pooling = Pooling::mean,
+             double scale = 1) {
   encoder.train_top_layers(-1);
-  for (const NamedParameter& parameter : encoder.parameters()) parameter.value.mutable_grad() = at::Tensor();
+  for (const NamedParameter& parameter : encoder.parameters())
+    parameter.value.mutable_grad() = at::Tensor();
   const bool cuda = encoder.device().is_cuda();
   std::int64_t before = 0;
   const auto stats = [] { return at::accelerator::getDeviceStats(0).allocated_bytes[0]; };
@@ -44,8 +48,12 @@ Result learn(Encoder& encoder, const ForwardOptions& options, Pooling pooling = 
   }
   Result result;
   {
-    result.rows = encoder.embed(ragged_batch(encoder.device(), ragged), {pooling, false, 512}, options);
-    (result.rows * at::randn(result.rows.sizes(), make_generator(at::kCPU, 5)).to(encoder.device()) * scale).sum().backward();
+    result.rows =
+        encoder.embed(ragged_batch(encoder.device(), ragged), {pooling, false, 512}, options);
+    (result.rows *
+     at::randn(result.rows.sizes(), make_generator(at::kCPU, 5)).to(encoder.device()) * scale)
+        .sum()
+        .backward();
   }
   if (cuda) result.peak = stats().peak - before;
   std::vector<at::Tensor> flat;
@@ -68,33 +76,43 @@ struct Case {
   const char* name;
   std::int64_t layers, hidden;
   at::ScalarType compute;
-  double of_rows, of_gradient;  // how far from the processor's fp32 they may be; its own bf16 comes to 5e-3, its fp16 to 6e-4
+  double of_rows, of_gradient;  // how far from the processor's fp32 they may be; its own bf16 comes
+                                // to 5e-3, its fp16 to 6e-4
 };
 
 class EncoderOnGpu : public ::testing::TestWithParam<Case> {};
 
 TEST_P(EncoderOnGpu, VectorsAndGradientsAreTheProcessors) {
   const Case& c = GetParam();
-  Encoder here = random_bert(c.layers, c.hidden, at::kCPU), there = random_bert(c.layers, c.hidden, gpu());
-  const Result wanted = learn(here, in(at::kFloat)), ours = learn(there, in(c.compute), Pooling::mean, c.compute == at::kHalf ? 1024 : 1);
+  Encoder here = random_bert(c.layers, c.hidden, at::kCPU),
+          there = random_bert(c.layers, c.hidden, gpu());
+  const Result wanted = learn(here, in(at::kFloat)),
+               ours = learn(there, in(c.compute), Pooling::mean, c.compute == at::kHalf ? 1024 : 1);
   EXPECT_TRUE(ours.rows.is_cuda());
   EXPECT_EQ(ours.rows.scalar_type(), at::kFloat);
-  const double rows = distance(ours.rows, wanted.rows), gradient = distance(ours.gradient, wanted.gradient);
-  std::printf("%s: vectors %.1e, gradients %.1e from the processor's fp32\n", c.name, rows, gradient);
+  const double rows = distance(ours.rows, wanted.rows),
+               gradient = distance(ours.gradient, wanted.gradient);
+  std::printf("%s: vectors %.1e, gradients %.1e from the processor's fp32\n", c.name, rows,
+              gradient);
   EXPECT_LE(rows, c.of_rows);
   EXPECT_LE(gradient, c.of_gradient);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, EncoderOnGpu,
-                         ::testing::Values(Case{"minilm_fp32", 6, 384, at::kFloat, 1e-5, 1e-5}, Case{"minilm_bf16", 6, 384, at::kBFloat16, 1e-2, 1.5e-2},
-                                           Case{"minilm_fp16", 6, 384, at::kHalf, 1.5e-3, 2e-3}, Case{"bert_base_fp32", 12, 768, at::kFloat, 1e-5, 1e-5},
-                                           Case{"bert_base_bf16", 12, 768, at::kBFloat16, 1e-2, 1.5e-2}, Case{"bert_base_fp16", 12, 768, at::kHalf, 1.5e-3, 2e-3}),
-                         [](const auto& which) { return std::string(which.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, EncoderOnGpu,
+    ::testing::Values(Case{"minilm_fp32", 6, 384, at::kFloat, 1e-5, 1e-5},
+                      Case{"minilm_bf16", 6, 384, at::kBFloat16, 1e-2, 1.5e-2},
+                      Case{"minilm_fp16", 6, 384, at::kHalf, 1.5e-3, 2e-3},
+                      Case{"bert_base_fp32", 12, 768, at::kFloat, 1e-5, 1e-5},
+                      Case{"bert_base_bf16", 12, 768, at::kBFloat16, 1e-2, 1.5e-2},
+                      Case{"bert_base_fp16", 12, 768, at::kHalf, 1.5e-3, 2e-3}),
+    [](const auto& which) { return std::string(which.param.name); });
 
 TEST(Pooling, IsTheProcessorsOnAGpu) {
   for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler}) {
     Encoder here = random_bert(2, 128, at::kCPU), there = random_bert(2, 128, gpu());
-    const Result wanted = learn(here, in(at::kFloat), pooling), ours = learn(there, in(at::kFloat), pooling);
+    const Result wanted = learn(here, in(at::kFloat), pooling),
+                 ours = learn(there, in(at::kFloat), pooling);
     EXPECT_LE(distance(ours.rows, wanted.rows), 1e-5) << to_string(pooling);
     EXPECT_LE(distance(ours.gradient, wanted.gradient), 1e-5) << to_string(pooling);
   }
@@ -105,11 +123,16 @@ TEST(PackedOnGpu, DocumentsDoNotSeeTheirNeighbours) {
   const Encoder encoder = random_bert(3, 384, gpu());
   for (const auto& [compute, bound] : {std::pair{at::kFloat, 1e-6}, {at::kBFloat16, 1e-2}}) {
     const PackedTokens batch = ragged_batch(gpu(), ragged);
-    const at::Tensor together = encoder.embed(batch, {Pooling::mean, true, 512}, in(compute)), ids = batch.token_ids.to(at::kCPU, at::kInt);
+    const at::Tensor together = encoder.embed(batch, {Pooling::mean, true, 512}, in(compute)),
+                     ids = batch.token_ids.to(at::kCPU, at::kInt);
     for (std::size_t b = 0; b < ragged.size(); ++b) {
       const std::int32_t* first = ids.const_data_ptr<std::int32_t>() + batch.offsets[b];
       const std::vector<std::int32_t> own(first, first + ragged[b]), offsets{0, ragged[b]};
-      EXPECT_LE(distance(encoder.embed(pack_tokens(own, offsets, gpu()), {Pooling::mean, true, 512}, in(compute))[0], together[static_cast<std::int64_t>(b)]), bound) << b;
+      EXPECT_LE(distance(encoder.embed(pack_tokens(own, offsets, gpu()), {Pooling::mean, true, 512},
+                                       in(compute))[0],
+                         together[static_cast<std::int64_t>(b)]),
+                bound)
+          << b;
     }
   }
 }
@@ -136,7 +159,8 @@ TEST(CheckpointingOnGpu, GivesTheSameBitsForLessMemory) {
       EXPECT_TRUE(at::equal(whole.rows, checkpointed.rows)) << compute << ", dropout " << rate;
       ASSERT_EQ(whole.gradients.size(), checkpointed.gradients.size());
       for (std::size_t i = 0; i < whole.gradients.size(); ++i)
-        EXPECT_TRUE(at::equal(whole.gradients[i], checkpointed.gradients[i])) << compute << ", dropout " << rate << ", parameter " << i;
+        EXPECT_TRUE(at::equal(whole.gradients[i], checkpointed.gradients[i]))
+            << compute << ", dropout " << rate << ", parameter " << i;
       EXPECT_LT(checkpointed.peak, whole.peak) << compute << ", dropout " << rate;
     }
 }
@@ -145,7 +169,9 @@ TEST(DropoutOnGpu, IsSeeded) {
   const c10::NoGradGuard no_grad;
   const Encoder encoder = random_bert(2, 128, gpu());
   const PackedTokens batch = ragged_batch(gpu(), ragged);
-  const auto run = [&](std::uint64_t seed) { return encoder.forward(batch, dropping(in(at::kBFloat16), seed)); };
+  const auto run = [&](std::uint64_t seed) {
+    return encoder.forward(batch, dropping(in(at::kBFloat16), seed));
+  };
   EXPECT_TRUE(at::equal(run(3), run(3)));
   EXPECT_GT(distance(run(3), run(4)), 1e-2);
 }

@@ -18,7 +18,8 @@
 namespace gpuhpc {
 namespace {
 
-const std::filesystem::path minilm_folder = std::filesystem::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2";
+const std::filesystem::path minilm_folder =
+    std::filesystem::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2";
 
 class TinyEncoder : public ::testing::TestWithParam<const char*> {
  protected:
@@ -37,7 +38,10 @@ TEST_P(TinyEncoder, ForwardEqualsTransformers) {
       continue;
     }
     const at::Tensor rows = loaded.encoder.pool(hidden, batch, pooling);
-    EXPECT_LE(largest_difference(rows, read_floats(expected, "pool." + std::string(to_string(pooling)))), 1e-5) << to_string(pooling);
+    EXPECT_LE(
+        largest_difference(rows, read_floats(expected, "pool." + std::string(to_string(pooling)))),
+        1e-5)
+        << to_string(pooling);
   }
 }
 
@@ -51,7 +55,9 @@ TEST_P(TinyEncoder, GradientsEqualPyTorch) {
     const at::Tensor wanted = read_floats(expected, "gradient." + parameter.name);
     ASSERT_TRUE(parameter.value.grad().defined()) << parameter.name;
     // A key bias has gradient 0 up to rounding: softmax does not change when all scores shift.
-    EXPECT_LE(largest_difference(parameter.value.grad(), wanted), 1e-5 + 1e-5 * wanted.abs().max().item<double>()) << parameter.name;
+    EXPECT_LE(largest_difference(parameter.value.grad(), wanted),
+              1e-5 + 1e-5 * wanted.abs().max().item<double>())
+        << parameter.name;
     ++compared;
   }
   EXPECT_GE(compared, 5U + 2 * 16);
@@ -79,7 +85,8 @@ TEST_P(TinyEncoder, HalfPrecisionStaysClose) {
   EXPECT_GE(of_product / std::sqrt(of_ours * of_wanted), 0.999);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TinyEncoder, ::testing::Values("tiny_bert", "tiny_bert_tanh", "tiny_roberta"),
+INSTANTIATE_TEST_SUITE_P(Models, TinyEncoder,
+                         ::testing::Values("tiny_bert", "tiny_bert_tanh", "tiny_roberta"),
                          [](const auto& which) { return std::string(which.param); });
 
 class Bert : public ::testing::Test {
@@ -96,10 +103,13 @@ TEST_F(Bert, DocumentsDoNotSeeTheirNeighbours) {
   const at::Tensor together = encoder.embed(batch, loaded.model.embedding);
   for (std::int64_t b = batch.documents() - 1; b >= 0; --b) {
     const auto start = static_cast<std::size_t>(batch.offsets[static_cast<std::size_t>(b)]);
-    const std::int32_t length = batch.offsets[static_cast<std::size_t>(b) + 1] - static_cast<std::int32_t>(start);
+    const std::int32_t length =
+        batch.offsets[static_cast<std::size_t>(b) + 1] - static_cast<std::int32_t>(start);
     const std::vector<std::int32_t> offsets{0, length};
-    const PackedTokens alone = pack_tokens(std::span(ids).subspan(start, static_cast<std::size_t>(length)), offsets, at::kCPU);
-    EXPECT_LE(largest_difference(encoder.embed(alone, loaded.model.embedding)[0], together[b]), 1e-6);
+    const PackedTokens alone = pack_tokens(
+        std::span(ids).subspan(start, static_cast<std::size_t>(length)), offsets, at::kCPU);
+    EXPECT_LE(largest_difference(encoder.embed(alone, loaded.model.embedding)[0], together[b]),
+              1e-6);
   }
 }
 
@@ -120,7 +130,9 @@ TEST_F(Bert, FrozenLayersGetNoGradientAndTheRestTheSame) {
     const bool learns = parameter.name.starts_with("encoder.layer.1.");
     EXPECT_EQ(parameter.value.grad().defined(), learns) << parameter.name;
   }
-  EXPECT_LE(largest_difference(other.encoder.parameter("encoder.layer.1.output.dense.weight").grad(), whole), 1e-7);
+  EXPECT_LE(largest_difference(
+                other.encoder.parameter("encoder.layer.1.output.dense.weight").grad(), whole),
+            1e-7);
 }
 
 TEST_F(Bert, ForwardFromTheFrozenPartIsForward) {
@@ -163,7 +175,8 @@ TEST_F(Bert, DropoutIsSeededAndKeepsTheMean) {
   at::Tensor sum = at::zeros_like(run(0));
   for (std::uint64_t seed = 0; seed < 200; ++seed) sum += run(seed);
   const at::Tensor clean = read_floats(expected, "hidden");
-  EXPECT_LT((sum / 200 - clean).abs().mean().item<double>(), 0.1 * clean.abs().mean().item<double>());
+  EXPECT_LT((sum / 200 - clean).abs().mean().item<double>(),
+            0.1 * clean.abs().mean().item<double>());
   ForwardOptions unseeded;
   unseeded.hidden_dropout = 0.1;
   EXPECT_THROW(encoder.forward(batch, unseeded), Error);
@@ -173,11 +186,13 @@ TEST_F(Bert, AttentionDropoutPathWithoutDropsIsTheKernel) {
   ForwardOptions options;
   options.attention_dropout = 1e-300;  // takes the path from plain operators, drops nothing
   options.generator = make_generator(at::kCPU, 1);
-  EXPECT_LE(largest_difference(encoder.forward(batch, options), read_floats(expected, "hidden")), 1e-5);
+  EXPECT_LE(largest_difference(encoder.forward(batch, options), read_floats(expected, "hidden")),
+            1e-5);
 }
 
 TEST_F(Bert, RefusesWhatDoesNotFit) {
-  const std::vector<std::int32_t> long_document(25, 5), offsets{0, 25}, strange{5, 90, 6}, three{0, 3}, gap{0, 2, 2, 3};
+  const std::vector<std::int32_t> long_document(25, 5), offsets{0, 25}, strange{5, 90, 6},
+      three{0, 3}, gap{0, 2, 2, 3};
   EXPECT_THROW(encoder.forward(pack_tokens(long_document, offsets, at::kCPU)), Error);
   EXPECT_THROW(encoder.forward(pack_tokens(strange, three, at::kCPU)), Error);
   EXPECT_THROW(pack_tokens(strange, gap, at::kCPU), Error);
@@ -198,7 +213,8 @@ TEST(MiniLm, EmbeddingsEqualSentenceTransformers) {
   EXPECT_GE((half * wanted).sum(1).min().item<double>(), 0.999);
 }
 
-// A last layer that computes the first tokens only, beside the whole one: vectors, and gradients of everything.
+// A last layer that computes the first tokens only, beside the whole one: vectors, and gradients of
+// everything.
 void expect_first_tokens_equal_all(const ForwardOptions& options, double tolerance) {
   const SafeTensors expected(fixture_path("minilm_expected.safetensors"));
   const PackedTokens batch = read_batch(expected);
@@ -206,10 +222,12 @@ void expect_first_tokens_equal_all(const ForwardOptions& options, double toleran
   for (const bool all : {false, true}) {
     LoadedEncoder loaded = load_encoder(minilm_folder);
     loaded.encoder.train_top_layers(-1);
-    rows.push_back(all ? loaded.encoder.pool(loaded.encoder.forward(batch, options), batch, Pooling::pooler)
-                       : loaded.encoder.embed(batch, {Pooling::pooler, false, 256}, options));
+    rows.push_back(
+        all ? loaded.encoder.pool(loaded.encoder.forward(batch, options), batch, Pooling::pooler)
+            : loaded.encoder.embed(batch, {Pooling::pooler, false, 256}, options));
     (rows.back() * at::randn(rows.back().sizes(), make_generator(at::kCPU, 5))).sum().backward();
-    for (const NamedParameter& parameter : loaded.encoder.parameters()) gradients[all].push_back(parameter.value.grad().flatten());
+    for (const NamedParameter& parameter : loaded.encoder.parameters())
+      gradients[all].push_back(parameter.value.grad().flatten());
   }
   EXPECT_LE(largest_difference(rows[0], rows[1]), tolerance);
   ASSERT_EQ(gradients[0].size(), gradients[1].size());
@@ -225,7 +243,9 @@ TEST(MiniLm, FirstTokensAloneGiveTheSameVectorsAndGradients) {
     for (const bool plain : {false, true}) {
       ForwardOptions options;
       options.checkpoint_layers = checkpoint;
-      if (plain) options.attention_dropout = 1e-300;  // drops nothing, but only the plain operators know dropout
+      if (plain)
+        options.attention_dropout =
+            1e-300;  // drops nothing, but only the plain operators know dropout
       options.generator = make_generator(at::kCPU, 1);
       expect_first_tokens_equal_all(options, 2e-6);
       options.compute = at::kBFloat16;
@@ -237,7 +257,8 @@ TEST(MiniLm, FirstTokensOfAFrozenEncoder) {
   const SafeTensors expected(fixture_path("minilm_expected.safetensors"));
   const PackedTokens batch = read_batch(expected);
   const LoadedEncoder loaded = load_encoder(minilm_folder);
-  EXPECT_TRUE(at::equal(loaded.encoder.embed(batch, {Pooling::cls, false, 256}), loaded.encoder.pool(loaded.encoder.forward(batch), batch, Pooling::cls)));
+  EXPECT_TRUE(at::equal(loaded.encoder.embed(batch, {Pooling::cls, false, 256}),
+                        loaded.encoder.pool(loaded.encoder.forward(batch), batch, Pooling::cls)));
 }
 
 // Gradients of the top three layers, each flattened, in order.
@@ -248,19 +269,23 @@ std::vector<at::Tensor> minilm_gradients(at::ScalarType compute, bool plain, int
   loaded.encoder.train_top_layers(3);
   ForwardOptions options;
   options.compute = compute;
-  if (plain) options.attention_dropout = 1e-300;  // drops nothing, but only the plain operators know dropout
+  if (plain)
+    options.attention_dropout = 1e-300;  // drops nothing, but only the plain operators know dropout
   options.generator = make_generator(at::kCPU, 1);
-  const at::Tensor rows = loaded.encoder.embed(read_batch(expected), loaded.model.embedding, options);
+  const at::Tensor rows =
+      loaded.encoder.embed(read_batch(expected), loaded.model.embedding, options);
   (rows * at::randn(rows.sizes(), make_generator(at::kCPU, 5))).sum().backward();
   at::set_num_threads(1);
   std::vector<at::Tensor> gradients;
   for (const NamedParameter& parameter : loaded.encoder.parameters()) {
-    if (parameter.value.requires_grad() && !parameter.name.starts_with("pooler.")) gradients.push_back(parameter.value.grad().flatten());
+    if (parameter.value.requires_grad() && !parameter.name.starts_with("pooler."))
+      gradients.push_back(parameter.value.grad().flatten());
   }
   return gradients;
 }
 
-// Relative distance of two gradients; key biases, whose gradient is zero up to rounding, are measured against the query biases.
+// Relative distance of two gradients; key biases, whose gradient is zero up to rounding, are
+// measured against the query biases.
 double distance(const std::vector<at::Tensor>& ours, const std::vector<at::Tensor>& twin) {
   double largest = ours.size() == twin.size() ? 0 : 1e30;
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -275,12 +300,17 @@ TEST(MiniLm, FusedLayersFollowThePlainOperators) {
   EXPECT_EQ(exact.size(), 48U);
   EXPECT_LE(distance(minilm_gradients(at::kFloat, false, 1), exact), 1e-4);
   const double plain_error = distance(minilm_gradients(at::kBFloat16, true, 1), exact);
-  EXPECT_LE(distance(minilm_gradients(at::kBFloat16, false, 1), exact), std::max(plain_error, 0.03));
+  EXPECT_LE(distance(minilm_gradients(at::kBFloat16, false, 1), exact),
+            std::max(plain_error, 0.03));
 }
 
 TEST(MiniLm, ThreadsChangeNothingButTheOrderOfSums) {
-  EXPECT_LE(distance(minilm_gradients(at::kFloat, false, 2), minilm_gradients(at::kFloat, false, 1)), 1e-5);
-  EXPECT_LE(distance(minilm_gradients(at::kBFloat16, false, 2), minilm_gradients(at::kBFloat16, false, 1)), 1e-3);
+  EXPECT_LE(
+      distance(minilm_gradients(at::kFloat, false, 2), minilm_gradients(at::kFloat, false, 1)),
+      1e-5);
+  EXPECT_LE(distance(minilm_gradients(at::kBFloat16, false, 2),
+                     minilm_gradients(at::kBFloat16, false, 1)),
+            1e-3);
 }
 
 }  // namespace

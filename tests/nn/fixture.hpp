@@ -1,13 +1,14 @@
 #pragma once
-// Tensors and batches out of the committed safetensors fixtures (made by data_tools/fixtures/make_nn.py).
+// Tensors and batches out of the committed safetensors fixtures (made by
+// data_tools/fixtures/make_nn.py).
 #include <gpuhpc/io/safetensors.hpp>
 #include <gpuhpc/nn/packed.hpp>
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/max.h>
+#include <ATen/ops/tensor.h>
 
 #include <cstring>
 #include <filesystem>
@@ -16,10 +17,13 @@
 
 namespace gpuhpc {
 
-// Tensors this small only wait for each other on two threads, for seconds when the cores are shared.
+// Tensors this small only wait for each other on two threads, for seconds when the cores are
+// shared.
 inline const bool one_thread = (at::set_num_threads(1), true);
 
-inline std::filesystem::path fixture_path(const std::string& name) { return std::filesystem::path(GPUHPC_FIXTURES) / name; }
+inline std::filesystem::path fixture_path(const std::string& name) {
+  return std::filesystem::path(GPUHPC_FIXTURES) / name;
+}
 
 inline at::Tensor read_floats(const SafeTensors& file, const std::string& name) {
   const TensorView* view = file.find(name);
@@ -37,7 +41,8 @@ inline std::vector<std::int32_t> read_ints(const SafeTensors& file, const std::s
 
 inline PackedTokens read_batch(const SafeTensors& file, bool segments = false) {
   const auto segment_ids = segments ? read_ints(file, "segment_ids") : std::vector<std::int32_t>{};
-  return pack_tokens(read_ints(file, "token_ids"), read_ints(file, "offsets"), at::kCPU, segment_ids);
+  return pack_tokens(read_ints(file, "token_ids"), read_ints(file, "offsets"), at::kCPU,
+                     segment_ids);
 }
 
 inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {

@@ -1,4 +1,5 @@
-// Model folders: what is read, what is refused and with which words, and that a written folder is the same model.
+// Model folders: what is read, what is refused and with which words, and that a written folder is
+// the same model.
 #include <gpuhpc/base/error.hpp>
 #include <gpuhpc/io/atomic_file.hpp>
 #include <gpuhpc/io/json.hpp>
@@ -41,8 +42,10 @@ class Folder : public ::testing::Test {
   // Changes one key of a JSON file of the model; null removes it.
   void set(const std::string& key, const Json& value, const std::string& file = "config.json") {
     Json json = fs::exists(model / file) ? read_json(model / file) : Json::object();
-    if (value.is_null()) json.erase(key);
-    else json[key] = value;
+    if (value.is_null())
+      json.erase(key);
+    else
+      json[key] = value;
     fs::create_directories((model / file).parent_path());
     write_json(model / file, json);
   }
@@ -97,16 +100,16 @@ TEST_F(Folder, ConfigIsRead) {
 }
 
 TEST_F(Folder, BothSpellingsOfSentenceTransformersAreRead) {
-  set_modules(
-      {"sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling", "sentence_transformers.models.Normalize"});
+  set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling",
+               "sentence_transformers.models.Normalize"});
   set("pooling_mode_cls_token", true, "1_Pooling/config.json");
   set("max_seq_length", 17, "sentence_bert_config.json");
   EXPECT_EQ(read_model_folder(model).embedding.pooling, Pooling::cls);
   EXPECT_EQ(read_model_folder(model).embedding.max_tokens, 17);
   fs::remove(model / "sentence_bert_config.json");
   fs::remove(model / "1_Pooling" / "config.json");
-  set_modules(
-      {"sentence_transformers.base.modules.transformer.Transformer", "sentence_transformers.sentence_transformer.modules.pooling.Pooling"});
+  set_modules({"sentence_transformers.base.modules.transformer.Transformer",
+               "sentence_transformers.sentence_transformer.modules.pooling.Pooling"});
   set("pooling_mode", "max", "1_Pooling/config.json");
   set("model_max_length", 1e30, "tokenizer_config.json");
   EXPECT_EQ(read_model_folder(model).embedding.pooling, Pooling::max);
@@ -120,15 +123,19 @@ TEST_F(Folder, WeightsInASubfolderAreFound) {
   fs::create_directories(root / "st");
   fs::rename(model, root / "st" / "0_Transformer");
   model = root / "st";
-  write_json(model / "modules.json", Json::array({{{"type", "sentence_transformers.models.Transformer"}, {"path", "0_Transformer"}}}));
+  write_json(model / "modules.json",
+             Json::array({{{"type", "sentence_transformers.models.Transformer"},
+                           {"path", "0_Transformer"}}}));
   EXPECT_EQ(load_encoder(model).encoder.config().layers, 2);
-  write_json(model / "modules.json", Json::array({{{"type", "x.Transformer"}, {"path", "../0_Transformer"}}}));
+  write_json(model / "modules.json",
+             Json::array({{{"type", "x.Transformer"}, {"path", "../0_Transformer"}}}));
   EXPECT_THAT(refusal(), HasSubstr("leaves the model folder"));
 }
 
 TEST_F(Folder, UnsupportedConfigurationsAreNamed) {
   set("model_type", "t5");
-  EXPECT_THAT(refusal(), HasSubstr("config.json: model_type \"t5\" is not supported; supported are bert, roberta, xlm-roberta, deberta and deberta-v2"));
+  EXPECT_THAT(refusal(), HasSubstr("config.json: model_type \"t5\" is not supported; supported are "
+                                   "bert, roberta, xlm-roberta, deberta and deberta-v2"));
   set("model_type", "bert");
   set("hidden_act", "silu");
   EXPECT_THAT(refusal(), HasSubstr("\"hidden_act\" is \"silu\"; supported are gelu"));
@@ -155,7 +162,8 @@ TEST_F(Folder, UnsupportedConfigurationsAreNamed) {
 
 TEST_F(Folder, UnsupportedModulesAreNamed) {
   set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Dense"});
-  EXPECT_THAT(refusal(), HasSubstr("the module \"sentence_transformers.models.Dense\" is not supported"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("the module \"sentence_transformers.models.Dense\" is not supported"));
   set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling"});
   set("pooling_mode", "lasttoken", "1_Pooling/config.json");
   EXPECT_THAT(refusal(), HasSubstr("pooling \"lasttoken\" is not supported"));
@@ -163,22 +171,26 @@ TEST_F(Folder, UnsupportedModulesAreNamed) {
   EXPECT_THAT(refusal(), HasSubstr("exactly one pooling mode"));
   set("pooling_mode", "mean", "1_Pooling/config.json");
   set("embedding_dimension", 64, "1_Pooling/config.json");
-  EXPECT_THAT(refusal(), HasSubstr("\"embedding_dimension\" is 64 but the encoder's hidden_size is 32"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("\"embedding_dimension\" is 64 but the encoder's hidden_size is 32"));
   write_text_file(model / "modules.json", "[]");
   EXPECT_THAT(refusal(), HasSubstr("no Transformer module"));
 }
 
 TEST_F(Folder, WeightsThatDoNotFitAreNamed) {
   set("vocab_size", 91);
-  EXPECT_THAT(refusal(), HasSubstr("a vocabulary that does not fit the weights: \"embeddings.word_embeddings.weight\" has shape (90, 32)"));
+  EXPECT_THAT(refusal(), HasSubstr("a vocabulary that does not fit the weights: "
+                                   "\"embeddings.word_embeddings.weight\" has shape (90, 32)"));
   set("vocab_size", 90);
   set("num_hidden_layers", 3);
-  EXPECT_THAT(refusal(), HasSubstr("the weight \"encoder.layer.2.attention.self.query.weight\" is missing"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("the weight \"encoder.layer.2.attention.self.query.weight\" is missing"));
   set("num_hidden_layers", 1);
   EXPECT_THAT(refusal(), HasSubstr("has no place in a bert encoder of 1 layers"));
   set("num_hidden_layers", 2);
   set("intermediate_size", 63);
-  EXPECT_THAT(refusal(), HasSubstr("encoder.layer.0.intermediate.dense.weight\" has shape (64, 32)"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("encoder.layer.0.intermediate.dense.weight\" has shape (64, 32)"));
   set("intermediate_size", 64);
   fs::resize_file(model / "model.safetensors", fs::file_size(model / "model.safetensors") - 5);
   EXPECT_THAT(refusal(), HasSubstr("model.safetensors"));
@@ -201,11 +213,13 @@ TEST_F(Folder, PrefixesOldNamesAndForeignHeadsAreUnderstood) {
   rewrite([&](std::vector<TensorView>& tensors) {
     for (TensorView& tensor : tensors) {
       tensor.name = "bert." + tensor.name;
-      if (tensor.name == "bert.embeddings.LayerNorm.bias") tensor.name = "bert.embeddings.LayerNorm.beta";
+      if (tensor.name == "bert.embeddings.LayerNorm.bias")
+        tensor.name = "bert.embeddings.LayerNorm.beta";
     }
     tensors.push_back({"cls.predictions.bias", TensorType::float32, {2}, head});
   });
-  EXPECT_TRUE(at::equal(load_encoder(model).encoder.parameter("embeddings.LayerNorm.bias"), before));
+  EXPECT_TRUE(
+      at::equal(load_encoder(model).encoder.parameter("embeddings.LayerNorm.bias"), before));
   rewrite([](std::vector<TensorView>& tensors) {
     TensorView twin = tensors.front();
     twin.name = twin.name.substr(5);
@@ -215,18 +229,21 @@ TEST_F(Folder, PrefixesOldNamesAndForeignHeadsAreUnderstood) {
 }
 
 TEST_F(Folder, HalfPrecisionWeightsAreRead) {
-  const at::Tensor exact = load_encoder(model).encoder.parameter("encoder.layer.1.output.dense.weight");
+  const at::Tensor exact =
+      load_encoder(model).encoder.parameter("encoder.layer.1.output.dense.weight");
   std::vector<std::vector<std::uint16_t>> bytes;
   rewrite([&](std::vector<TensorView>& tensors) {
     for (TensorView& tensor : tensors) {
       std::vector<std::uint16_t> upper;  // bf16 is the upper half of fp32
-      for (const float value : to_floats(tensor)) upper.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+      for (const float value : to_floats(tensor))
+        upper.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
       bytes.push_back(std::move(upper));
       tensor.type = TensorType::bfloat16;
       tensor.data = std::as_bytes(std::span(bytes.back()));
     }
   });
-  const at::Tensor rounded = load_encoder(model).encoder.parameter("encoder.layer.1.output.dense.weight");
+  const at::Tensor rounded =
+      load_encoder(model).encoder.parameter("encoder.layer.1.output.dense.weight");
   EXPECT_LE(largest_difference(rounded, exact), 0.01);
   EXPECT_GT(largest_difference(rounded, exact), 0);
 }
@@ -239,11 +256,13 @@ TEST_F(Folder, SavedFolderIsTheSameModel) {
   save_encoder_folder(out, loaded.encoder, loaded.model.embedding, loaded.model);
   const LoadedEncoder again = load_encoder(out);
   for (std::size_t i = 0; i < loaded.encoder.parameters().size(); ++i) {
-    EXPECT_TRUE(at::equal(again.encoder.parameters()[i].value, loaded.encoder.parameters()[i].value))
+    EXPECT_TRUE(
+        at::equal(again.encoder.parameters()[i].value, loaded.encoder.parameters()[i].value))
         << loaded.encoder.parameters()[i].name;
   }
-  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json", "modules.json",
-                           "1_Pooling/config.json", "sentence_bert_config.json", "config_sentence_transformers.json"}) {
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt",
+                           "special_tokens_map.json", "modules.json", "1_Pooling/config.json",
+                           "sentence_bert_config.json", "config_sentence_transformers.json"}) {
     EXPECT_EQ(read_text_file(out / name), read_text_file(minilm_folder / name)) << name;
   }
   EXPECT_EQ(again.model.embedding.max_tokens, 256);

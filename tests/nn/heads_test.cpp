@@ -31,21 +31,26 @@ struct HeadFixture {
   }
 };
 
-float distance(const at::Tensor& a, const at::Tensor& b) { return a.detach().sub(b.detach()).abs().max().item<float>(); }
+float distance(const at::Tensor& a, const at::Tensor& b) {
+  return a.detach().sub(b.detach()).abs().max().item<float>();
+}
 
 // d loss / d tensor at a few places by central differences, held against autograd's.
 template <typename F>
 void check_gradient(at::Tensor tensor, const F& loss) {
   float* values = tensor.detach().mutable_data_ptr<float>();
   const float* gradient = tensor.grad().const_data_ptr<float>();
-  for (std::int64_t i = 0; i < tensor.numel(); i += std::max<std::int64_t>(1, tensor.numel() / 13)) {
+  for (std::int64_t i = 0; i < tensor.numel();
+       i += std::max<std::int64_t>(1, tensor.numel() / 13)) {
     const float kept = values[i], h = 1e-2F;
     values[i] = kept + h;
     const double above = loss().template item<double>();
     values[i] = kept - h;
     const double below = loss().template item<double>();
     values[i] = kept;
-    EXPECT_NEAR((above - below) / (2 * h), gradient[i], 2e-2 * std::max(1.0F, std::abs(gradient[i]))) << "place " << i;
+    EXPECT_NEAR((above - below) / (2 * h), gradient[i],
+                2e-2 * std::max(1.0F, std::abs(gradient[i])))
+        << "place " << i;
   }
 }
 
@@ -53,10 +58,14 @@ TEST(PathClassifier, EqualsPyTorchWithGradients) {
   const HeadFixture fixture;
   const auto B = fixture.size("B"), K = fixture.size("K"), H = fixture.size("H");
   const Matrix vectors = fixture.matrix("path", "class_vectors", K, H);
-  const PathClassifier head(vectors.view(), fixture.values("path", "mean"), fixture.values("path", "hub"));
+  const PathClassifier head(vectors.view(), fixture.values("path", "mean"),
+                            fixture.values("path", "hub"));
   const at::Tensor documents = fixture.tensor("path", "documents", {B, H}).set_requires_grad(true);
-  const at::Tensor targets = fixture.tensor("path", "targets", {B, K}), weights = fixture.tensor("path", "weights", {B});
-  const auto loss = [&] { return soft_target_cross_entropy(head.logits(documents), targets, weights); };
+  const at::Tensor targets = fixture.tensor("path", "targets", {B, K}),
+                   weights = fixture.tensor("path", "weights", {B});
+  const auto loss = [&] {
+    return soft_target_cross_entropy(head.logits(documents), targets, weights);
+  };
   EXPECT_LT(distance(head.logits(documents), fixture.tensor("path", "logits", {B, K})), 1e-5F);
   EXPECT_NEAR(soft_target_cross_entropy(head.logits(documents), targets).item<double>(),
               fixture.all["path"]["loss_unweighted"].get<double>(), 1e-4);
@@ -64,8 +73,10 @@ TEST(PathClassifier, EqualsPyTorchWithGradients) {
   EXPECT_NEAR(value.item<double>(), fixture.all["path"]["loss"].get<double>(), 1e-4);
   value.backward();
   const at::Tensor& learnt = head.parameters()[0].value;
-  EXPECT_LT(distance(documents.grad(), fixture.tensor("path", "documents_gradient", {B, H})), 1e-4F);
-  EXPECT_LT(distance(learnt.grad(), fixture.tensor("path", "class_vectors_gradient", {K, H})), 1e-4F);
+  EXPECT_LT(distance(documents.grad(), fixture.tensor("path", "documents_gradient", {B, H})),
+            1e-4F);
+  EXPECT_LT(distance(learnt.grad(), fixture.tensor("path", "class_vectors_gradient", {K, H})),
+            1e-4F);
   check_gradient(learnt, loss);
   EXPECT_EQ(head.class_vectors().values, vectors.values);
 }
@@ -75,29 +86,42 @@ TEST(BilinearHead, EqualsPyTorchWithGradients) {
   const auto B = fixture.size("B"), C = fixture.size("C"), H = fixture.size("H");
   const Matrix classes = fixture.matrix("bilinear", "class_embeddings", C, H);
   BilinearHead head(classes.view(), BilinearStart::identity, 1);
-  const at::Tensor interaction = fixture.tensor("bilinear", "interaction", {H, H}).set_requires_grad(true);
+  const at::Tensor interaction =
+      fixture.tensor("bilinear", "interaction", {H, H}).set_requires_grad(true);
   head.rebind(1, interaction);
-  const at::Tensor documents = fixture.tensor("bilinear", "documents", {B, H}).set_requires_grad(true);
-  const at::Tensor targets = fixture.tensor("bilinear", "targets", {B, C}), mask = fixture.tensor("bilinear", "mask", {B, C});
+  const at::Tensor documents =
+      fixture.tensor("bilinear", "documents", {B, H}).set_requires_grad(true);
+  const at::Tensor targets = fixture.tensor("bilinear", "targets", {B, C}),
+                   mask = fixture.tensor("bilinear", "mask", {B, C});
   const at::Tensor weights = fixture.tensor("bilinear", "weights", {B});
-  const auto loss = [&] { return masked_binary_cross_entropy(head.logits(documents), targets, mask, 10, weights); };
+  const auto loss = [&] {
+    return masked_binary_cross_entropy(head.logits(documents), targets, mask, 10, weights);
+  };
   EXPECT_LT(distance(head.logits(documents), fixture.tensor("bilinear", "logits", {B, C})), 2e-5F);
   EXPECT_NEAR(masked_binary_cross_entropy(head.logits(documents), targets, mask).item<double>(),
               fixture.all["bilinear"]["loss_plain"].get<double>(), 1e-3);
   const at::Tensor value = loss();
-  EXPECT_NEAR(value.item<double>(), fixture.all["bilinear"]["loss"].get<double>(), 1e-5 * value.item<double>());
+  EXPECT_NEAR(value.item<double>(), fixture.all["bilinear"]["loss"].get<double>(),
+              1e-5 * value.item<double>());
   value.backward();
-  EXPECT_LT(distance(documents.grad(), fixture.tensor("bilinear", "documents_gradient", {B, H})), 1e-3F);
-  EXPECT_LT(distance(head.parameters()[0].value.grad(), fixture.tensor("bilinear", "class_embeddings_gradient", {C, H})), 1e-3F);
-  EXPECT_LT(distance(interaction.grad(), fixture.tensor("bilinear", "interaction_gradient", {H, H})), 1e-3F);
+  EXPECT_LT(distance(documents.grad(), fixture.tensor("bilinear", "documents_gradient", {B, H})),
+            1e-3F);
+  EXPECT_LT(distance(head.parameters()[0].value.grad(),
+                     fixture.tensor("bilinear", "class_embeddings_gradient", {C, H})),
+            1e-3F);
+  EXPECT_LT(
+      distance(interaction.grad(), fixture.tensor("bilinear", "interaction_gradient", {H, H})),
+      1e-3F);
 }
 
 TEST(BilinearHead, UniformStartIsBoundedSeededAndAroundZero) {
   const Matrix classes(3, 16);
-  const BilinearHead first(classes.view(), BilinearStart::uniform, 1), same(classes.view(), BilinearStart::uniform, 1);
+  const BilinearHead first(classes.view(), BilinearStart::uniform, 1),
+      same(classes.view(), BilinearStart::uniform, 1);
   const BilinearHead other(classes.view(), BilinearStart::uniform, 2);
   double sum = 0, largest = 0;
-  for (const float value : first.interaction().values) sum += value, largest = std::max(largest, static_cast<double>(std::abs(value)));
+  for (const float value : first.interaction().values)
+    sum += value, largest = std::max(largest, static_cast<double>(std::abs(value)));
   EXPECT_LE(largest, .25);
   EXPECT_GT(largest, .2);
   EXPECT_LT(std::abs(sum / 256), .03);
@@ -108,12 +132,13 @@ TEST(BilinearHead, UniformStartIsBoundedSeededAndAroundZero) {
 TEST(Heads, LogitsOfAMatrixEqualThoseOfATensor) {
   const HeadFixture fixture;
   const auto B = fixture.size("B"), K = fixture.size("K"), H = fixture.size("H");
-  const PathClassifier head(fixture.matrix("path", "class_vectors", K, H).view(), fixture.values("path", "mean"),
-                            fixture.values("path", "hub"));
+  const PathClassifier head(fixture.matrix("path", "class_vectors", K, H).view(),
+                            fixture.values("path", "mean"), fixture.values("path", "hub"));
   const Matrix logits = head_logits(head, fixture.matrix("path", "documents", B, H).view());
   ASSERT_EQ(logits.rows, B);
   const std::vector<float> expected = fixture.values("path", "logits");
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(logits.values[i], expected[i], 1e-5);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(logits.values[i], expected[i], 1e-5);
 }
 
 }  // namespace

@@ -16,9 +16,12 @@ std::vector<float> values(const at::Tensor& tensor) {
 
 TEST(Losses, AreSumsOverDocuments) {
   const at::Tensor logits = at::zeros({4, 3}), ones = logits.add(1);
-  EXPECT_NEAR(soft_target_cross_entropy(logits, ones.div(3)).item<double>(), 4 * std::log(3.0), 1e-5);
-  EXPECT_NEAR(masked_binary_cross_entropy(logits, logits, ones).item<double>(), 12 * std::log(2.0), 1e-5);
-  EXPECT_NEAR(masked_binary_cross_entropy(logits, ones, ones, 10).item<double>(), 120 * std::log(2.0), 1e-3);
+  EXPECT_NEAR(soft_target_cross_entropy(logits, ones.div(3)).item<double>(), 4 * std::log(3.0),
+              1e-5);
+  EXPECT_NEAR(masked_binary_cross_entropy(logits, logits, ones).item<double>(), 12 * std::log(2.0),
+              1e-5);
+  EXPECT_NEAR(masked_binary_cross_entropy(logits, ones, ones, 10).item<double>(),
+              120 * std::log(2.0), 1e-3);
 }
 
 TEST(Losses, StayFiniteAtExtremeLogits) {
@@ -31,20 +34,24 @@ TEST(Gather, TakesRowsOfDenseAndSparseMatricesInTheGivenOrder) {
   Matrix dense(3, 2);
   dense.values = {0, 1, 10, 11, 20, 21};
   const std::vector<std::int64_t> documents{2, 0, 2};
-  EXPECT_EQ(values(gather_rows(dense.view(), documents)), (std::vector<float>{20, 21, 0, 1, 20, 21}));
+  EXPECT_EQ(values(gather_rows(dense.view(), documents)),
+            (std::vector<float>{20, 21, 0, 1, 20, 21}));
   SparseMatrix sparse;
   sparse.columns_count = 4;
   sparse.offsets = {0, 2, 2, 3};
   sparse.columns = {1, 3, 0};
   sparse.values = {.5F, .25F, 9};
-  EXPECT_EQ(values(gather_rows(sparse, documents)), (std::vector<float>{9, 0, 0, 0, 0, .5F, 0, .25F, 9, 0, 0, 0}));
-  EXPECT_EQ(values(gather_values(std::vector<float>{5, 6, 7}, documents)), (std::vector<float>{7, 5, 7}));
+  EXPECT_EQ(values(gather_rows(sparse, documents)),
+            (std::vector<float>{9, 0, 0, 0, 0, .5F, 0, .25F, 9, 0, 0, 0}));
+  EXPECT_EQ(values(gather_values(std::vector<float>{5, 6, 7}, documents)),
+            (std::vector<float>{7, 5, 7}));
 }
 
 TEST(Gather, PositivesCountEvenWhenTheyAreDescendantsOfOthers) {
   MultiLabelTargets labels;
   labels.positives.append(std::vector<std::int32_t>{0, 2});
-  labels.ignored.append(std::vector<std::int32_t>{2, 3});  // 2 descends from 0 and is positive itself
+  labels.ignored.append(
+      std::vector<std::int32_t>{2, 3});  // 2 descends from 0 and is positive itself
   labels.positives.append(std::vector<std::int32_t>{});
   labels.ignored.append(std::vector<std::int32_t>{});
   const MultiLabelBatch batch = gather_labels(labels, 5, std::vector<std::int64_t>{1, 0});

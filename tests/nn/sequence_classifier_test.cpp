@@ -1,4 +1,5 @@
-// Sequence classifiers of every family against transformers: logits, gradients, the packed forward of processors; labels and refusals.
+// Sequence classifiers of every family against transformers: logits, gradients, the packed forward
+// of processors; labels and refusals.
 #include <gpuhpc/base/error.hpp>
 #include <gpuhpc/io/atomic_file.hpp>
 #include <gpuhpc/io/json.hpp>
@@ -36,29 +37,36 @@ class CrossEncoder : public ::testing::TestWithParam<const char*> {
   std::string name = GetParam();
   SafeTensors expected{fixture_path(name + "_expected.safetensors")};
   SequenceClassifier classifier = SequenceClassifier::load(fixture_path(name));
-  std::vector<std::int32_t> ids = read_ints(expected, "token_ids"), offsets = read_ints(expected, "offsets");
-  std::vector<std::int32_t> segments = expected.find("segment_ids") != nullptr ? read_ints(expected, "segment_ids") : std::vector<std::int32_t>{};
+  std::vector<std::int32_t> ids = read_ints(expected, "token_ids"),
+                            offsets = read_ints(expected, "offsets");
+  std::vector<std::int32_t> segments = expected.find("segment_ids") != nullptr
+                                           ? read_ints(expected, "segment_ids")
+                                           : std::vector<std::int32_t>{};
   PackedTokens batch = pack_tokens(ids, offsets, at::kCPU, segments);
   at::Tensor wanted = read_floats(expected, "logits");
 
   void learn() {
     classifier.encoder().train_top_layers(-1);
-    for (const NamedParameter& parameter : classifier.head().parameters()) parameter.value.set_requires_grad(true);
+    for (const NamedParameter& parameter : classifier.head().parameters())
+      parameter.value.set_requires_grad(true);
   }
   std::vector<NamedParameter> parameters() const {
     std::vector<NamedParameter> all = classifier.encoder().parameters();
-    all.insert(all.end(), classifier.head().parameters().begin(), classifier.head().parameters().end());
+    all.insert(all.end(), classifier.head().parameters().begin(),
+               classifier.head().parameters().end());
     return all;
   }
   void backward(const ForwardOptions& options = {}) {
-    for (const NamedParameter& parameter : parameters()) parameter.value.mutable_grad() = at::Tensor();
+    for (const NamedParameter& parameter : parameters())
+      parameter.value.mutable_grad() = at::Tensor();
     (classifier.logits(batch, options) * read_floats(expected, "loss_weights")).sum().backward();
   }
   at::Tensor packed_logits(CpuPrecision precision, kernels::Isa isa) const {
     const CpuClassifier packed(classifier, precision, isa);
     const at::Tensor result = at::zeros_like(wanted);
     const auto workspace = packed.make_workspace();
-    packed.logits(*workspace, {ids, offsets, segments}, {result.mutable_data_ptr<float>(), result.size(0), result.size(1)});
+    packed.logits(*workspace, {ids, offsets, segments},
+                  {result.mutable_data_ptr<float>(), result.size(0), result.size(1)});
     return result;
   }
 };
@@ -69,30 +77,43 @@ TEST_P(CrossEncoder, LogitsEqualTransformers) {
 }
 
 TEST_P(CrossEncoder, PackedForwardEqualsTransformers) {
-  for (const kernels::Isa isa : levels({kernels::Isa::generic, kernels::Isa::avx2, kernels::Isa::avx512}))
-    EXPECT_LE(largest_difference(packed_logits(CpuPrecision::fp32, isa), wanted), 1e-5) << to_string(isa);
+  for (const kernels::Isa isa :
+       levels({kernels::Isa::generic, kernels::Isa::avx2, kernels::Isa::avx512}))
+    EXPECT_LE(largest_difference(packed_logits(CpuPrecision::fp32, isa), wanted), 1e-5)
+        << to_string(isa);
   for (const kernels::Isa isa : levels({kernels::Isa::generic, kernels::Isa::amx}))
-    EXPECT_LE(largest_difference(packed_logits(CpuPrecision::tf32, isa), wanted), 1e-4) << to_string(isa);
+    EXPECT_LE(largest_difference(packed_logits(CpuPrecision::tf32, isa), wanted), 1e-4)
+        << to_string(isa);
   const double scale = wanted.abs().max().item<double>();
-  for (const kernels::Isa isa : levels({kernels::Isa::generic, kernels::Isa::avx512_bf16, kernels::Isa::amx}))
-    EXPECT_LE(largest_difference(packed_logits(CpuPrecision::bf16, isa), wanted), 0.04 * scale) << to_string(isa);
+  for (const kernels::Isa isa :
+       levels({kernels::Isa::generic, kernels::Isa::avx512_bf16, kernels::Isa::amx}))
+    EXPECT_LE(largest_difference(packed_logits(CpuPrecision::bf16, isa), wanted), 0.04 * scale)
+        << to_string(isa);
 }
 
 TEST_P(CrossEncoder, SavedItIsTheSameModelUnderTransformersNames) {
-  const fs::path folder = fs::temp_directory_path() / ("gpuhpc_cross_" + std::to_string(::getpid()));
-  save_classifier_folder(folder, classifier.encoder(), classifier.head().parameters(), classifier.labels(), classifier.model());
+  const fs::path folder =
+      fs::temp_directory_path() / ("gpuhpc_cross_" + std::to_string(::getpid()));
+  save_classifier_folder(folder, classifier.encoder(), classifier.head().parameters(),
+                         classifier.labels(), classifier.model());
   const SequenceClassifier again = SequenceClassifier::load(folder);
   EXPECT_TRUE(at::equal(again.logits(batch), classifier.logits(batch)));
   EXPECT_EQ(again.labels(), classifier.labels());
-  EXPECT_EQ(read_json(folder / "config.json").at("architectures"), read_json(fixture_path(name) / "config.json").at("architectures"));
-  const std::vector<std::string> known = ModelWeights(fixture_path(name)).names();  // load() has refused a folder that lacks any of them
-  for (const std::string& tensor : ModelWeights(folder).names()) EXPECT_THAT(known, ::testing::Contains(tensor));
+  EXPECT_EQ(read_json(folder / "config.json").at("architectures"),
+            read_json(fixture_path(name) / "config.json").at("architectures"));
+  const std::vector<std::string> known =
+      ModelWeights(fixture_path(name))
+          .names();  // load() has refused a folder that lacks any of them
+  for (const std::string& tensor : ModelWeights(folder).names())
+    EXPECT_THAT(known, ::testing::Contains(tensor));
   fs::remove_all(folder);
 }
 
 TEST_P(CrossEncoder, NewHeadIsDrawnBySeed) {
   const EncoderConfig& encoder = classifier.encoder().config();
-  const auto drawn = [&](std::uint64_t seed) { return ClassificationHead(new_classifier_config(encoder, {"a", "b"}), encoder, seed, at::kCPU); };
+  const auto drawn = [&](std::uint64_t seed) {
+    return ClassificationHead(new_classifier_config(encoder, {"a", "b"}), encoder, seed, at::kCPU);
+  };
   const ClassificationHead head = drawn(1);
   ASSERT_EQ(head.parameters().size(), classifier.head().parameters().size());
   for (std::size_t i = 0; i < head.parameters().size(); ++i) {
@@ -100,7 +121,8 @@ TEST_P(CrossEncoder, NewHeadIsDrawnBySeed) {
     EXPECT_EQ(head.parameters()[i].name, classifier.head().parameters()[i].name);
     EXPECT_TRUE(values.requires_grad());
     EXPECT_TRUE(at::equal(values, drawn(1).parameters()[i].value));
-    EXPECT_EQ(at::equal(values, drawn(2).parameters()[i].value), values.dim() == 1);  // biases are 0
+    EXPECT_EQ(at::equal(values, drawn(2).parameters()[i].value),
+              values.dim() == 1);  // biases are 0
   }
   EXPECT_NEAR(head.parameters()[0].value.std().item<double>(), .02, .004);
 }
@@ -110,14 +132,21 @@ TEST_P(CrossEncoder, GradientsEqualPyTorch) {
   backward();
   std::size_t compared = 0;
   for (const NamedParameter& parameter : parameters()) {
-    ASSERT_TRUE(parameter.value.grad().defined() || parameter.name == "embeddings.position_embeddings.weight") << parameter.name;
+    ASSERT_TRUE(parameter.value.grad().defined() ||
+                parameter.name == "embeddings.position_embeddings.weight")
+        << parameter.name;
     const TensorView* view = expected.find("gradient." + parameter.name);
     if (view == nullptr) continue;
     at::Tensor gradient = read_floats(expected, "gradient." + parameter.name);
     const EncoderConfig& config = classifier.encoder().config();
-    if (parameter.name.ends_with("in_proj.weight"))  // the file's order: heads, each with its query, key and value
-      gradient = gradient.view({config.heads, 3, config.head_size(), config.hidden_size}).transpose(0, 1).reshape(gradient.sizes());
-    EXPECT_LE(largest_difference(parameter.value.grad(), gradient), 2e-5 * (1 + gradient.abs().max().item<double>())) << parameter.name;
+    if (parameter.name.ends_with(
+            "in_proj.weight"))  // the file's order: heads, each with its query, key and value
+      gradient = gradient.view({config.heads, 3, config.head_size(), config.hidden_size})
+                     .transpose(0, 1)
+                     .reshape(gradient.sizes());
+    EXPECT_LE(largest_difference(parameter.value.grad(), gradient),
+              2e-5 * (1 + gradient.abs().max().item<double>()))
+        << parameter.name;
     ++compared;
   }
   EXPECT_GE(compared, 12U);
@@ -130,10 +159,13 @@ TEST_P(CrossEncoder, CheckpointedLayersGiveTheSameGradients) {
   options.generator = make_generator(at::kCPU, 1);
   backward(options);
   std::vector<at::Tensor> plain;
-  for (const NamedParameter& parameter : parameters()) plain.push_back(parameter.value.grad().clone());
+  for (const NamedParameter& parameter : parameters())
+    plain.push_back(parameter.value.grad().clone());
   options.checkpoint_layers = true;
   backward(options);
-  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_LE(largest_difference(parameters()[i].value.grad(), plain[i]), 1e-5) << parameters()[i].name;
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    EXPECT_LE(largest_difference(parameters()[i].value.grad(), plain[i]), 1e-5)
+        << parameters()[i].name;
 }
 
 TEST_P(CrossEncoder, DropoutIsSeededAndReachesTheHead) {
@@ -153,7 +185,8 @@ TEST_P(CrossEncoder, DropoutIsSeededAndReachesTheHead) {
 }
 
 TEST_P(CrossEncoder, NeighboursDoNotMatter) {
-  for (const CpuPrecision precision : {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16}) {
+  for (const CpuPrecision precision :
+       {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16}) {
     const CpuClassifier packed(classifier, precision);
     const auto workspace = packed.make_workspace();
     Matrix together(batch.documents(), packed.labels()), alone(1, packed.labels());
@@ -161,13 +194,17 @@ TEST_P(CrossEncoder, NeighboursDoNotMatter) {
     for (std::int64_t b = batch.documents() - 1; b >= 0; --b) {
       const auto span = std::span(offsets).subspan(static_cast<std::size_t>(b), 2);
       packed.logits(*workspace, {ids, span, segments}, alone.view());
-      for (std::int64_t c = 0; c < packed.labels(); ++c) EXPECT_EQ(alone.row(0)[static_cast<std::size_t>(c)], together.row(b)[static_cast<std::size_t>(c)]) << b;
+      for (std::int64_t c = 0; c < packed.labels(); ++c)
+        EXPECT_EQ(alone.row(0)[static_cast<std::size_t>(c)],
+                  together.row(b)[static_cast<std::size_t>(c)])
+            << b;
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CrossEncoder,
-                         ::testing::Values("cross_bert", "cross_roberta", "cross_deberta", "cross_deberta_v3", "cross_deberta_v2"),
+                         ::testing::Values("cross_bert", "cross_roberta", "cross_deberta",
+                                           "cross_deberta_v3", "cross_deberta_v2"),
                          [](const auto& which) { return std::string(which.param); });
 
 TEST(RelativeAttention, FarDistancesShareRows) {
@@ -177,9 +214,20 @@ TEST(RelativeAttention, FarDistancesShareRows) {
   EXPECT_EQ(plain.row(3), 7);
   EXPECT_EQ(plain.row(9), 7);
   EXPECT_EQ(plain.row(-9), 0);
-  const RelativeAttention v3{.farthest = 512, .buckets = 256};  // of make_log_bucket_position(..., 256, 512) in transformers
+  const RelativeAttention v3{
+      .farthest = 512,
+      .buckets = 256};  // of make_log_bucket_position(..., 256, 512) in transformers
   EXPECT_EQ(v3.rows(), 512);
-  for (const auto& [distance, row] : {std::pair<std::int64_t, std::int64_t>{0, 256}, {128, 384}, {-128, 128}, {129, 385}, {200, 425}, {-200, 87}, {300, 463}, {511, 511}, {-511, 1}, {-700, 0}})
+  for (const auto& [distance, row] : {std::pair<std::int64_t, std::int64_t>{0, 256},
+                                      {128, 384},
+                                      {-128, 128},
+                                      {129, 385},
+                                      {200, 425},
+                                      {-200, 87},
+                                      {300, 463},
+                                      {511, 511},
+                                      {-511, 1},
+                                      {-700, 0}})
     EXPECT_EQ(v3.row(distance), row) << distance;
 }
 
@@ -198,8 +246,10 @@ class ClassifierFolder : public ::testing::Test {
   }
   void set(const std::string& key, const Json& value) {
     Json json = read_json(model / "config.json");
-    if (value.is_null()) json.erase(key);
-    else json[key] = value;
+    if (value.is_null())
+      json.erase(key);
+    else
+      json[key] = value;
     write_json(model / "config.json", json);
   }
   void rewrite(const std::function<void(std::vector<TensorView>&)>& change) {
@@ -236,9 +286,13 @@ TEST_F(ClassifierFolder, EntailmentIsFoundInAnyCase) {
   EXPECT_THAT(refusal(), HasSubstr("\"id2label\" puts \"Entailment\" at 0, \"label2id\" at 1"));
   set("label2id", nullptr);
   set("id2label", {{"0", "LABEL_0"}, {"1", "not_entailment"}, {"2", "LABEL_2"}});
-  EXPECT_THAT(refusal(true), HasSubstr("config.json: no entailment label (\"id2label\" has LABEL_0, not_entailment, LABEL_2)"));
+  EXPECT_THAT(
+      refusal(true),
+      HasSubstr(
+          "config.json: no entailment label (\"id2label\" has LABEL_0, not_entailment, LABEL_2)"));
   set("id2label", {{"0", "a"}, {"2", "b"}, {"3", "c"}});
-  EXPECT_THAT(refusal(), HasSubstr("\"id2label\" must give each of the places 0 to n - 1 one name"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("\"id2label\" must give each of the places 0 to n - 1 one name"));
   set("id2label", nullptr);
   EXPECT_THAT(refusal(), HasSubstr("\"classifier.weight\" has shape (3, 32)"));
   set("num_labels", 3);
@@ -262,7 +316,8 @@ TEST_F(ClassifierFolder, UnsupportedDebertasAreNamed) {
   set("pos_att_type", "c2p|p2c");
   EXPECT_EQ(refusal(), "(accepted)");
   use("cross_deberta_v3");
-  refused("position_buckets", 60, "\"position_buckets\" 60 does not fit \"max_relative_positions\" 24");
+  refused("position_buckets", 60,
+          "\"position_buckets\" 60 does not fit \"max_relative_positions\" 24");
   refused("attention_head_size", 16, "\"attention_head_size\" times");
 }
 
@@ -271,7 +326,8 @@ TEST_F(ClassifierFolder, WeightsThatDoNotFitAreNamed) {
     for (TensorView& tensor : tensors)
       if (tensor.name.ends_with("layer.1.attention.self.in_proj.weight")) tensor.name += "s";
   });
-  EXPECT_THAT(refusal(), HasSubstr("model.safetensors: the weight \"encoder.layer.1.attention.self.in_proj.weight\" is missing"));
+  EXPECT_THAT(refusal(), HasSubstr("model.safetensors: the weight "
+                                   "\"encoder.layer.1.attention.self.in_proj.weight\" is missing"));
   rewrite([](std::vector<TensorView>& tensors) {
     for (TensorView& tensor : tensors)
       if (tensor.name.ends_with("in_proj.weights")) tensor.name.pop_back();
@@ -279,9 +335,14 @@ TEST_F(ClassifierFolder, WeightsThatDoNotFitAreNamed) {
     more.name = "classifier.more";
     tensors.push_back(more);
   });
-  EXPECT_THAT(refusal(), HasSubstr("the weight \"classifier.more\" has no place in a deberta encoder of 2 layers"));
+  EXPECT_THAT(
+      refusal(),
+      HasSubstr("the weight \"classifier.more\" has no place in a deberta encoder of 2 layers"));
   use("tiny_bert");
-  EXPECT_THAT(refusal(), HasSubstr("the weight \"classifier.weight\" is missing; this is an encoder without a classifier"));
+  EXPECT_THAT(
+      refusal(),
+      HasSubstr(
+          "the weight \"classifier.weight\" is missing; this is an encoder without a classifier"));
 }
 
 TEST_F(ClassifierFolder, AnUnusedPositionTableIsLeftAside) {
@@ -298,9 +359,12 @@ TEST_F(ClassifierFolder, AnEncoderIsWrittenInTheOrderOfTheFile) {
   EXPECT_FALSE(loaded.encoder.has_pooler());
   save_encoder_folder(root / "saved", loaded.encoder, loaded.model.embedding, loaded.model);
   const std::string name = "encoder.layer.1.attention.self.in_proj.weight";
-  EXPECT_EQ(to_floats(ModelWeights(root / "saved").at(name)), to_floats(ModelWeights(model).at("deberta." + name)));
-  EXPECT_TRUE(at::equal(load_encoder(root / "saved").encoder.parameter(name), loaded.encoder.parameter(name)));
-  EXPECT_EQ(read_json(root / "saved" / "config.json")["architectures"], Json::array({"DebertaModel"}));
+  EXPECT_EQ(to_floats(ModelWeights(root / "saved").at(name)),
+            to_floats(ModelWeights(model).at("deberta." + name)));
+  EXPECT_TRUE(at::equal(load_encoder(root / "saved").encoder.parameter(name),
+                        loaded.encoder.parameter(name)));
+  EXPECT_EQ(read_json(root / "saved" / "config.json")["architectures"],
+            Json::array({"DebertaModel"}));
 }
 
 }  // namespace

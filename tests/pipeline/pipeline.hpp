@@ -1,5 +1,6 @@
 #pragma once
-// The real binary on real data and real weights, small: 300 training and 100 test documents of the demo's corpus.
+// The real binary on real data and real weights, small: 300 training and 100 test documents of the
+// demo's corpus.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -22,7 +23,8 @@ using testing::HasSubstr;
 using Json = nlohmann::json;
 
 inline const fs::path kSource = GPUHPC_SOURCE_DIR;
-inline const std::vector<std::string> kStages = {"01-encoding", "02-refinement", "03-augmentation", "04-hierarchy", "05-training", "06-inference"};
+inline const std::vector<std::string> kStages = {"01-encoding",  "02-refinement", "03-augmentation",
+                                                 "04-hierarchy", "05-training",   "06-inference"};
 
 inline std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -47,33 +49,42 @@ class Pipeline : public testing::Test {
 
   static Result shell(const std::string& command) {
     const fs::path log = root_ / "output.txt";
-    const int status = std::system(("( " + command + " ) >" + log.string() + " 2>&1 </dev/null").c_str());
+    const int status =
+        std::system(("( " + command + " ) >" + log.string() + " 2>&1 </dev/null").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(log)};
   }
   static Result gpuhpc(const std::string& words, int ranks = 1) {
-    const std::string launcher = ranks == 1 ? "" : kSource.string() + "/scripts/mpirun.sh " + std::to_string(ranks) + " ";
+    const std::string launcher =
+        ranks == 1 ? "" : kSource.string() + "/scripts/mpirun.sh " + std::to_string(ranks) + " ";
     Result result = shell(launcher + GPUHPC_BINARY + " " + words);
     EXPECT_TRUE(result.code == 0 || !result.output.empty());
     return result;
   }
   static std::string arguments(const fs::path& run, const fs::path& input = root_ / "input") {
-    return "run --input.dir " + input.string() + " --run.dir " + run.string() + " --model.encoder " + std::string(GPUHPC_MODELS) +
-           "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.precision fp32 --train.layers 1 --train.max-length 48 --eval.bootstrap-samples 50";
+    return "run --input.dir " + input.string() + " --run.dir " + run.string() +
+           " --model.encoder " + std::string(GPUHPC_MODELS) +
+           "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.precision fp32 "
+           "--train.layers 1 --train.max-length 48 --eval.bootstrap-samples 50";
   }
   static void make_input(const fs::path& input) {
     const fs::path data = kSource / "data/debtags-topical";
     fs::create_directories(input / "train");
     fs::create_directories(input / "test");
-    for (const char* name : {"labels.txt", "label_hierarchy.txt", "label_descriptions.txt"}) fs::copy_file(data / name, input / name);
+    for (const char* name : {"labels.txt", "label_hierarchy.txt", "label_descriptions.txt"})
+      fs::copy_file(data / name, input / name);
     for (const std::string file : {"train/corpus.txt", "test/corpus.txt", "test/doc2labels.txt"})
-      ASSERT_EQ(shell("bash -c 'set -o pipefail; gzip -dc " + (data / (file + ".gz")).string() + " | sed -n 1," + (file[1] == 'r' ? "300" : "100") + "p > " +
-                      (input / file).string() + "'").code, 0);
+      ASSERT_EQ(shell("bash -c 'set -o pipefail; gzip -dc " + (data / (file + ".gz")).string() +
+                      " | sed -n 1," + (file[1] == 'r' ? "300" : "100") + "p > " +
+                      (input / file).string() + "'")
+                    .code,
+                0);
   }
   static Json metrics(const fs::path& run) { return Json::parse(read(run / "metrics.json")); }
   static std::vector<double> training_losses(const fs::path& run) {
     std::vector<double> losses;
     std::ifstream lines(run / "metrics.jsonl");
-    for (std::string line; std::getline(lines, line);) losses.push_back(Json::parse(line).at("loss"));
+    for (std::string line; std::getline(lines, line);)
+      losses.push_back(Json::parse(line).at("loss"));
     return losses;
   }
   static std::map<std::string, Json> predictions(const fs::path& file) {
@@ -92,7 +103,8 @@ class Pipeline : public testing::Test {
     double most = 0;
     for (const auto& [id, row] : first)
       for (const auto& [name, score] : row.at("scores").items())
-        most = std::max(most, std::abs(score.get<double>() - second.at(id).at("scores").value(name, 0.0)));
+        most = std::max(
+            most, std::abs(score.get<double>() - second.at(id).at("scores").value(name, 0.0)));
     return most;
   }
   static void expect_same_files(const fs::path& a, const fs::path& b) {
@@ -100,12 +112,15 @@ class Pipeline : public testing::Test {
     for (const auto& entry : fs::recursive_directory_iterator(a))
       if (entry.is_regular_file()) {
         ++files;
-        EXPECT_TRUE(read(entry.path()) == read(b / fs::relative(entry.path(), a))) << fs::relative(entry.path(), a);
+        EXPECT_TRUE(read(entry.path()) == read(b / fs::relative(entry.path(), a)))
+            << fs::relative(entry.path(), a);
       }
     EXPECT_GT(files, 1);
   }
-  // Kills the program as soon as the stage has begun; started again it ends with the files of the run that nobody killed.
-  static void expect_same_after_kill(const std::string& words, const fs::path& run, const std::string& stage) {
+  // Kills the program as soon as the stage has begun; started again it ends with the files of the
+  // run that nobody killed.
+  static void expect_same_after_kill(const std::string& words, const fs::path& run,
+                                     const std::string& stage) {
     const fs::path partial = run / "stages" / (stage + ".partial");
     bool killed = false;
     for (int attempt = 0; attempt < 20 && !killed; ++attempt) {
@@ -113,12 +128,14 @@ class Pipeline : public testing::Test {
       const pid_t child = fork();
       if (child == 0) {
         setpgid(0, 0);
-        execl("/bin/sh", "sh", "-c", (std::string(GPUHPC_BINARY) + " " + words + " >/dev/null 2>&1").c_str(), nullptr);
+        execl("/bin/sh", "sh", "-c",
+              (std::string(GPUHPC_BINARY) + " " + words + " >/dev/null 2>&1").c_str(), nullptr);
         _exit(127);
       }
       setpgid(child, child);
       int status = 0;
-      while (!fs::exists(partial) && waitpid(child, &status, WNOHANG) == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      while (!fs::exists(partial) && waitpid(child, &status, WNOHANG) == 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
       kill(-child, SIGKILL);
       waitpid(child, &status, 0);
       killed = fs::exists(partial);  // else the stage was over before the signal came: again

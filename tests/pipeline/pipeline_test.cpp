@@ -8,15 +8,20 @@ namespace {
 
 TEST_F(Pipeline, LeavesPredictionsMetricsModelAndReport) {
   const fs::path run = root_ / "reference";
-  for (const char* file : {"config.ini", "ledger.json", "log/rank-00000.log", "submission.csv", "predictions.jsonl", "metrics.json", "metrics.jsonl", "ranks.jsonl", "report.html",
-                           "model/model.safetensors", "model/config.json", "model/vocab.txt", "model/modules.json"})
+  for (const char* file :
+       {"config.ini", "ledger.json", "log/rank-00000.log", "submission.csv", "predictions.jsonl",
+        "metrics.json", "metrics.jsonl", "ranks.jsonl", "report.html", "model/model.safetensors",
+        "model/config.json", "model/vocab.txt", "model/modules.json"})
     EXPECT_GT(fs::file_size(run / file), 0u) << file;
   const Json figures = metrics(run);
-  for (const char* name : {"example_f1", "micro_f1", "macro_f1", "precision_at_1", "precision_at_3", "mrr_filtered", "mrr_raw", "hierarchical_f1", "top5_accuracy"}) {
+  for (const char* name : {"example_f1", "micro_f1", "macro_f1", "precision_at_1", "precision_at_3",
+                           "mrr_filtered", "mrr_raw", "hierarchical_f1", "top5_accuracy"}) {
     ASSERT_TRUE(figures.at(name).is_number()) << name;
-    EXPECT_LE(figures.at(std::string(name) + "_low").get<double>(), figures.at(std::string(name) + "_high").get<double>());
+    EXPECT_LE(figures.at(std::string(name) + "_low").get<double>(),
+              figures.at(std::string(name) + "_high").get<double>());
   }
-  EXPECT_GT(figures.at("precision_at_1").get<double>(), .4);  // 300 documents and names alone: far above chance (.004)
+  EXPECT_GT(figures.at("precision_at_1").get<double>(),
+            .4);  // 300 documents and names alone: far above chance (.004)
   EXPECT_EQ(predictions(run / "predictions.jsonl").size(), 100u);
 }
 
@@ -24,16 +29,24 @@ TEST_F(Pipeline, RanksAgree) {
   for (const int ranks : {2, 4}) {
     const fs::path run = root_ / ("ranks" + std::to_string(ranks));
     ASSERT_EQ(gpuhpc(arguments(run), ranks).code, 0);
-    for (std::size_t stage = 0; stage < 4; ++stage) expect_same_files(root_ / "reference/stages" / kStages[stage], run / "stages" / kStages[stage]);
-    for (const char* file : {"model/model.safetensors", "predictions.jsonl"}) EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << run << " " << file;
+    for (std::size_t stage = 0; stage < 4; ++stage)
+      expect_same_files(root_ / "reference/stages" / kStages[stage],
+                        run / "stages" / kStages[stage]);
+    for (const char* file : {"model/model.safetensors", "predictions.jsonl"})
+      EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << run << " " << file;
   }
 }
 
-// The training phase of a run on two ranks: one line a rank that adds up, a trace of each, an event file.
+// The training phase of a run on two ranks: one line a rank that adds up, a trace of each, an event
+// file.
 TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
   const fs::path run = root_ / "watched", stage = run / "stages/05-training";
   fs::copy(root_ / "reference", run, fs::copy_options::recursive);
-  ASSERT_EQ(gpuhpc(arguments(run) + " --pipeline.to training --pipeline.force training --profile.steps 2-3", 2).code, 0);
+  ASSERT_EQ(gpuhpc(arguments(run) +
+                       " --pipeline.to training --pipeline.force training --profile.steps 2-3",
+                   2)
+                .code,
+            0);
   std::ifstream ranks(stage / "ranks.jsonl");
   int rank = 0;
   for (std::string line; std::getline(ranks, line); ++rank) {
@@ -41,9 +54,12 @@ TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
     EXPECT_EQ(json.at("rank"), rank);
     EXPECT_EQ(json.at("steps"), 10);
     double parts = 0;
-    for (const char* part : {"data_seconds", "compute_seconds", "sum_seconds", "update_seconds", "other_seconds"}) parts += json.at(part).get<double>();
+    for (const char* part :
+         {"data_seconds", "compute_seconds", "sum_seconds", "update_seconds", "other_seconds"})
+      parts += json.at(part).get<double>();
     EXPECT_NEAR(parts, json.at("wall_seconds").get<double>(), .02 * parts);
-    const Json trace = Json::parse(read(run / ("trace/training/rank-0000" + std::to_string(rank) + ".json")));
+    const Json trace =
+        Json::parse(read(run / ("trace/training/rank-0000" + std::to_string(rank) + ".json")));
     std::set<int> steps;
     for (const Json& event : trace.at("traceEvents"))
       if (event.at("ph") == "X") steps.insert(event.at("args").at("step").get<int>());
@@ -51,14 +67,16 @@ TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
   }
   EXPECT_EQ(rank, 2);
   std::uintmax_t events = 0;
-  for (const auto& entry : fs::directory_iterator(run / "events/training")) events = std::max(events, entry.file_size());
+  for (const auto& entry : fs::directory_iterator(run / "events/training"))
+    events = std::max(events, entry.file_size());
   EXPECT_GT(events, 2000u);
   EXPECT_EQ(gpuhpc(arguments(run) + " --profile.steps 3-2").code, 2);
 }
 
 // Batches of 60 documents in micro-batches of 15 are whole quarters on 1, 2 and 4 replicas.
 TEST_F(Pipeline, ReplicasOfOneProcessGiveTheBytesOfOneAlsoAfterAStop) {
-  const std::string batches = " --train.batch 60 --train.micro-batch 15 --train.epochs 2", replicas = " --parallel.strategy dp --parallel.replicas ";
+  const std::string batches = " --train.batch 60 --train.micro-batch 15 --train.epochs 2",
+                    replicas = " --parallel.strategy dp --parallel.replicas ";
   const auto copied = [&](const std::string& name) {  // only training and inference are run again
     fs::copy(root_ / "reference", root_ / name, fs::copy_options::recursive);
     return root_ / name;
@@ -66,7 +84,8 @@ TEST_F(Pipeline, ReplicasOfOneProcessGiveTheBytesOfOneAlsoAfterAStop) {
   const fs::path alone = copied("alone");
   ASSERT_EQ(gpuhpc(arguments(alone) + batches).code, 0);
   const auto expect_same_bytes = [&](const fs::path& run) {
-    for (const char* file : {"model/model.safetensors", "model/gpuhpc/student_paths.h5", "predictions.jsonl", "submission.csv"})
+    for (const char* file : {"model/model.safetensors", "model/gpuhpc/student_paths.h5",
+                             "predictions.jsonl", "submission.csv"})
       EXPECT_TRUE(read(run / file) == read(alone / file)) << run << " " << file;
   };
   for (const std::string number : {"2", "4"}) {
@@ -80,17 +99,25 @@ TEST_F(Pipeline, ReplicasOfOneProcessGiveTheBytesOfOneAlsoAfterAStop) {
   const fs::path run = copied("replicas-stopped");
   const auto has_learnt = [&] {  // at least one step
     std::error_code none;
-    for (fs::recursive_directory_iterator file(run / "checkpoints", none), end; !none && file != end; file.increment(none))
-      if (file->path().filename() == "metrics.jsonl" && fs::file_size(file->path(), none) > 0 && !none) return true;
+    for (fs::recursive_directory_iterator file(run / "checkpoints", none), end;
+         !none && file != end; file.increment(none))
+      if (file->path().filename() == "metrics.jsonl" && fs::file_size(file->path(), none) > 0 &&
+          !none)
+        return true;
     return false;
   };
   const pid_t child = fork();
   if (child == 0) {
-    execl("/bin/sh", "sh", "-c", ("exec " + std::string(GPUHPC_BINARY) + " " + arguments(run) + batches + replicas + "2 >/dev/null 2>&1").c_str(), nullptr);
+    execl("/bin/sh", "sh", "-c",
+          ("exec " + std::string(GPUHPC_BINARY) + " " + arguments(run) + batches + replicas +
+           "2 >/dev/null 2>&1")
+              .c_str(),
+          nullptr);
     _exit(127);
   }
   int status = 0;
-  while (!has_learnt() && waitpid(child, &status, WNOHANG) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (!has_learnt() && waitpid(child, &status, WNOHANG) == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   kill(child, SIGUSR1);
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFEXITED(status));
@@ -104,38 +131,50 @@ TEST_F(Pipeline, FinishedStagesAreSkippedAndChangedOnesRerunWithWhatFollows) {
   fs::copy(root_ / "reference", run, fs::copy_options::recursive);
   const Result again = gpuhpc(arguments(run));
   EXPECT_EQ(again.code, 0);
-  for (int stage = 1; stage <= 6; ++stage) EXPECT_THAT(again.output, testing::ContainsRegex("stage " + std::to_string(stage) + "/6 [a-z]*: finished before"));
+  for (int stage = 1; stage <= 6; ++stage)
+    EXPECT_THAT(again.output, testing::ContainsRegex("stage " + std::to_string(stage) +
+                                                     "/6 [a-z]*: finished before"));
   const Result changed = gpuhpc(arguments(run) + " --teleclass.targets posterior");
   EXPECT_EQ(changed.code, 0);
   for (int stage = 1; stage <= 6; ++stage) {
-    const auto skipped = testing::ContainsRegex("stage " + std::to_string(stage) + "/6 [a-z]*: finished before");
-    if (stage <= 3) EXPECT_THAT(changed.output, skipped);
-    else EXPECT_THAT(changed.output, testing::Not(skipped));
+    const auto skipped =
+        testing::ContainsRegex("stage " + std::to_string(stage) + "/6 [a-z]*: finished before");
+    if (stage <= 3)
+      EXPECT_THAT(changed.output, skipped);
+    else
+      EXPECT_THAT(changed.output, testing::Not(skipped));
   }
 }
 
 TEST_F(Pipeline, KilledInAnyStageItContinuesToTheSameFiles) {
-  for (const std::string& stage : kStages) expect_same_after_kill(arguments(root_ / ("killed-" + stage)), root_ / ("killed-" + stage), stage);
+  for (const std::string& stage : kStages)
+    expect_same_after_kill(arguments(root_ / ("killed-" + stage)), root_ / ("killed-" + stage),
+                           stage);
 }
 
 TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
   for (const std::string preset : {"paper", "code", "multi-gpu"}) {
     const fs::path run = root_ / ("preset-" + preset);
-    const std::string words = " --pipeline.preset " + preset + " --train.epochs 1 --teleclass.augment-documents 1";
+    const std::string words =
+        " --pipeline.preset " + preset + " --train.epochs 1 --teleclass.augment-documents 1";
     ASSERT_EQ(gpuhpc(arguments(run) + words).code, 0) << preset;
     const fs::path refinement = run / "stages/02-refinement";
     EXPECT_EQ(Json::parse(read(refinement / "init_core_classes.json")).size(), 300u);
     EXPECT_EQ(Json::parse(read(refinement / "refined_core_classes.json")).size(), 300u);
-    EXPECT_FALSE(Json::parse(read(run / "stages/03-augmentation/generated_doc2label.json")).empty());
+    EXPECT_FALSE(
+        Json::parse(read(run / "stages/03-augmentation/generated_doc2label.json")).empty());
     EXPECT_EQ(fs::file_size(refinement / "enrichment.txt") > 0, preset != "multi-gpu");
     const auto losses = training_losses(run);
     ASSERT_GT(losses.size(), 4u);
     EXPECT_LT(losses.back(), .8 * losses.front()) << preset;
     EXPECT_TRUE(metrics(run).at("mrr_filtered").is_number());
     if (preset != "multi-gpu") continue;
-    const std::string again = " --pipeline.to training --pipeline.force training --parallel.strategy dp --parallel.replicas 2";
+    const std::string again =
+        " --pipeline.to training --pipeline.force training --parallel.strategy dp "
+        "--parallel.replicas 2";
     ASSERT_EQ(gpuhpc(arguments(run) + words + again).code, 0);
-    EXPECT_THAT(training_losses(run / "stages/05-training"), testing::Pointwise(testing::DoubleNear(1e-4), losses));
+    EXPECT_THAT(training_losses(run / "stages/05-training"),
+                testing::Pointwise(testing::DoubleNear(1e-4), losses));
   }
 }
 
@@ -144,7 +183,8 @@ std::vector<double> validation_losses(const fs::path& run) {
   std::vector<double> losses;
   std::ifstream lines(run / "stages/05-training/metrics.jsonl");
   for (std::string line; std::getline(lines, line);)
-    if (const Json json = Json::parse(line); json.contains("validation_loss")) losses.push_back(json.at("validation_loss"));
+    if (const Json json = Json::parse(line); json.contains("validation_loss"))
+      losses.push_back(json.at("validation_loss"));
   return losses;
 }
 
@@ -153,19 +193,28 @@ TEST_F(Pipeline, ValidationDropsNothing) {
   const fs::path run = root_ / "undropped";
   std::vector<double> losses;
   for (const std::string dropout : {"0", ".3"}) {
-    ASSERT_EQ(gpuhpc(arguments(run) + " --pipeline.to training --train.validation .1 --train.encoder-lr 0 --train.head-lr 0 --train.dropout " + dropout).code, 0);
+    ASSERT_EQ(gpuhpc(arguments(run) +
+                     " --pipeline.to training --train.validation .1 --train.encoder-lr 0 "
+                     "--train.head-lr 0 --train.dropout " +
+                     dropout)
+                  .code,
+              0);
     ASSERT_EQ(validation_losses(run).size(), 1u);
     losses.push_back(validation_losses(run)[0]);
   }
   EXPECT_NEAR(losses[0], losses[1], 1e-5 * losses[0]);
 }
 
-// The student, then the bilinear model. At rates that do not change, the best of three epochs is the last of so many.
+// The student, then the bilinear model. At rates that do not change, the best of three epochs is
+// the last of so many.
 TEST_F(Pipeline, TheModelGetsTheWeightsOfTheBestEpoch) {
   for (const std::string preset : {"recommended", "multi-gpu"}) {
     const fs::path run = root_ / ("best-" + preset);
-    const std::string words = arguments(run) + " --pipeline.preset " + preset + " --teleclass.augment-documents 1 --train.max-length 24 --train.validation .1 --train.batch 16" +
-                              " --train.head-lr .1 --train.warmup 0 --train.decay constant --train.epochs ";
+    const std::string words =
+        arguments(run) + " --pipeline.preset " + preset +
+        " --teleclass.augment-documents 1 --train.max-length 24 --train.validation .1 "
+        "--train.batch 16" +
+        " --train.head-lr .1 --train.warmup 0 --train.decay constant --train.epochs ";
     ASSERT_EQ(gpuhpc(words + "3 --train.restore best").code, 0);
     EXPECT_THAT(read(run / "report.html"), HasSubstr("validation"));
     const std::vector<double> losses = validation_losses(run);
@@ -173,22 +222,28 @@ TEST_F(Pipeline, TheModelGetsTheWeightsOfTheBestEpoch) {
     const auto best = std::ranges::min_element(losses) - losses.begin();
     ASSERT_LT(best, 2) << "at this rate later epochs must be worse";
     ASSERT_EQ(gpuhpc(words + std::to_string(best + 1) + " --pipeline.to training").code, 0);
-    expect_same_files(run / "model", run / "stages/05-training/model");  // the first one's, the second one's
+    expect_same_files(run / "model",
+                      run / "stages/05-training/model");  // the first one's, the second one's
   }
 }
 
 TEST_F(Pipeline, PredictOnTheTestTextsEqualsTheRun) {
   const fs::path out = root_ / "again.jsonl";
-  ASSERT_EQ(gpuhpc("predict --device.kind cpu --device.threads 1 --model.dir " + (root_ / "reference/model").string() + " --input.file " + (root_ / "input/test/corpus.txt").string() +
-                   " --output.file " + out.string()).code, 0);
+  ASSERT_EQ(gpuhpc("predict --device.kind cpu --device.threads 1 --model.dir " +
+                   (root_ / "reference/model").string() + " --input.file " +
+                   (root_ / "input/test/corpus.txt").string() + " --output.file " + out.string())
+                .code,
+            0);
   EXPECT_EQ(largest_difference(root_ / "reference/predictions.jsonl", out), 0);
   const auto first = predictions(root_ / "reference/predictions.jsonl"), second = predictions(out);
   for (const auto& [id, row] : first) EXPECT_EQ(row.at("labels"), second.at(id).at("labels")) << id;
 }
 
 TEST_F(Pipeline, OneDocumentFromStandardInput) {
-  const Result result = shell("echo '{\"id\": \"a\", \"text\": \"a fast multiplayer first person shooter game\"}' | " + std::string(GPUHPC_BINARY) +
-                              " predict --device.kind cpu --model.dir " + (root_ / "reference/model").string() + " 2>/dev/null");
+  const Result result = shell(
+      "echo '{\"id\": \"a\", \"text\": \"a fast multiplayer first person shooter game\"}' | " +
+      std::string(GPUHPC_BINARY) + " predict --device.kind cpu --model.dir " +
+      (root_ / "reference/model").string() + " 2>/dev/null");
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.output, HasSubstr("\"id\": \"a\""));
   EXPECT_THAT(result.output, HasSubstr("\"review\":"));
@@ -197,41 +252,55 @@ TEST_F(Pipeline, OneDocumentFromStandardInput) {
 TEST_F(Pipeline, EvaluateGivesTheSameFiguresFromTheCsvAndNoRanking) {
   fs::create_directories(root_ / "csv");
   fs::copy_file(root_ / "reference/submission.csv", root_ / "csv/submission.csv");
-  ASSERT_EQ(gpuhpc("evaluate --input.dir " + (root_ / "input").string() + " --eval.bootstrap-samples 50 --eval.predictions " + (root_ / "csv/submission.csv").string()).code, 0);
+  ASSERT_EQ(gpuhpc("evaluate --input.dir " + (root_ / "input").string() +
+                   " --eval.bootstrap-samples 50 --eval.predictions " +
+                   (root_ / "csv/submission.csv").string())
+                .code,
+            0);
   EXPECT_EQ(metrics(root_ / "csv").at("example_f1"), metrics(root_ / "reference").at("example_f1"));
   EXPECT_TRUE(metrics(root_ / "csv").at("mrr_filtered").is_null());
 }
 
 TEST_F(Pipeline, ASecondRunInTheSameFolderIsRefused) {
   const fs::path run = root_ / "locked";
-  const Result result = shell("sh -c '" + std::string(GPUHPC_BINARY) + " " + arguments(run) + " & first=$!; while [ ! -e " + (run / "stages").string() + " ]; do sleep 0.01; done; " +
-                              GPUHPC_BINARY + " " + arguments(run) + "; code=$?; kill -9 $first; exit $code'");
+  const Result result =
+      shell("sh -c '" + std::string(GPUHPC_BINARY) + " " + arguments(run) +
+            " & first=$!; while [ ! -e " + (run / "stages").string() + " ]; do sleep 0.01; done; " +
+            GPUHPC_BINARY + " " + arguments(run) + "; code=$?; kill -9 $first; exit $code'");
   EXPECT_EQ(result.code, 78);
   EXPECT_THAT(result.output, HasSubstr("another gpuhpc is running in"));
 }
 
 TEST_F(Pipeline, DocumentedOptionsAreTheProgramsOwn) {
-  EXPECT_EQ(shell(std::string(GPUHPC_BINARY) + " --markdown").output, read(kSource / "docs/options.md")) << "write it anew: gpuhpc --markdown > docs/options.md";
+  EXPECT_EQ(shell(std::string(GPUHPC_BINARY) + " --markdown").output,
+            read(kSource / "docs/options.md"))
+      << "write it anew: gpuhpc --markdown > docs/options.md";
   const std::string help = gpuhpc("--help").output, readme = read(kSource / "README.md");
   static const std::regex option(R"(--([a-z]+\.[a-z0-9-]+))");
   int options = 0;
-  for (std::sregex_iterator i(readme.begin(), readme.end(), option), end; i != end; ++i, ++options) EXPECT_THAT(help, HasSubstr((*i)[0].str() + " "));
+  for (std::sregex_iterator i(readme.begin(), readme.end(), option), end; i != end; ++i, ++options)
+    EXPECT_THAT(help, HasSubstr((*i)[0].str() + " "));
   EXPECT_GT(options, 5);
 }
 
 TEST_F(Pipeline, ProfilesAreRead) {
-  const auto dry_run = [](const std::string& words) { return shell("cd " + kSource.string() + " && " + GPUHPC_BINARY + " run --dry-run " + words); };
+  const auto dry_run = [](const std::string& words) {
+    return shell("cd " + kSource.string() + " && " + GPUHPC_BINARY + " run --dry-run " + words);
+  };
   int scripts = 0;
   for (const auto& entry : fs::directory_iterator(kSource / "jobs/slurm")) {
     std::smatch profile;
     const std::string text = read(entry.path());
-    if (!std::regex_search(text, profile, std::regex(R"(launch (configs/[a-z0-9-]+\.ini))"))) continue;
+    if (!std::regex_search(text, profile, std::regex(R"(launch (configs/[a-z0-9-]+\.ini))")))
+      continue;
     ++scripts;
     const Result result = dry_run("--device.kind cpu --config " + profile[1].str());
     EXPECT_EQ(result.code, 0) << entry.path() << result.output;
   }
   EXPECT_EQ(scripts, 4);
-  const std::string models = " --device.kind cpu --taxoclass.nli-model tests/infer/fixtures/nli --model.encoder " + std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2";
+  const std::string models =
+      " --device.kind cpu --taxoclass.nli-model tests/infer/fixtures/nli --model.encoder " +
+      std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2";
   for (const std::string name : {"cpu", "a6000", "conservative"}) {
     const Result taxoclass = dry_run("--config configs/taxoclass-" + name + ".ini" + models);
     EXPECT_EQ(taxoclass.code, 0) << taxoclass.output;
@@ -260,16 +329,20 @@ TEST_P(BadInputs, EndOnAllRanksWithOneSentenceAndTheRightCode) {
     EXPECT_EQ(result.code, bad.code) << result.output;
     EXPECT_THAT(result.output, HasSubstr((input / bad.file).string()));
     EXPECT_THAT(result.output, HasSubstr(bad.says));
-    EXPECT_FALSE(fs::exists(run / "ledger.json")) << "bad input is found before anything is computed";
+    EXPECT_FALSE(fs::exists(run / "ledger.json"))
+        << "bad input is found before anything is computed";
     fs::remove_all(run);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Files, BadInputs,
-    testing::Values(BadInput{"cycle", "label_hierarchy.txt", "0\t1\n1\t2\n2\t0\n", 65, "cycle"}, BadInput{"unknown", "label_hierarchy.txt", "0\t1\n0\t9999\n", 65, ":2:"},
-                    BadInput{"duplicate", "labels.txt", "0\ta\n0\tb\n", 65, ":2:"}, BadInput{"no-tab", "train/corpus.txt", "0\tfine\nno tab here\n", 65, ":2:"},
-                    BadInput{"empty", "train/corpus.txt", "", 65, "empty"}, BadInput{"not-utf8", "train/corpus.txt", "0\tfine\n1\t\xff\xfe\n", 65, ":2:"},
+    testing::Values(BadInput{"cycle", "label_hierarchy.txt", "0\t1\n1\t2\n2\t0\n", 65, "cycle"},
+                    BadInput{"unknown", "label_hierarchy.txt", "0\t1\n0\t9999\n", 65, ":2:"},
+                    BadInput{"duplicate", "labels.txt", "0\ta\n0\tb\n", 65, ":2:"},
+                    BadInput{"no-tab", "train/corpus.txt", "0\tfine\nno tab here\n", 65, ":2:"},
+                    BadInput{"empty", "train/corpus.txt", "", 65, "empty"},
+                    BadInput{"not-utf8", "train/corpus.txt", "0\tfine\n1\t\xff\xfe\n", 65, ":2:"},
                     BadInput{"gold", "test/doc2labels.txt", "0\t1,99999\n", 65, ":1:"}),
     [](const auto& i) {
       std::string name = i.param.name;
@@ -282,7 +355,8 @@ TEST_F(Pipeline, BadLaunchesEndWithTheirExitCode) {
   EXPECT_EQ(gpuhpc("run --train.epoch 3").code, 2);
   EXPECT_THAT(gpuhpc("run --train.epoch 3", 2).output, HasSubstr("did you mean `train.epochs`"));
   EXPECT_EQ(gpuhpc("walk").code, 2);
-  const Result replicas = gpuhpc(arguments(root_ / "replicas-on-ranks") + " --parallel.strategy dp", 2);
+  const Result replicas =
+      gpuhpc(arguments(root_ / "replicas-on-ranks") + " --parallel.strategy dp", 2);
   EXPECT_EQ(replicas.code, 2);
   EXPECT_THAT(replicas.output, HasSubstr("start one without mpirun"));
   const Result blind = gpuhpc(arguments(root_ / "blind") + " --train.restore best", 2);

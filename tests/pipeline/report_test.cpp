@@ -6,14 +6,17 @@ namespace {
 
 class Report : public Pipeline {
  protected:
-  static Result report(const std::string& runs, const fs::path& page) { return gpuhpc("report --report.runs " + runs + " --report.output " + page.string()); }
+  static Result report(const std::string& runs, const fs::path& page) {
+    return gpuhpc("report --report.runs " + runs + " --report.output " + page.string());
+  }
 };
 
 TEST_F(Report, IsTheOneThatRunWrote) {
   const fs::path run = root_ / "reference", page = root_ / "again.html";
   ASSERT_EQ(report(run.string(), page).code, 0);
   EXPECT_TRUE(read(page) == read(run / "report.html"));
-  for (const char* id : {"metrics", "training", "steps", "time", "examples"}) EXPECT_THAT(read(page), HasSubstr("<section id=\"" + std::string(id) + "\""));
+  for (const char* id : {"metrics", "training", "steps", "time", "examples"})
+    EXPECT_THAT(read(page), HasSubstr("<section id=\"" + std::string(id) + "\""));
 }
 
 TEST_F(Report, OfAStoppedRunShowsWhatIsThere) {
@@ -48,7 +51,8 @@ TEST_F(Report, OfTwoRunsStandsSideBySide) {
   const Result result = report((root_ / "reference").string() + "," + other.string(), page);
   ASSERT_EQ(result.code, 0) << result.output;
   const std::string html = read(page);
-  for (const char* id : {"runs", "training", "steps", "time"}) EXPECT_THAT(html, HasSubstr("<section id=\"" + std::string(id) + "\""));
+  for (const char* id : {"runs", "training", "steps", "time"})
+    EXPECT_THAT(html, HasSubstr("<section id=\"" + std::string(id) + "\""));
   EXPECT_THAT(html, HasSubstr("<td>train.epochs</td>"));
   EXPECT_THAT(html, HasSubstr("seconds of training"));
 }
@@ -69,7 +73,8 @@ TEST_F(Report, OfWhatIsNoRunEndsWithOneSentence) {
   std::ofstream(folder / "ledger.json") << "{\n\"stages\": ?}";
   expect(folder.string(), 65, "ledger.json:2:");
   expect((root_ / "reference").string() + "," + folder.string(), 65, "ledger.json:2:");
-  fs::copy_file(root_ / "reference/ledger.json", folder / "ledger.json", fs::copy_options::overwrite_existing);
+  fs::copy_file(root_ / "reference/ledger.json", folder / "ledger.json",
+                fs::copy_options::overwrite_existing);
   const fs::path lines = folder / "stages/05-training/metrics.jsonl";
   fs::remove(lines);
   std::ofstream(lines) << "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": \"much\"}\n";

@@ -9,7 +9,11 @@ class Child {
   Child(const std::string& words, const fs::path& log) : log_(log) {
     pid_ = fork();
     if (pid_ != 0) return;
-    execl("/bin/sh", "sh", "-c", ("exec " + std::string(GPUHPC_BINARY) + " " + words + " >" + log.string() + " 2>&1 </dev/null").c_str(), nullptr);
+    execl("/bin/sh", "sh", "-c",
+          ("exec " + std::string(GPUHPC_BINARY) + " " + words + " >" + log.string() +
+           " 2>&1 </dev/null")
+              .c_str(),
+          nullptr);
     _exit(127);
   }
   ~Child() {
@@ -44,7 +48,8 @@ const std::string kMessage = "stopping after this step; press Ctrl-C again to le
 TEST_F(Pipeline, CtrlCSavesAndLeavesAndASecondOneLeavesAtOnce) {
   const std::string slow_steps = " --train.layers 6 --train.max-length 256 --train.batch 60";
   const auto start = [&](const fs::path& run) {
-    fs::copy(root_ / "reference", run, fs::copy_options::recursive);  // only training and inference are run again
+    fs::copy(root_ / "reference", run,
+             fs::copy_options::recursive);  // only training and inference are run again
     return arguments(run) + slow_steps;
   };
   const fs::path once = root_ / "interrupted", twice = root_ / "interrupted-twice";
@@ -74,7 +79,8 @@ TEST_F(Pipeline, CtrlCSavesAndLeavesAndASecondOneLeavesAtOnce) {
   const auto steps_saved = [](const fs::path& run) {
     int found = 0;
     if (fs::exists(run / "checkpoints"))
-      for (const auto& entry : fs::recursive_directory_iterator(run / "checkpoints")) found += entry.path().filename() == "manifest.json";
+      for (const auto& entry : fs::recursive_directory_iterator(run / "checkpoints"))
+        found += entry.path().filename() == "manifest.json";
     return found;
   };
   EXPECT_EQ(steps_saved(once), 1);

@@ -1,10 +1,13 @@
-// TaxoClass's stages by the real binary, with the sentence encoder and with a small cross-encoder of random weights.
+// TaxoClass's stages by the real binary, with the sentence encoder and with a small cross-encoder
+// of random weights.
 #include "pipeline.hpp"
 
 namespace gpuhpc_test {
 namespace {
 
-const std::vector<std::string> kTaxoclassStages = {"01-encoding", "02-posterior", "03-similarity", "04-cores", "05-classifier", "06-self-training", "07-inference"};
+const std::vector<std::string> kTaxoclassStages = {
+    "01-encoding",   "02-posterior",     "03-similarity", "04-cores",
+    "05-classifier", "06-self-training", "07-inference"};
 
 class Taxoclass : public Pipeline {
  protected:
@@ -15,28 +18,39 @@ class Taxoclass : public Pipeline {
   }
   // Batches of 64 in micro-batches of 16 are whole quarters on 1, 2 and 4 ranks.
   static std::string words(const fs::path& run) {
-    return arguments(run) + " --pipeline.method taxoclass --train.epochs 1 --train.micro-batch 16 --taxoclass.graph-hidden 32 --taxoclass.self-training-batches 4 --taxoclass.refresh 2";
+    return arguments(run) +
+           " --pipeline.method taxoclass --train.epochs 1 --train.micro-batch 16 "
+           "--taxoclass.graph-hidden 32 --taxoclass.self-training-batches 4 --taxoclass.refresh 2";
   }
   // Runs the program until somewhere below `folder` there is such a file, and kills it.
-  static void kill_when_there(const fs::path& folder, const std::string& name, const std::string& words) {
+  static void kill_when_there(const fs::path& folder, const std::string& name,
+                              const std::string& words) {
     const pid_t child = fork();
     if (child == 0) {
-      execl("/bin/sh", "sh", "-c", ("exec " + std::string(GPUHPC_BINARY) + " " + words + " >/dev/null 2>&1").c_str(), nullptr);
+      execl("/bin/sh", "sh", "-c",
+            ("exec " + std::string(GPUHPC_BINARY) + " " + words + " >/dev/null 2>&1").c_str(),
+            nullptr);
       _exit(127);
     }
     const auto there = [&] {
       std::error_code none;
       bool found = false;
-      for (fs::recursive_directory_iterator file(folder, none), end; !none && file != end; file.increment(none)) found = found || file->path().filename() == name;
+      for (fs::recursive_directory_iterator file(folder, none), end; !none && file != end;
+           file.increment(none))
+        found = found || file->path().filename() == name;
       return found;
     };
     int status = 0;
-    while (!there() && waitpid(child, &status, WNOHANG) == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    while (!there() && waitpid(child, &status, WNOHANG) == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
     ASSERT_TRUE(there());
   }
-  static std::string entailment() { return " --taxoclass.similarity nli --taxoclass.nli-model " + (kSource / "tests/infer/fixtures/nli").string(); }
+  static std::string entailment() {
+    return " --taxoclass.similarity nli --taxoclass.nli-model " +
+           (kSource / "tests/infer/fixtures/nli").string();
+  }
 };
 
 TEST_F(Taxoclass, LearnsCoreClassesAndLabelsNewText) {
@@ -49,7 +63,11 @@ TEST_F(Taxoclass, LearnsCoreClassesAndLabelsNewText) {
   EXPECT_GT(fs::file_size(run / "stages/06-self-training/self_training.tsv"), 80u);
   // `predict` is what the last stage did.
   const fs::path file = root_ / "predicted.jsonl";
-  ASSERT_EQ(gpuhpc("predict --device.threads 1 --model.dir " + (run / "model").string() + " --input.file " + (root_ / "input/test/corpus.txt").string() + " --output.file " + file.string()).code, 0);
+  ASSERT_EQ(gpuhpc("predict --device.threads 1 --model.dir " + (run / "model").string() +
+                   " --input.file " + (root_ / "input/test/corpus.txt").string() +
+                   " --output.file " + file.string())
+                .code,
+            0);
   EXPECT_EQ(largest_difference(run / "predictions.jsonl", file), 0);
 }
 
@@ -58,7 +76,8 @@ TEST_F(Taxoclass, RanksAgree) {
     const fs::path run = root_ / ("ranks" + std::to_string(ranks));
     const Result result = gpuhpc(words(run), ranks);
     ASSERT_EQ(result.code, 0) << result.output;
-    for (const char* file : {"stages/03-similarity/similarity.h5", "stages/04-cores/labels.jsonl", "model/model.safetensors", "predictions.jsonl"})
+    for (const char* file : {"stages/03-similarity/similarity.h5", "stages/04-cores/labels.jsonl",
+                             "model/model.safetensors", "predictions.jsonl"})
       EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << run << " " << file;
   }
 }
@@ -70,31 +89,41 @@ TEST_F(Taxoclass, EntailmentGoesOnAfterAKillOnAnyNumberOfRanks) {
   ASSERT_EQ(gpuhpc(words(alone) + only).code, 0);
   kill_when_there(run / "checkpoints", "similarity-000000000.h5", words(run) + only);
   ASSERT_EQ(gpuhpc(words(run) + only, 2).code, 0);
-  EXPECT_TRUE(read(run / "stages/03-similarity/similarity.h5") == read(alone / "stages/03-similarity/similarity.h5"));
+  EXPECT_TRUE(read(run / "stages/03-similarity/similarity.h5") ==
+              read(alone / "stages/03-similarity/similarity.h5"));
 }
 
 TEST_F(Taxoclass, KilledInAnyStageItContinuesToTheSameFiles) {
-  for (const std::string& stage : kTaxoclassStages) expect_same_after_kill(words(root_ / ("killed-" + stage)), root_ / ("killed-" + stage), stage);
+  for (const std::string& stage : kTaxoclassStages)
+    expect_same_after_kill(words(root_ / ("killed-" + stage)), root_ / ("killed-" + stage), stage);
 }
 
-// The cross-encoder that is trained here: killed while it learns and gone on with by two ranks, it has the bytes of one.
+// The cross-encoder that is trained here: killed while it learns and gone on with by two ranks, it
+// has the bytes of one.
 TEST_F(Taxoclass, PairModelIsTrainedAndScoresOnAnyNumberOfRanks) {
   const fs::path alone = root_ / "pair", killed = root_ / "pair-killed";
-  const std::string pair = " --taxoclass.similarity pair --taxoclass.pair-examples 200 --taxoclass.premise-tokens 16 --scoring.class-texts name --train.checkpoint-every 6 --pipeline.to cores";
+  const std::string pair =
+      " --taxoclass.similarity pair --taxoclass.pair-examples 200 --taxoclass.premise-tokens 16 "
+      "--scoring.class-texts name --train.checkpoint-every 6 --pipeline.to cores";
   const Result result = gpuhpc(words(alone) + pair);
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("pairs scored of 70800"));
-  EXPECT_EQ(Json::parse(read(alone / "stages/03-pair-model/model/config.json")).at("label2id").at("entailment"), 1);
+  EXPECT_EQ(Json::parse(read(alone / "stages/03-pair-model/model/config.json"))
+                .at("label2id")
+                .at("entailment"),
+            1);
   kill_when_there(killed / "checkpoints/pair-model", "manifest.json", words(killed) + pair);
   ASSERT_EQ(gpuhpc(words(killed) + pair, 2).code, 0);
-  for (const char* file : {"stages/03-pair-model/model/model.safetensors", "stages/04-similarity/similarity.h5", "stages/05-cores/labels.jsonl"})
+  for (const char* file : {"stages/03-pair-model/model/model.safetensors",
+                           "stages/04-similarity/similarity.h5", "stages/05-cores/labels.jsonl"})
     EXPECT_TRUE(read(killed / file) == read(alone / file)) << file;
 }
 
 TEST_F(Taxoclass, OnlyPairsOfTheSearchAreScored) {
   const fs::path search = root_ / "search", full = root_ / "full";
   const std::string only = entailment() + " --taxoclass.premise-tokens 16 --pipeline.to similarity";
-  const Result some = gpuhpc(words(search) + only), all = gpuhpc(words(full) + only + " --taxoclass.full-matrix true");
+  const Result some = gpuhpc(words(search) + only),
+               all = gpuhpc(words(full) + only + " --taxoclass.full-matrix true");
   ASSERT_EQ(some.code, 0) << some.output;
   ASSERT_EQ(all.code, 0) << all.output;
   EXPECT_THAT(all.output, HasSubstr("70800 pairs scored of 70800 (100.0%)"));
@@ -104,7 +133,8 @@ TEST_F(Taxoclass, OnlyPairsOfTheSearchAreScored) {
 
 TEST_F(Taxoclass, PublishedPresetRuns) {
   const fs::path run = root_ / "paper";
-  const Result result = gpuhpc(words(run) + " --pipeline.preset paper --train.layers 1 --taxoclass.graph-layers 2");
+  const Result result =
+      gpuhpc(words(run) + " --pipeline.preset paper --train.layers 1 --taxoclass.graph-layers 2");
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_TRUE(metrics(run).at("mrr_filtered").is_number());
 }
@@ -116,10 +146,13 @@ TEST_F(Taxoclass, WrongOptionsAndFoldersAreOneSentence) {
     EXPECT_THAT(result.output, HasSubstr(sentence));
   };
   refused(" --taxoclass.similarity nli", 2, "--taxoclass.nli-model");
-  refused(entailment() + " --taxoclass.hypothesis nothing", 2, "no {}, the place of the class's name");
+  refused(entailment() + " --taxoclass.hypothesis nothing", 2,
+          "no {}, the place of the class's name");
   refused(" --taxoclass.link sigmoid-exp", 2, "--taxoclass.labels-from classifier");
   refused(" --pipeline.preset multi-gpu", 2, "recommended, fixed and paper");
-  refused(" --taxoclass.similarity nli --taxoclass.nli-model " + std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2", 65, "classifier");
+  refused(" --taxoclass.similarity nli --taxoclass.nli-model " + std::string(GPUHPC_MODELS) +
+              "/all-MiniLM-L6-v2",
+          65, "classifier");
 }
 
 }  // namespace

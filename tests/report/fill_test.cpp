@@ -7,12 +7,14 @@ namespace {
 
 // Two roots, 0 and 1; 2 and 3 below 0; 4 below 1; 5 below both 3 and 4.
 Taxonomy taxonomy() {
-  return Taxonomy({"Tools", "Games", "back_up", "editors", "puzzles", "level_editors"}, {{0, 2}, {0, 3}, {1, 4}, {3, 5}, {4, 5}});
+  return Taxonomy({"Tools", "Games", "back_up", "editors", "puzzles", "level_editors"},
+                  {{0, 2}, {0, 3}, {1, 4}, {3, 5}, {4, 5}});
 }
 
 std::vector<std::string> titles(const std::vector<ReportStep>& path) {
   std::vector<std::string> list;
-  for (const ReportStep& step : path) list.push_back(step.title + (step.predicted ? "+" : "") + (step.gold ? "*" : ""));
+  for (const ReportStep& step : path)
+    list.push_back(step.title + (step.predicted ? "+" : "") + (step.gold ? "*" : ""));
   return list;
 }
 
@@ -42,7 +44,8 @@ TEST(Fill, ExamplesShowWholePaths) {
   ASSERT_EQ(example.predicted.size(), 2u);
   EXPECT_EQ(titles(example.predicted[0]), (std::vector<std::string>{"tools+*", "back up+"}));
   EXPECT_EQ(titles(example.predicted[1]),
-            (std::vector<std::string>{"games+*", "puzzles+", "level editors+"}));  // by the predicted parent
+            (std::vector<std::string>{"games+*", "puzzles+",
+                                      "level editors+"}));  // by the predicted parent
   EXPECT_EQ(example.scores, (std::vector<double>{0.25, 0.5}));
   ASSERT_EQ(example.missed.size(), 1u);
   EXPECT_EQ(titles(example.missed[0]), (std::vector<std::string>{"tools+*", "editors*"}));

@@ -13,26 +13,31 @@ namespace {
 
 std::size_t count(const std::string& text, const std::string& part) {
   std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
   return found;
 }
 
 // The tags of the page outside style and script, in order; fails on one that does not nest.
 std::vector<std::string> check_nesting(std::string html) {
   for (const std::string name : {"style", "script"}) {
-    const std::size_t first = html.find("<" + name + ">"), last = html.find("</" + name + ">", first);
+    const std::size_t first = html.find("<" + name + ">"),
+                      last = html.find("</" + name + ">", first);
     html.erase(first, last - first + name.size() + 3);
   }
-  const std::set<std::string> empty = {"meta", "input", "line", "rect", "circle", "polyline", "!doctype"};
+  const std::set<std::string> empty = {"meta",   "input",    "line",    "rect",
+                                       "circle", "polyline", "!doctype"};
   std::vector<std::string> open, all;
   for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at)) {
     const bool closes = html[at + 1] == '/';
     const std::size_t first = at + (closes ? 2 : 1), last = html.find_first_of(" />", first);
     const std::string name = html.substr(first, last - first);
-    for (bool quoted = false; at < html.size() && (quoted || html[at] != '>'); ++at) quoted = quoted != (html[at] == '"');
+    for (bool quoted = false; at < html.size() && (quoted || html[at] != '>'); ++at)
+      quoted = quoted != (html[at] == '"');
     if (closes) {
       if (open.empty() || open.back() != name) {
-        ADD_FAILURE() << "</" << name << "> closes <" << (open.empty() ? "nothing" : open.back()) << ">";
+        ADD_FAILURE() << "</" << name << "> closes <" << (open.empty() ? "nothing" : open.back())
+                      << ">";
         return all;
       }
       open.pop_back();
@@ -54,7 +59,8 @@ TEST(Html, EscapesMarkupControlCharactersAndBrokenUtf8) {
 }
 
 TEST(Html, HostileTextsStayText) {
-  const std::string harmless = render_html(test::example_model("plain")), page = render_html(test::example_model(test::hostile));
+  const std::string harmless = render_html(test::example_model("plain")),
+                    page = render_html(test::example_model(test::hostile));
   EXPECT_EQ(check_nesting(page), check_nesting(harmless));  // not one element more
   EXPECT_EQ(count(page, "<script>"), 1u);
   EXPECT_EQ(count(page, "<img"), 0u);
@@ -67,8 +73,8 @@ TEST(Html, LoadsNothing) {
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
   for (const char* const part : {"http:", "https:", "src=", "@import", "url(", "<link", "<iframe"})
     EXPECT_EQ(count(page, part), 0u) << part;
-  for (const char* const id :
-       {"metrics", "runs", "examples", "taxonomy", "scores", "confusion", "levels", "classes", "training", "steps", "ranks", "time", "run"}) {
+  for (const char* const id : {"metrics", "runs", "examples", "taxonomy", "scores", "confusion",
+                               "levels", "classes", "training", "steps", "ranks", "time", "run"}) {
     EXPECT_EQ(count(page, std::string("<section id=\"") + id + "\""), 1u) << id;
     EXPECT_EQ(count(page, std::string("href=\"#") + id + "\""), 1u) << id;
   }

@@ -51,15 +51,22 @@ TEST(Svg, CurvesLeaveOutWhatIsNotFinite) {
 }
 
 // Numbers of an attribute of all elements that start so.
-std::vector<double> numbers(const std::string& svg, const std::string& element, const std::string& attribute) {
+std::vector<double> numbers(const std::string& svg, const std::string& element,
+                            const std::string& attribute) {
   std::vector<double> list;
   for (std::size_t at = svg.find(element); at != std::string::npos; at = svg.find(element, at + 1))
-    list.push_back(std::stod(svg.substr(svg.find(" " + attribute + "=\"", at) + attribute.size() + 3)));
+    list.push_back(
+        std::stod(svg.substr(svg.find(" " + attribute + "=\"", at) + attribute.size() + 3)));
   return list;
 }
 
 TEST(Svg, LastValuesStandApartAndInsideTheChart) {
-  const std::string svg = curve_svg({"loss", "step", {{"a", {0, 1}, {9, 0}}, {"b", {0, 1}, {8, 0.001}}, {"c", {0, 1}, {7, 0.002}}, {"d", {0, 1}, {7, 9}}}});
+  const std::string svg = curve_svg({"loss",
+                                     "step",
+                                     {{"a", {0, 1}, {9, 0}},
+                                      {"b", {0, 1}, {8, 0.001}},
+                                      {"c", {0, 1}, {7, 0.002}},
+                                      {"d", {0, 1}, {7, 9}}}});
   std::vector<double> heights_of_texts = numbers(svg, "<text class=\"value\"", "y");
   ASSERT_EQ(heights_of_texts.size(), 4u);
   std::ranges::sort(heights_of_texts);
@@ -69,8 +76,12 @@ TEST(Svg, LastValuesStandApartAndInsideTheChart) {
 }
 
 TEST(Svg, NumbersWithoutResolutionEndTheirAxes) {
-  for (const auto& [low, high] : {std::pair{1e17, 1e17 + 16}, {-1e99, 1e99}, {1e14, 1e14 + 0.015625}})
-    EXPECT_LT(curve_svg({"far", "step", {{"a", {low, high}, {low, high}}, {"b", {1, 2}, {low, high}}}}).size(), 5000u);
+  for (const auto& [low, high] :
+       {std::pair{1e17, 1e17 + 16}, {-1e99, 1e99}, {1e14, 1e14 + 0.015625}})
+    EXPECT_LT(
+        curve_svg({"far", "step", {{"a", {low, high}, {low, high}}, {"b", {1, 2}, {low, high}}}})
+            .size(),
+        5000u);
   EXPECT_EQ(curve_svg({"too far", "step", {{"a", {0, 1}, {-1e308, 1e308}}}}), "");
 }
 
@@ -82,11 +93,14 @@ TEST(Svg, PartsOfAStepAreStackedAndAveragedOverNeighbours) {
     split.parts[1].seconds.push_back(0.001);
   }
   const std::string svg = split_svg(split);
-  const auto compute = numbers(svg, "<rect class=\"p-compute\"", "height"), sum = numbers(svg, "<rect class=\"p-sum\"", "height");
+  const auto compute = numbers(svg, "<rect class=\"p-compute\"", "height"),
+             sum = numbers(svg, "<rect class=\"p-sum\"", "height");
   ASSERT_EQ(compute.size(), 60u);
   ASSERT_EQ(sum.size(), 60u);
   EXPECT_NEAR(compute[7] / sum[7], 3, 0.01);
-  EXPECT_NEAR(numbers(svg, "<rect class=\"p-sum\"", "y")[7] + sum[7], numbers(svg, "<rect class=\"p-compute\"", "y")[7], 0.02) << "one on the other";
+  EXPECT_NEAR(numbers(svg, "<rect class=\"p-sum\"", "y")[7] + sum[7],
+              numbers(svg, "<rect class=\"p-compute\"", "y")[7], 0.02)
+      << "one on the other";
   EXPECT_NE(svg.find("<title>steps 1 to 10: compute 3 ms sum 1 ms</title>"), std::string::npos);
   EXPECT_EQ(split_svg({"", {1}, {{"compute", {0}}}}), "");
   EXPECT_EQ(split_svg({}), "");

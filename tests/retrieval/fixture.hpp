@@ -37,8 +37,10 @@ inline std::vector<std::string> texts() {
   for (const std::string& line : lines("texts.txt")) {
     std::string text;
     for (std::size_t i = 0; i < line.size(); ++i) {
-      if (line[i] != '\\') text += line[i];
-      else text += line[++i] == 'n' ? '\n' : line[i] == 't' ? '\t' : '\\';
+      if (line[i] != '\\')
+        text += line[i];
+      else
+        text += line[++i] == 'n' ? '\n' : line[i] == 't' ? '\t' : '\\';
     }
     all.push_back(text);
   }

@@ -9,7 +9,8 @@
 namespace gpuhpc {
 namespace {
 
-// Every rank works on its own part only; the gathered result must have the bits that one rank alone computes.
+// Every rank works on its own part only; the gathered result must have the bits that one rank alone
+// computes.
 void expect_gathered(Communicator& comm, const Neighbours& part, const Neighbours& whole) {
   EXPECT_EQ(comm.all_gather_vector(std::span<const std::int32_t>(part.indices)), whole.indices);
   EXPECT_EQ(comm.all_gather_vector(std::span<const float>(part.weights)), whole.weights);
@@ -19,11 +20,13 @@ TEST(RetrievalOverRanks, TfidfAndNeighboursAreBitEqual) {
   const auto comm = MpiSession::world();
   auto texts = testing_fixture::texts();
   for (int copy = 0; copy < 5; ++copy) {  // enough for several blocks of queries
-    for (std::size_t i = 0; i < 181; ++i) texts.push_back(texts[i] + " copy" + std::to_string(copy));
+    for (std::size_t i = 0; i < 181; ++i)
+      texts.push_back(texts[i] + " copy" + std::to_string(copy));
   }
   const Range mine = items_of_rank(std::ssize(texts), neighbour_block, comm->rank(), comm->size());
   const auto part_of = [&](const auto& all) {
-    return std::span(all).subspan(static_cast<std::size_t>(mine.first), static_cast<std::size_t>(mine.size()));
+    return std::span(all).subspan(static_cast<std::size_t>(mine.first),
+                                  static_cast<std::size_t>(mine.size()));
   };
   DocumentFrequencies part, merged, whole;
   part.add(part_of(texts));
@@ -35,8 +38,10 @@ TEST(RetrievalOverRanks, TfidfAndNeighboursAreBitEqual) {
   EXPECT_EQ(comm->all_gather_vector(std::span<const float>(rows.values)), all.values);
   EXPECT_EQ(comm->all_gather_vector(std::span<const std::int32_t>(rows.columns)), all.columns);
   const SparseIndex index(all);
-  expect_gathered(*comm, index.exact(all, mine, QuerySet::same), index.exact(all, {0, all.rows()}, QuerySet::same));
-  expect_gathered(*comm, index.approximate(all, all, mine, QuerySet::same), index.approximate(all, all, {0, all.rows()}, QuerySet::same));
+  expect_gathered(*comm, index.exact(all, mine, QuerySet::same),
+                  index.exact(all, {0, all.rows()}, QuerySet::same));
+  expect_gathered(*comm, index.approximate(all, all, mine, QuerySet::same),
+                  index.approximate(all, all, {0, all.rows()}, QuerySet::same));
 }
 
 TEST(RetrievalOverRanks, DenseNeighboursAreBitEqual) {
@@ -55,7 +60,8 @@ TEST(RetrievalOverRanks, DenseIndexIsBitEqual) {
   DenseIndex dealt(rows.view(), {}), alone(rows.view(), {});
   dealt.set_lists(comm->all_gather_vector(std::span<const std::int32_t>(dealt.assign(mine))));
   alone.set_lists(alone.assign({0, count}));
-  expect_gathered(*comm, dealt.search(rows.view(), mine, QuerySet::same), alone.search(rows.view(), {0, count}, QuerySet::same));
+  expect_gathered(*comm, dealt.search(rows.view(), mine, QuerySet::same),
+                  alone.search(rows.view(), {0, count}, QuerySet::same));
 }
 
 }  // namespace

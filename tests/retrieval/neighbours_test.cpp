@@ -17,31 +17,36 @@ using testing_fixture::random_rows;
 using testing_fixture::sparse_rows;
 
 // All pairs in double, sorted: (weight descending, index ascending).
-std::vector<std::pair<double, std::int32_t>> sorted_scores(const Matrix& queries, const Matrix& indexed, std::int64_t query,
-                                                           bool same) {
+std::vector<std::pair<double, std::int32_t>> sorted_scores(const Matrix& queries,
+                                                           const Matrix& indexed,
+                                                           std::int64_t query, bool same) {
   std::vector<std::pair<double, std::int32_t>> all;
   for (std::int64_t i = 0; i < indexed.rows; ++i) {
     if (same && i == query) continue;
     const auto a = queries.row(query), b = indexed.row(i);
-    all.emplace_back(-std::inner_product(a.begin(), a.end(), b.begin(), 0.0), static_cast<std::int32_t>(i));
+    all.emplace_back(-std::inner_product(a.begin(), a.end(), b.begin(), 0.0),
+                     static_cast<std::int32_t>(i));
   }
   std::sort(all.begin(), all.end());
   for (auto& [weight, index] : all) weight = -weight;
   return all;
 }
 
-void expect_exact(const Neighbours& found, const Matrix& queries, const Matrix& indexed, bool same) {
+void expect_exact(const Neighbours& found, const Matrix& queries, const Matrix& indexed,
+                  bool same) {
   ASSERT_EQ(found.rows(), queries.rows);
   for (std::int64_t q = 0; q < queries.rows; ++q) {
     const auto expected = sorted_scores(queries, indexed, q, same);
     for (std::int64_t j = 0; j < found.k; ++j) {
       const auto at = static_cast<std::size_t>(q * found.k + j);
-      const bool exists = j < std::ssize(expected) && expected[static_cast<std::size_t>(j)].first > 1e-7;
+      const bool exists =
+          j < std::ssize(expected) && expected[static_cast<std::size_t>(j)].first > 1e-7;
       ASSERT_EQ(found.indices[at] >= 0, exists) << "query " << q << " place " << j;
       if (!exists) continue;
       ASSERT_NEAR(found.weights[at], expected[static_cast<std::size_t>(j)].first, 1e-5);
       // The same neighbour, unless rounding made a tie of two.
-      const auto self = std::find_if(expected.begin(), expected.end(), [&](const auto& e) { return e.second == found.indices[at]; });
+      const auto self = std::find_if(expected.begin(), expected.end(),
+                                     [&](const auto& e) { return e.second == found.indices[at]; });
       ASSERT_NE(self, expected.end());
       ASSERT_NEAR(self->first, expected[static_cast<std::size_t>(j)].first, 1e-5);
     }
@@ -50,13 +55,16 @@ void expect_exact(const Neighbours& found, const Matrix& queries, const Matrix& 
 
 TEST(Neighbours, DenseIsExact) {
   const Matrix rows = random_rows(1100, 24), others = random_rows(37, 24);
-  expect_exact(dense_neighbours(rows.view(), rows.view(), {0, 1100}, QuerySet::same), rows, rows, true);
-  expect_exact(dense_neighbours(others.view(), rows.view(), {0, 37}, QuerySet::other), others, rows, false);
+  expect_exact(dense_neighbours(rows.view(), rows.view(), {0, 1100}, QuerySet::same), rows, rows,
+               true);
+  expect_exact(dense_neighbours(others.view(), rows.view(), {0, 37}, QuerySet::other), others, rows,
+               false);
 }
 
 TEST(Neighbours, SeveralIndexedBlocksAreSearched) {
   const Matrix rows = random_rows(9001, 8), others = random_rows(5, 8);
-  expect_exact(dense_neighbours(others.view(), rows.view(), {0, 5}, QuerySet::other), others, rows, false);
+  expect_exact(dense_neighbours(others.view(), rows.view(), {0, 5}, QuerySet::other), others, rows,
+               false);
 }
 
 TEST(Neighbours, TiesGoToTheLowerIndexAndZeroRowsHaveNone) {
@@ -66,10 +74,13 @@ TEST(Neighbours, TiesGoToTheLowerIndexAndZeroRowsHaveNone) {
   NeighbourOptions options;
   options.k = 3;
   const auto check = [](const Neighbours& found) {
-    EXPECT_EQ(std::vector(found.indices.begin(), found.indices.begin() + 6), (std::vector<std::int32_t>{1, 2, 3, 0, 2, 3}));
-    EXPECT_EQ(std::vector(found.indices.begin() + 12, found.indices.begin() + 18), (std::vector<std::int32_t>{-1, -1, -1, 0, 1, 2}));
+    EXPECT_EQ(std::vector(found.indices.begin(), found.indices.begin() + 6),
+              (std::vector<std::int32_t>{1, 2, 3, 0, 2, 3}));
+    EXPECT_EQ(std::vector(found.indices.begin() + 12, found.indices.begin() + 18),
+              (std::vector<std::int32_t>{-1, -1, -1, 0, 1, 2}));
   };
-  const Neighbours dense = dense_neighbours(rows.view(), rows.view(), {0, 7}, QuerySet::same, options);
+  const Neighbours dense =
+      dense_neighbours(rows.view(), rows.view(), {0, 7}, QuerySet::same, options);
   check(dense);
   EXPECT_EQ(dense.indices[18], -1);  // only negative cosines
   const SparseMatrix sparse = sparse_rows(rows);
@@ -83,7 +94,8 @@ TEST(Neighbours, FewerRowsThanK) {
   expect_exact(found, rows, rows, true);
   const Matrix none(0, 300);
   EXPECT_EQ(dense_neighbours(none.view(), rows.view(), {0, 0}, QuerySet::other).rows(), 0);
-  EXPECT_EQ(dense_neighbours(rows.view(), none.view(), {0, 4}, QuerySet::other).indices, std::vector<std::int32_t>(40, -1));
+  EXPECT_EQ(dense_neighbours(rows.view(), none.view(), {0, 4}, QuerySet::other).indices,
+            std::vector<std::int32_t>(40, -1));
 }
 
 TEST(Neighbours, BlocksGiveTheBitsOfTheWhole) {
@@ -96,8 +108,10 @@ TEST(Neighbours, BlocksGiveTheBitsOfTheWhole) {
     Neighbours dense_parts{10, {}, {}}, sparse_parts{10, {}, {}};
     for (int rank = 0; rank < ranks; ++rank) {
       const Range mine = items_of_rank(1300, neighbour_block, rank, ranks);
-      for (const auto& [part, all] : {std::pair{dense_neighbours(rows.view(), rows.view(), mine, QuerySet::same), &dense_parts},
-                                      std::pair{index.exact(sparse, mine, QuerySet::same), &sparse_parts}}) {
+      for (const auto& [part, all] :
+           {std::pair{dense_neighbours(rows.view(), rows.view(), mine, QuerySet::same),
+                      &dense_parts},
+            std::pair{index.exact(sparse, mine, QuerySet::same), &sparse_parts}}) {
         all->indices.insert(all->indices.end(), part.indices.begin(), part.indices.end());
         all->weights.insert(all->weights.end(), part.weights.begin(), part.weights.end());
       }
@@ -125,7 +139,8 @@ TEST(Neighbours, SparseIsScikitLearns) {
       ASSERT_EQ(index_found >= 0, j < best.size()) << "text " << i;
       if (j >= best.size()) continue;
       const std::size_t colon = best[j].find(':');
-      EXPECT_NEAR(found.weights[i * 10 + j], std::stod(best[j].substr(colon + 1)), 2e-6) << "text " << i;
+      EXPECT_NEAR(found.weights[i * 10 + j], std::stod(best[j].substr(colon + 1)), 2e-6)
+          << "text " << i;
       other_names += index_found != std::stoi(best[j].substr(0, colon)) ? 1 : 0;
       ++all;
     }
@@ -166,9 +181,12 @@ TEST(Neighbours, BudgetOfPostingsIsKept) {
   const SparseIndex index(rows);
   const Neighbours found = index.approximate(rows, rows, {0, 200}, QuerySet::same, options);
   for (std::int32_t i = 0; i < 200; ++i) {
-    EXPECT_EQ(found.indices[static_cast<std::size_t>(2 * i)], i ^ 1);       // the rare column finds the partner
-    EXPECT_EQ(found.indices[static_cast<std::size_t>(2 * i) + 1], -1);      // the long list does not fit
-    EXPECT_FLOAT_EQ(found.weights[static_cast<std::size_t>(2 * i)], 1.0F);  // scored exactly, long column included
+    EXPECT_EQ(found.indices[static_cast<std::size_t>(2 * i)],
+              i ^ 1);  // the rare column finds the partner
+    EXPECT_EQ(found.indices[static_cast<std::size_t>(2 * i) + 1],
+              -1);  // the long list does not fit
+    EXPECT_FLOAT_EQ(found.weights[static_cast<std::size_t>(2 * i)],
+                    1.0F);  // scored exactly, long column included
   }
   SparseMatrix common;  // a query with the long column alone: the first rows of its list
   common.columns_count = 101;
@@ -233,7 +251,8 @@ TEST(DenseIndex, SmallAndEmptySets) {
   DenseIndex index(few.view(), {});
   expect_exact(search_all(index, few, few, QuerySet::same), few, few, true);
   DenseIndex empty(none.view(), {});
-  EXPECT_EQ(search_all(empty, none, few, QuerySet::other).indices, std::vector<std::int32_t>(30, -1));
+  EXPECT_EQ(search_all(empty, none, few, QuerySet::other).indices,
+            std::vector<std::int32_t>(30, -1));
   DenseIndex unready(few.view(), {});
   EXPECT_THROW(unready.search(few.view(), {0, 3}, QuerySet::same), Error);
 }

@@ -14,7 +14,9 @@ inline Matrix random_rows(std::int64_t rows, std::int64_t columns, std::int64_t 
   for (float& value : centres.values) value = static_cast<float>(random.uniform() - 0.5);
   for (std::int64_t i = 0; i < rows; ++i) {
     double squares = 0;
-    const std::int64_t group = groups > 0 ? static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(groups))) : 0;
+    const std::int64_t group =
+        groups > 0 ? static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(groups)))
+                   : 0;
     for (std::int64_t j = 0; j < columns; ++j) {
       float value = static_cast<float>(random.uniform() - 0.5);
       if (groups > 0) value = 0.6F * value + centres.row(group)[static_cast<std::size_t>(j)];

@@ -20,18 +20,22 @@ TEST(Tfidf, StopWordsAreScikitLearns) {
   const auto words = lines("stop_words.txt");
   ASSERT_EQ(words.size(), 318U);
   for (const std::string& word : words) EXPECT_TRUE(is_english_stop_word(word)) << word;
-  for (const char* word : {"", "a b", "word", "The", "zzz", "computers"}) EXPECT_FALSE(is_english_stop_word(word)) << word;
+  for (const char* word : {"", "a b", "word", "The", "zzz", "computers"})
+    EXPECT_FALSE(is_english_stop_word(word)) << word;
 }
 
 TEST(Tfidf, WordsAreScikitLearns) {
   const auto all = texts();
   const auto expected = lines("words.txt");
   ASSERT_EQ(all.size(), expected.size());
-  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(words_of(all[i]), fields(expected[i])) << "text " << i << ": " << all[i];
+  for (std::size_t i = 0; i < all.size(); ++i)
+    EXPECT_EQ(words_of(all[i]), fields(expected[i])) << "text " << i << ": " << all[i];
 }
 
 TEST(Tfidf, BrokenUtf8SeparatesWords) {
-  EXPECT_EQ(words_of("good\xff" "bad\xc3 \xe2\x82word"), (std::vector<std::string>{"good", "bad", "word"}));
+  EXPECT_EQ(words_of("good\xff"
+                     "bad\xc3 \xe2\x82word"),
+            (std::vector<std::string>{"good", "bad", "word"}));
   EXPECT_EQ(words_of(std::string_view("nul\0byte", 8)), (std::vector<std::string>{"nul", "byte"}));
 }
 
@@ -43,7 +47,8 @@ TEST(Tfidf, VocabularyAndIdfAreScikitLearns) {
     const auto parts = fields(line);
     const std::int64_t column = model.column(term_hash(parts[0]));
     ASSERT_GE(column, 0) << parts[0];
-    EXPECT_NEAR(model.idf()[static_cast<std::size_t>(column)], std::stod(parts[1]), 1e-6) << parts[0];
+    EXPECT_NEAR(model.idf()[static_cast<std::size_t>(column)], std::stod(parts[1]), 1e-6)
+        << parts[0];
   }
   EXPECT_EQ(model.column(term_hash("surely not there")), -1);
 }
@@ -55,14 +60,17 @@ TEST(Tfidf, RowsAreScikitLearns) {
   std::vector<std::map<std::int32_t, double>> expected(all.size());
   for (const std::string& line : lines("tfidf.tsv")) {
     const auto parts = fields(line);
-    expected[std::stoul(parts[0])][static_cast<std::int32_t>(model.column(term_hash(parts[1])))] = std::stod(parts[2]);
+    expected[std::stoul(parts[0])][static_cast<std::int32_t>(model.column(term_hash(parts[1])))] =
+        std::stod(parts[2]);
   }
   ASSERT_EQ(rows.rows(), std::ssize(all));
   EXPECT_EQ(rows.columns_count, model.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto first = static_cast<std::size_t>(rows.offsets[i]), last = static_cast<std::size_t>(rows.offsets[i + 1]);
+    const auto first = static_cast<std::size_t>(rows.offsets[i]),
+               last = static_cast<std::size_t>(rows.offsets[i + 1]);
     ASSERT_EQ(last - first, expected[i].size()) << "text " << i;
-    EXPECT_TRUE(std::is_sorted(rows.columns.begin() + rows.offsets[i], rows.columns.begin() + rows.offsets[i + 1]));
+    EXPECT_TRUE(std::is_sorted(rows.columns.begin() + rows.offsets[i],
+                               rows.columns.begin() + rows.offsets[i + 1]));
     for (std::size_t e = first; e < last; ++e) {
       ASSERT_TRUE(expected[i].contains(rows.columns[e])) << "text " << i;
       EXPECT_NEAR(rows.values[e], expected[i][rows.columns[e]], 1e-6) << "text " << i;

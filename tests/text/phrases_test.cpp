@@ -17,14 +17,18 @@ std::vector<std::string> words_of(std::string_view text) {
   Words words;
   words.split(text);
   std::vector<std::string> result;
-  for (std::size_t i = 0; i < words.size(); ++i) result.push_back((words.after_break(i) ? "|" : "") + std::string(words[i]));
+  for (std::size_t i = 0; i < words.size(); ++i)
+    result.push_back((words.after_break(i) ? "|" : "") + std::string(words[i]));
   return result;
 }
 
 TEST(Words, SplitLowerCasedWithBreaks) {
   EXPECT_THAT(words_of("The C++ and C# e-mail, via node.js/X11. Don't (stop)!"),
-              ElementsAre("|the", "c++", "and", "c#", "e-mail", "|via", "node.js", "x11", "|don't", "|stop"));
-  EXPECT_THAT(words_of("Größe naïve\u2019s snake_case\xFF" "end - gap"), ElementsAre("|größe", "naïve's", "snake", "case", "end", "gap"));
+              ElementsAre("|the", "c++", "and", "c#", "e-mail", "|via", "node.js", "x11", "|don't",
+                          "|stop"));
+  EXPECT_THAT(words_of("Größe naïve\u2019s snake_case\xFF"
+                       "end - gap"),
+              ElementsAre("|größe", "naïve's", "snake", "case", "end", "gap"));
   EXPECT_THAT(words_of(" ... "), IsEmpty());
   EXPECT_THAT(words_of("a-"), ElementsAre("|a"));
 }
@@ -37,9 +41,14 @@ std::vector<std::string> texts_of(const std::vector<Phrase>& phrases) {
 
 // 8 documents; "window manager" is in 6 of them, 7 times.
 const std::vector<std::string> corpus = {
-    "A window manager for the desktop. A window manager.", "This window manager draws borders", "Tiling window manager of the 7 dwarfs",
-    "The window manager: state of the art",                "window manager and panel",          "Another Window Manager, state of the art",
-    "state of the art compiler",                           "window for desktop tools, manager of state",
+    "A window manager for the desktop. A window manager.",
+    "This window manager draws borders",
+    "Tiling window manager of the 7 dwarfs",
+    "The window manager: state of the art",
+    "window manager and panel",
+    "Another Window Manager, state of the art",
+    "state of the art compiler",
+    "window for desktop tools, manager of state",
 };
 
 PhraseOptions small_options() {
@@ -51,7 +60,8 @@ PhraseOptions small_options() {
 
 TEST(Phrases, FrequencyAndPmi) {
   const auto phrases = mine_phrases(corpus, small_options());
-  EXPECT_THAT(texts_of(phrases), ElementsAre("manager", "window", "window manager", "state", "art", "state of the art"));
+  EXPECT_THAT(texts_of(phrases), ElementsAre("manager", "window", "window manager", "state", "art",
+                                             "state of the art"));
   const auto& pair = phrases[2];
   EXPECT_EQ(pair.count, 7);
   EXPECT_EQ(pair.documents, 6);
@@ -65,7 +75,8 @@ TEST(Phrases, FrequencyAndPmi) {
 TEST(Phrases, NestedPhrasesGiveWay) {
   std::vector<std::string> texts(6, "a central processing unit here");
   PhraseOptions options = small_options();
-  EXPECT_THAT(texts_of(mine_phrases(texts, options)), ElementsAre("central", "central processing unit", "processing", "unit"));
+  EXPECT_THAT(texts_of(mine_phrases(texts, options)),
+              ElementsAre("central", "central processing unit", "processing", "unit"));
   texts.insert(texts.end(), 6, "the processing unit alone");
   EXPECT_THAT(texts_of(mine_phrases(texts, options)), testing::Contains("processing unit"));
 }
@@ -73,7 +84,8 @@ TEST(Phrases, NestedPhrasesGiveWay) {
 TEST(Phrases, LimitsHold) {
   PhraseOptions options = small_options();
   options.longest = 1;
-  EXPECT_THAT(texts_of(mine_phrases(corpus, options)), ElementsAre("manager", "window", "state", "art"));
+  EXPECT_THAT(texts_of(mine_phrases(corpus, options)),
+              ElementsAre("manager", "window", "state", "art"));
   options.most = 2;
   EXPECT_THAT(texts_of(mine_phrases(corpus, options)), ElementsAre("manager", "window"));
   options.most = 0;
@@ -121,10 +133,12 @@ TEST(Phrases, StopWords) {
 }
 
 TEST(Phrases, FinderFindsEveryOccurrence) {
-  const std::vector<std::string> phrases = {"window manager", "manager", "Client/Server", "!", "window manager", "state of the art"};
+  const std::vector<std::string> phrases = {
+      "window manager", "manager", "Client/Server", "!", "window manager", "state of the art"};
   PhraseFinder finder(phrases);
   std::vector<std::int32_t> ids;
-  EXPECT_EQ(finder.find("A Window-free window manager; client server. State-of-the-art manager", ids), 8);
+  EXPECT_EQ(
+      finder.find("A Window-free window manager; client server. State-of-the-art manager", ids), 8);
   EXPECT_THAT(ids, ElementsAre(0, 1, 2, 1));
   ids.clear();
   EXPECT_EQ(finder.find("window, manager of the state of the art", ids), 8);

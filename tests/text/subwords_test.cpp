@@ -21,7 +21,8 @@ const std::string fixtures = std::string(GPUHPC_FIXTURES) + "/tokenizers/";
 
 std::vector<std::string> fixture_lines() {
   std::vector<std::string> lines;
-  for (const auto& record : read_records<char>(fixtures + "lines.gz")) lines.emplace_back(record.begin(), record.end());
+  for (const auto& record : read_records<char>(fixtures + "lines.gz"))
+    lines.emplace_back(record.begin(), record.end());
   return lines;
 }
 
@@ -62,9 +63,11 @@ TEST_P(SubwordPairs, EqualHuggingFace) {
   int compared = 0;
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
     const std::string second = lines[i + 1].substr(0, 4);
-    const bool ascii = std::all_of(second.begin(), second.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    const bool ascii = std::all_of(second.begin(), second.end(),
+                                   [](char c) { return static_cast<unsigned char>(c) < 0x80; });
     if (second.size() < 4 || !ascii) continue;  // characters are bytes
-    const TokenPair pair = paired(tokenizer->pair_template(), ids_of(*tokenizer, lines[i]), ids_of(*tokenizer, second), 24);
+    const TokenPair pair = paired(tokenizer->pair_template(), ids_of(*tokenizer, lines[i]),
+                                  ids_of(*tokenizer, second), 24);
     ASSERT_EQ(pair.ids, expected[2 * i]) << "line " << i;
     ASSERT_EQ(pair.segments, expected[2 * i + 1]) << "line " << i;
     ++compared;
@@ -73,11 +76,14 @@ TEST_P(SubwordPairs, EqualHuggingFace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Subwords,
-                         testing::Values("deberta-files", "deberta-v3", "deberta-v3-charsmap", "deberta-v3-files", "gpt2-files", "roberta", "roberta-added",
-                                         "roberta-files", "t5-files", "xlm-roberta-files"),
+                         testing::Values("deberta-files", "deberta-v3", "deberta-v3-charsmap",
+                                         "deberta-v3-files", "gpt2-files", "roberta",
+                                         "roberta-added", "roberta-files", "t5-files",
+                                         "xlm-roberta-files"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kinds, SubwordPairs,
-                         testing::Values("deberta-v3", "deberta-v3-charsmap", "deberta-v3-files", "gpt2-files", "roberta", "roberta-added", "roberta-files",
+                         testing::Values("deberta-v3", "deberta-v3-charsmap", "deberta-v3-files",
+                                         "gpt2-files", "roberta", "roberta-added", "roberta-files",
                                          "t5-files", "xlm-roberta-files"),
                          test_name);
 
@@ -85,7 +91,9 @@ PairTemplate::Special special(std::int32_t id, std::int32_t segment) { return {i
 
 TEST(SubwordSpecials, RobertaHasTwoSeparatorsAndOneSegment) {
   const auto tokenizer = load_tokenizer(fixtures + "roberta-files");
-  EXPECT_THAT((Ids{tokenizer->cls_id(), tokenizer->pad_id(), tokenizer->sep_id(), tokenizer->unk_id(), tokenizer->mask_id()}), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT((Ids{tokenizer->cls_id(), tokenizer->pad_id(), tokenizer->sep_id(),
+                   tokenizer->unk_id(), tokenizer->mask_id()}),
+              ElementsAre(0, 1, 2, 3, 4));
   const PairTemplate pair = tokenizer->pair_template();
   EXPECT_THAT(pair.before, ElementsAre(special(0, 0)));
   EXPECT_THAT(pair.between, ElementsAre(special(2, 0), special(2, 0)));
@@ -94,7 +102,8 @@ TEST(SubwordSpecials, RobertaHasTwoSeparatorsAndOneSegment) {
   EXPECT_EQ(pair.second_segment, 0);
 }
 
-// As the model was trained; DebertaTokenizer of transformers 5.23 writes the separator between the texts twice.
+// As the model was trained; DebertaTokenizer of transformers 5.23 writes the separator between the
+// texts twice.
 TEST(SubwordSpecials, DebertaFilesHaveOneSeparator) {
   const auto tokenizer = load_tokenizer(fixtures + "deberta-files");
   EXPECT_EQ(tokenizer->mask_id(), 600) << "behind the vocabulary";
@@ -106,7 +115,8 @@ TEST(SubwordSpecials, DebertaFilesHaveOneSeparator) {
 }
 
 TEST(SubwordSpecials, T5EndsTextsAndGpt2HasNone) {
-  const auto t5 = load_tokenizer(fixtures + "t5-files"), gpt2 = load_tokenizer(fixtures + "gpt2-files");
+  const auto t5 = load_tokenizer(fixtures + "t5-files"),
+             gpt2 = load_tokenizer(fixtures + "gpt2-files");
   EXPECT_EQ(t5->cls_id(), -1);
   EXPECT_EQ(t5->sep_id(), 1);
   EXPECT_THAT(with_specials(*t5, Ids{7, 8}, 10), ElementsAre(7, 8, 1));
@@ -132,7 +142,8 @@ TEST(SubwordSpecials, BertPairHasTwoSegments) {
 }
 
 TEST(SubwordThreads, ThreadsGetTheSameIds) {
-  for (const char* kind : {"roberta", "deberta-v3-charsmap"}) expect_same_ids_in_threads(*load_tokenizer(fixtures + kind), fixture_lines(), 20000);
+  for (const char* kind : {"roberta", "deberta-v3-charsmap"})
+    expect_same_ids_in_threads(*load_tokenizer(fixtures + kind), fixture_lines(), 20000);
 }
 
 TEST(SubwordThreads, ScratchOfAnotherTokenizerIsRefused) {
@@ -154,7 +165,10 @@ TEST(SubwordWords, LongWordsMergeAsShortOnesDo) {
     for (int i = 0; i < 250000; ++i) many += unit;
     const Ids of_long = ids_of(*tokenizer, many);
     ASSERT_GT(of_long.size(), of_short.size());
-    EXPECT_TRUE(std::equal(of_short.begin(), of_short.begin() + static_cast<std::ptrdiff_t>(of_short.size() / 2), of_long.begin())) << unit;
+    EXPECT_TRUE(std::equal(of_short.begin(),
+                           of_short.begin() + static_cast<std::ptrdiff_t>(of_short.size() / 2),
+                           of_long.begin()))
+        << unit;
   }
   EXPECT_GT(ids_of(*load_tokenizer(fixtures + "deberta-v3"), std::string(1000000, 'q')).size(), 0u);
 }

@@ -11,7 +11,8 @@
 namespace gpuhpc {
 
 // One tokenizer, four threads, the same lines: the same ids, more than `least`.
-inline void expect_same_ids_in_threads(const Tokenizer& tokenizer, const std::vector<std::string>& lines, std::size_t least) {
+inline void expect_same_ids_in_threads(const Tokenizer& tokenizer,
+                                       const std::vector<std::string>& lines, std::size_t least) {
   std::vector<std::vector<std::int32_t>> results(4);
   std::vector<std::thread> threads;
   for (auto& result : results) {

@@ -75,8 +75,10 @@ TEST(TokenizerFiles, UnsupportedPartsAreRefused) {
       {"/post_processor/type", "\"ByteLevel\"", "must be [CLS] text [SEP]"},
       {"/post_processor/type", "\"Other\"", "\"Other\" is not supported"},
       {"/post_processor/cls", "[\"[CLS]\"]", "must be a token and its id"},
-      {"/post_processor", R"({"type": "TemplateProcessing", "single": []})", "must be [CLS] text [SEP]"},
-      {"/post_processor", R"({"type": "TemplateProcessing", "single": [1, 2, 3]})", "single: expected an object"},
+      {"/post_processor", R"({"type": "TemplateProcessing", "single": []})",
+       "must be [CLS] text [SEP]"},
+      {"/post_processor", R"({"type": "TemplateProcessing", "single": [1, 2, 3]})",
+       "single: expected an object"},
       {"/post_processor/sep/0", "\"</s>\"", "has no </s>"},
       {"/model/vocab", "{}", "the vocabulary is empty"},
       {"/model/vocab", "[]", "expected an object"},
@@ -129,10 +131,12 @@ TEST(TokenizerFiles, GoodBpeLoads) {
   EXPECT_EQ(tokenizer->cls_id(), 0);
   Json json = Json::parse(good_bpe);
   json["model"]["unk_token"] = "</s>";
-  EXPECT_THAT(encoded(*parse_tokenizer_json(json.dump(), "tokenizer.json"), "cc ab"), ElementsAre(1, 1, 6));
+  EXPECT_THAT(encoded(*parse_tokenizer_json(json.dump(), "tokenizer.json"), "cc ab"),
+              ElementsAre(1, 1, 6));
   json["model"]["fuse_unk"] = true;
   json["pre_tokenizer"]["add_prefix_space"] = true;
-  EXPECT_THAT(encoded(*parse_tokenizer_json(json.dump(), "tokenizer.json"), "abcc"), ElementsAre(6, 1));
+  EXPECT_THAT(encoded(*parse_tokenizer_json(json.dump(), "tokenizer.json"), "abcc"),
+              ElementsAre(6, 1));
 }
 
 TEST(TokenizerFiles, GoodUnigramLoads) {
@@ -152,51 +156,62 @@ void expect_refusals(const char* file, const std::vector<Refusal>& refusals) {
 }
 
 TEST(TokenizerFiles, UnsupportedBpeIsRefused) {
-  expect_refusals(good_bpe, {
-      {"/model/dropout", "0.1", "\"dropout\" is not supported"},
-      {"/model/continuing_subword_prefix", "\"##\"", "\"continuing_subword_prefix\" is not supported"},
-      {"/model/end_of_word_suffix", "\"</w>\"", "\"end_of_word_suffix\" is not supported"},
-      {"/model/byte_fallback", "true", "\"byte_fallback\" is not supported"},
-      {"/model/ignore_merges", "true", "\"ignore_merges\" is not supported"},
-      {"/model/unk_token", "\"?\"", "has no ?"},
-      {"/model/merges/1", "\"a b c\"", "two tokens with a space between them, found \"a b c\""},
-      {"/model/merges/1", "[\"a\"]", "every merge must be two tokens"},
-      {"/model/merges/1", "\"a c\"", "merge \"a c\": the vocabulary has no \"c\""},
-      {"/model/merges/1", "\"b a\"", "the vocabulary has no \"ba\""},
-      {"/model/merges", "{}", "\"merges\" must be an array"},
-      {"/model/vocab/a", "3", "id 3 is given to two tokens"},
-      {"/pre_tokenizer/type", "\"Whitespace\"", "pre_tokenizer \"Whitespace\" is not supported"},
-      {"/pre_tokenizer/use_regex", "false", "\"use_regex\" is not supported"},
-      {"/normalizer/type", "\"NFKD\"", "normalizer \"NFKD\" is not supported"},
-      {"/normalizer/normalizers/1/pattern", "{\"Regex\": \"x+\"}", "the pattern \"x+\" is not supported"},
-      {"/normalizer/normalizers/1/pattern", "{\"String\": \"\"}", "the pattern is empty"},
-      {"/post_processor/cls/0", "\"[CLS]\"", "has no [CLS]"},
-      {"/added_tokens/0/id", "5", "its place in the vocabulary is 0"},
-  });
+  expect_refusals(
+      good_bpe,
+      {
+          {"/model/dropout", "0.1", "\"dropout\" is not supported"},
+          {"/model/continuing_subword_prefix", "\"##\"",
+           "\"continuing_subword_prefix\" is not supported"},
+          {"/model/end_of_word_suffix", "\"</w>\"", "\"end_of_word_suffix\" is not supported"},
+          {"/model/byte_fallback", "true", "\"byte_fallback\" is not supported"},
+          {"/model/ignore_merges", "true", "\"ignore_merges\" is not supported"},
+          {"/model/unk_token", "\"?\"", "has no ?"},
+          {"/model/merges/1", "\"a b c\"", "two tokens with a space between them, found \"a b c\""},
+          {"/model/merges/1", "[\"a\"]", "every merge must be two tokens"},
+          {"/model/merges/1", "\"a c\"", "merge \"a c\": the vocabulary has no \"c\""},
+          {"/model/merges/1", "\"b a\"", "the vocabulary has no \"ba\""},
+          {"/model/merges", "{}", "\"merges\" must be an array"},
+          {"/model/vocab/a", "3", "id 3 is given to two tokens"},
+          {"/pre_tokenizer/type", "\"Whitespace\"",
+           "pre_tokenizer \"Whitespace\" is not supported"},
+          {"/pre_tokenizer/use_regex", "false", "\"use_regex\" is not supported"},
+          {"/normalizer/type", "\"NFKD\"", "normalizer \"NFKD\" is not supported"},
+          {"/normalizer/normalizers/1/pattern", "{\"Regex\": \"x+\"}",
+           "the pattern \"x+\" is not supported"},
+          {"/normalizer/normalizers/1/pattern", "{\"String\": \"\"}", "the pattern is empty"},
+          {"/post_processor/cls/0", "\"[CLS]\"", "has no [CLS]"},
+          {"/added_tokens/0/id", "5", "its place in the vocabulary is 0"},
+      });
 }
 
 TEST(TokenizerFiles, UnsupportedUnigramIsRefused) {
-  expect_refusals(good_unigram, {
-      {"/model/byte_fallback", "true", "\"byte_fallback\" is not supported"},
-      {"/model/unk_id", "null", "\"unk_id\" is missing"},
-      {"/model/unk_id", "4", "\"unk_id\" is 4, the vocabulary has 4 entries"},
-      {"/model/vocab/2", "[\"a\"]", "every entry must be a token and its score"},
-      {"/model/vocab/2/0", "\"b\"", "stands twice"},
-      {"/model/vocab/2/0", "\"\"", "is empty"},
-      {"/normalizer/precompiled_charsmap", "\"!\"", "is not base64"},
-      {"/normalizer/precompiled_charsmap", "\"AAAA\"", "the charsmap is cut off"},
-      {"/normalizer/precompiled_charsmap", "\"BAAAAAAAAAD/\"", "replacements of the charsmap are not UTF-8"},
-      {"/pre_tokenizer", "null", "there is no pre_tokenizer"},
-      {"/pre_tokenizer/pretokenizers/0/type", "\"Punctuation\"", "only Metaspace, alone or after WhitespaceSplit"},
-      {"/pre_tokenizer/pretokenizers/1/replacement", "\"_\"", "must be U+2581"},
-      {"/pre_tokenizer/pretokenizers/1/split", "false", "\"split\" is not supported"},
-      {"/pre_tokenizer/pretokenizers/1/prepend_scheme", "\"first\"", "\"prepend_scheme\": \"first\" is not supported"},
-      {"/post_processor/single/0/Sequence/id", "\"B\"", "must be [CLS] text [SEP]"},
-      {"/post_processor/single/1/SpecialToken/id", "\"[SEP]\"", "has no [SEP]"},
-      {"/post_processor/single/1/SpecialToken/type_id", "-1", "\"type_id\" must be a whole number"},
-      {"/post_processor/pair", "[]", "must hold A, then B"},
-      {"/added_tokens/0/id", "9", "its place in the vocabulary is 4"},
-  });
+  expect_refusals(
+      good_unigram,
+      {
+          {"/model/byte_fallback", "true", "\"byte_fallback\" is not supported"},
+          {"/model/unk_id", "null", "\"unk_id\" is missing"},
+          {"/model/unk_id", "4", "\"unk_id\" is 4, the vocabulary has 4 entries"},
+          {"/model/vocab/2", "[\"a\"]", "every entry must be a token and its score"},
+          {"/model/vocab/2/0", "\"b\"", "stands twice"},
+          {"/model/vocab/2/0", "\"\"", "is empty"},
+          {"/normalizer/precompiled_charsmap", "\"!\"", "is not base64"},
+          {"/normalizer/precompiled_charsmap", "\"AAAA\"", "the charsmap is cut off"},
+          {"/normalizer/precompiled_charsmap", "\"BAAAAAAAAAD/\"",
+           "replacements of the charsmap are not UTF-8"},
+          {"/pre_tokenizer", "null", "there is no pre_tokenizer"},
+          {"/pre_tokenizer/pretokenizers/0/type", "\"Punctuation\"",
+           "only Metaspace, alone or after WhitespaceSplit"},
+          {"/pre_tokenizer/pretokenizers/1/replacement", "\"_\"", "must be U+2581"},
+          {"/pre_tokenizer/pretokenizers/1/split", "false", "\"split\" is not supported"},
+          {"/pre_tokenizer/pretokenizers/1/prepend_scheme", "\"first\"",
+           "\"prepend_scheme\": \"first\" is not supported"},
+          {"/post_processor/single/0/Sequence/id", "\"B\"", "must be [CLS] text [SEP]"},
+          {"/post_processor/single/1/SpecialToken/id", "\"[SEP]\"", "has no [SEP]"},
+          {"/post_processor/single/1/SpecialToken/type_id", "-1",
+           "\"type_id\" must be a whole number"},
+          {"/post_processor/pair", "[]", "must hold A, then B"},
+          {"/added_tokens/0/id", "9", "its place in the vocabulary is 4"},
+      });
 }
 
 TEST(TokenizerFiles, NormalizerThatMakesTextsHugeIsRefused) {
@@ -231,15 +246,23 @@ TEST(TokenizerFiles, MalformedJsonIsRefused) {
 
 TEST(TokenizerFiles, AddedTokensTakeSpacesAndStandAlone) {
   Json json = good_json();
-  json["added_tokens"].push_back({{"id", 7}, {"content", "<x>"}, {"lstrip", true}, {"rstrip", true}, {"normalized", false}});
-  json["added_tokens"].push_back({{"id", 8}, {"content", "ab"}, {"single_word", true}, {"normalized", false}});
+  json["added_tokens"].push_back(
+      {{"id", 7}, {"content", "<x>"}, {"lstrip", true}, {"rstrip", true}, {"normalized", false}});
+  json["added_tokens"].push_back(
+      {{"id", 8}, {"content", "ab"}, {"single_word", true}, {"normalized", false}});
   json["added_tokens"][3]["id"] = 6;
   const auto tokenizer = parse_tokenizer_json(json.dump(), "tokenizer.json");
   EXPECT_EQ(tokenizer->vocabulary_size(), 8);
   EXPECT_THAT(encoded(*tokenizer, "un <x> \u3000un<x><x>"), ElementsAre(4, 7, 4, 7, 7));
   EXPECT_THAT(encoded(*tokenizer, "ab unab abab"), ElementsAre(6, 1, 1));
-  EXPECT_THAT(encoded(*tokenizer, "\U00010D50" "ab"), ElementsAre(1));      // a letter of Unicode 16
-  EXPECT_THAT(encoded(*tokenizer, "\u00B7" "ab\u2014"), ElementsAre(1, 6, 1));  // signs
+  EXPECT_THAT(encoded(*tokenizer,
+                      "\U00010D50"
+                      "ab"),
+              ElementsAre(1));  // a letter of Unicode 16
+  EXPECT_THAT(encoded(*tokenizer,
+                      "\u00B7"
+                      "ab\u2014"),
+              ElementsAre(1, 6, 1));  // signs
 }
 
 // The template's names decide, whatever they are called.
@@ -253,13 +276,16 @@ TEST(TokenizerFiles, TemplateNamesTheSpecialTokens) {
 }
 
 TEST(TokenizerFiles, FingerprintFollowsWhatChangesIds) {
-  const auto print = [](const Json& json) { return parse_tokenizer_json(json.dump(), "tokenizer.json")->fingerprint(); };
+  const auto print = [](const Json& json) {
+    return parse_tokenizer_json(json.dump(), "tokenizer.json")->fingerprint();
+  };
   const std::string original = print(good_json());
   Json same = good_json();
   same["truncation"] = {{"max_length", 128}};
   same["normalizer"]["strip_accents"] = true;  // what null means with lower case
   EXPECT_EQ(print(same), original);
-  for (const char* change : {"/normalizer/lowercase", "/normalizer/clean_text", "/normalizer/handle_chinese_chars", "/normalizer/strip_accents"}) {
+  for (const char* change : {"/normalizer/lowercase", "/normalizer/clean_text",
+                             "/normalizer/handle_chinese_chars", "/normalizer/strip_accents"}) {
     Json json = good_json();
     json[Json::json_pointer(change)] = false;
     EXPECT_NE(print(json), original) << change;
@@ -276,11 +302,15 @@ TEST(TokenizerFiles, FingerprintFollowsWhatChangesIds) {
 class TokenizerFolder : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("gpuhpc-tokenizer-{}-{}", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ = fs::temp_directory_path() /
+              fmt::format("gpuhpc-tokenizer-{}-{}", getpid(),
+                          testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
-  void write(const std::string& name, std::string_view text) { write_text_file(folder_ / name, text); }
+  void write(const std::string& name, std::string_view text) {
+    write_text_file(folder_ / name, text);
+  }
   void expect_refusal(ExitCode code, const std::string& sentence) {
     try {
       load_tokenizer(folder_);
@@ -294,19 +324,25 @@ class TokenizerFolder : public testing::Test {
   fs::path folder_;
 };
 
-constexpr const char* vocabulary = "[PAD]\n[UNK]\r\n[CLS]\n[SEP]\n[MASK]\nThe\nthe\ncafe\ncafé\n##s\n一\n";
+constexpr const char* vocabulary =
+    "[PAD]\n[UNK]\r\n[CLS]\n[SEP]\n[MASK]\nThe\nthe\ncafe\ncafé\n##s\n一\n";
 
-TEST_F(TokenizerFolder, NothingThere) { expect_refusal(ExitCode::io, "neither tokenizer.json nor vocab.txt"); }
+TEST_F(TokenizerFolder, NothingThere) {
+  expect_refusal(ExitCode::io, "neither tokenizer.json nor vocab.txt");
+}
 
 TEST_F(TokenizerFolder, VocabularyFollowsTokenizerConfig) {
   write("vocab.txt", vocabulary);
-  EXPECT_THAT(encoded(*load_tokenizer(folder_), "The CAFÉS 一一[MASK]"), ElementsAre(6, 7, 9, 10, 10, 4));
+  EXPECT_THAT(encoded(*load_tokenizer(folder_), "The CAFÉS 一一[MASK]"),
+              ElementsAre(6, 7, 9, 10, 10, 4));
   write("tokenizer_config.json", R"({"do_lower_case": false, "strip_accents": null})");
   EXPECT_THAT(encoded(*load_tokenizer(folder_), "The cafés 一一"), ElementsAre(5, 8, 9, 10, 10));
-  write("tokenizer_config.json", R"({"do_lower_case": true, "strip_accents": false, "tokenize_chinese_chars": false})");
+  write("tokenizer_config.json",
+        R"({"do_lower_case": true, "strip_accents": false, "tokenize_chinese_chars": false})");
   EXPECT_THAT(encoded(*load_tokenizer(folder_), "The CAFÉS 一一"), ElementsAre(6, 8, 9, 1));
   write("tokenizer_config.json", R"({"unk_token": {"content": "the"}, "mask_token": "cafe"})");
-  EXPECT_THAT(encoded(*load_tokenizer(folder_), "zzz [MASK] cafecafe"), ElementsAre(6, 6, 6, 6, 7, 7));
+  EXPECT_THAT(encoded(*load_tokenizer(folder_), "zzz [MASK] cafecafe"),
+              ElementsAre(6, 6, 6, 6, 7, 7));
 }
 
 TEST_F(TokenizerFolder, BadConfigIsRefused) {
@@ -343,9 +379,11 @@ TEST_F(TokenizerFolder, Gpt2FilesMayAddTokens) {
   write("merges.txt", "#version: 0.2\na b\n");
   EXPECT_THAT(encoded(*load_tokenizer(folder_), "ab<|endoftext|>ba"), ElementsAre(2, 3, 1, 0));
   write("added_tokens.json", R"({"<x>": 4})");
-  write("special_tokens_map.json", R"({"additional": "<x>", "mask_token": {"content": "<x>", "lstrip": true}})");
+  write("special_tokens_map.json",
+        R"({"additional": "<x>", "mask_token": {"content": "<x>", "lstrip": true}})");
   EXPECT_THAT(encoded(*load_tokenizer(folder_), "ab<x>"), ElementsAre(2, 4));
-  write("tokenizer_config.json", R"({"added_tokens_decoder": {"4": {"content": "<y>", "lstrip": true, "special": true}}})");
+  write("tokenizer_config.json",
+        R"({"added_tokens_decoder": {"4": {"content": "<y>", "lstrip": true, "special": true}}})");
   EXPECT_THAT(encoded(*load_tokenizer(folder_), "ab  <y>"), ElementsAre(2, 4));
   write("tokenizer_config.json", R"({"added_tokens_decoder": {"7": {"content": "<y>"}}})");
   expect_refusal(ExitCode::bad_data, "\"<y>\" has the id 7, but its place in the vocabulary is 4");
@@ -354,12 +392,14 @@ TEST_F(TokenizerFolder, Gpt2FilesMayAddTokens) {
 }
 
 TEST_F(TokenizerFolder, SentencePieceNeedsItsFamilyAndItsBytes) {
-  const std::string file = read_text_file(std::string(GPUHPC_FIXTURES) + "/tokenizers/t5-files/spiece.model");
+  const std::string file =
+      read_text_file(std::string(GPUHPC_FIXTURES) + "/tokenizers/t5-files/spiece.model");
   write("spiece.model", file);
   expect_refusal(ExitCode::bad_data, "SentencePiece files are read for DeBERTa");
   write("tokenizer_config.json", R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 5})");
   EXPECT_EQ(load_tokenizer(folder_)->vocabulary_size(), 605);
-  for (std::size_t size = 0; size < file.size(); size += 997) {  // cut anywhere: refused, or whole fields are missing
+  for (std::size_t size = 0; size < file.size();
+       size += 997) {  // cut anywhere: refused, or whole fields are missing
     write("spiece.model", file.substr(0, size));
     try {
       EXPECT_GE(load_tokenizer(folder_)->vocabulary_size(), 1);

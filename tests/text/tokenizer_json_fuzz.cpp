@@ -1,5 +1,6 @@
-// tokenizer.json as an attacker writes it, then text as an attacker writes it: up to the first NUL byte the input is the file,
-// the rest is encoded. Seeds: tests/text/fixtures/fuzz (data_tools/fixtures/make_tokenizer_seeds.py).
+// tokenizer.json as an attacker writes it, then text as an attacker writes it: up to the first NUL
+// byte the input is the file, the rest is encoded. Seeds: tests/text/fixtures/fuzz
+// (data_tools/fixtures/make_tokenizer_seeds.py).
 #include <algorithm>
 #include <cstdlib>
 
@@ -19,9 +20,12 @@ void encode_all_ways(const gpuhpc::Tokenizer& tokenizer, std::string_view text) 
   const auto scratch = tokenizer.make_scratch();
   tokenizer.encode_with(*scratch, text, own);
   check(ids == again && ids == own);
-  check(std::all_of(ids.begin(), ids.end(), [&](std::int32_t id) { return id >= 0 && id < tokenizer.vocabulary_size(); }));
+  check(std::all_of(ids.begin(), ids.end(),
+                    [&](std::int32_t id) { return id >= 0 && id < tokenizer.vocabulary_size(); }));
   check(tokenizer.fingerprint().size() == 32);
-  const gpuhpc::TokenPair pair = gpuhpc::paired(tokenizer.pair_template(), ids, ids, 2 * std::ssize(ids) + tokenizer.pair_template().specials() + 1);
+  const gpuhpc::TokenPair pair =
+      gpuhpc::paired(tokenizer.pair_template(), ids, ids,
+                     2 * std::ssize(ids) + tokenizer.pair_template().specials() + 1);
   check(pair.ids.size() == pair.segments.size() && pair.ids.size() >= 2 * ids.size());
 }
 

@@ -25,7 +25,8 @@ Ids encoded(const Tokenizer& tokenizer, std::string_view text) {
 
 std::vector<std::string> fixture_lines() {
   std::vector<std::string> lines;
-  for (const auto& record : read_records<char>(fixtures + "/wordpiece_lines.gz")) lines.emplace_back(record.begin(), record.end());
+  for (const auto& record : read_records<char>(fixtures + "/wordpiece_lines.gz"))
+    lines.emplace_back(record.begin(), record.end());
   return lines;
 }
 
@@ -60,7 +61,8 @@ TEST(WordPiece, TruncationEqualsHuggingFace) {
   const auto expected = read_records<std::int32_t>(fixtures + "/wordpiece_truncated.gz");
   ASSERT_EQ(expected.size(), lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    ASSERT_EQ(with_specials(*tokenizer, encoded(*tokenizer, lines[i]), 16), expected[i]) << "line " << i;
+    ASSERT_EQ(with_specials(*tokenizer, encoded(*tokenizer, lines[i]), 16), expected[i])
+        << "line " << i;
   }
 }
 
@@ -72,8 +74,9 @@ TEST(WordPiece, TruncationNeedsRoomForSpecials) {
   EXPECT_THROW(truncated(ids, 1), Error);
 }
 
-// All lines as one text of about a megabyte, and one line after another, differ only where a line's end joins the next line's
-// begin: with a delimiter between them the ids must be those of the lines.
+// All lines as one text of about a megabyte, and one line after another, differ only where a line's
+// end joins the next line's begin: with a delimiter between them the ids must be those of the
+// lines.
 TEST(WordPiece, LongTextsEqualTheirLines) {
   const auto tokenizer = load_tokenizer(uncased_model);
   std::string all;
@@ -106,11 +109,14 @@ TEST(WordPiece, VeryLongWordIsUnknown) {
   EXPECT_EQ(encoded(*tokenizer, std::string(101, 'a')), Ids{tokenizer->unk_id()});
   EXPECT_NE(encoded(*tokenizer, std::string(100, 'a')), Ids{tokenizer->unk_id()});
   std::string accents;
-  for (int i = 0; i < 100; ++i) accents += "é";  // 100 characters after normalisation, 200 bytes before
+  for (int i = 0; i < 100; ++i)
+    accents += "é";  // 100 characters after normalisation, 200 bytes before
   EXPECT_EQ(encoded(*tokenizer, accents), encoded(*tokenizer, std::string(100, 'e')));
 }
 
-TEST(WordPiece, ThreadsGetTheSameIds) { expect_same_ids_in_threads(*load_tokenizer(uncased_model), fixture_lines(), 100000); }
+TEST(WordPiece, ThreadsGetTheSameIds) {
+  expect_same_ids_in_threads(*load_tokenizer(uncased_model), fixture_lines(), 100000);
+}
 
 TEST(WordPiece, ScratchOfAnotherTokenizerIsRefused) {
   const auto one = load_tokenizer(uncased_model), two = load_tokenizer(fixtures + "/cased");
@@ -140,7 +146,8 @@ WordPieceSettings cased_settings() {
   return settings;
 }
 
-constexpr const char* small_vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\nThe\nthe\n.\n";
+constexpr const char* small_vocabulary =
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\nThe\nthe\n.\n";
 
 TEST(WordPiece, VocabularyText) {
   const auto cased = parse_vocabulary(small_vocabulary, cased_settings(), "vocab.txt");
@@ -155,7 +162,8 @@ TEST(WordPiece, VocabularyText) {
   const auto uncased = parse_vocabulary(small_vocabulary, WordPieceSettings{}, "vocab.txt");
   EXPECT_THAT(encoded(*uncased, "UNaffáble The the THE."), ElementsAre(5, 6, 7, 9, 9, 9, 10));
   EXPECT_NE(cased->fingerprint(), uncased->fingerprint());
-  EXPECT_EQ(cased->fingerprint(), parse_vocabulary(small_vocabulary, cased_settings(), "elsewhere")->fingerprint());
+  EXPECT_EQ(cased->fingerprint(),
+            parse_vocabulary(small_vocabulary, cased_settings(), "elsewhere")->fingerprint());
   EXPECT_EQ(cased->fingerprint().size(), 32u);
 }
 

@@ -30,7 +30,8 @@ TEST(Arena, BackwardAccumulatesIntoTheFlatGradient) {
   head.mul(3).sum().backward();
   EXPECT_EQ(arena.gradients().const_data_ptr(), buffer);
   EXPECT_EQ(arena.gradients().sum().item<float>(), 5 * classes * width);
-  EXPECT_EQ(head.grad().const_data_ptr(), static_cast<const float*>(buffer) + arena.entries()[2].range.first);
+  EXPECT_EQ(head.grad().const_data_ptr(),
+            static_cast<const float*>(buffer) + arena.entries()[2].range.first);
   arena.zero_gradients();
   EXPECT_EQ(head.grad().abs().sum().item<float>(), 0);
 }
@@ -63,8 +64,11 @@ TEST(Arena, SlicesCoverEverythingOnce) {
 
 TEST(Arena, TiedWeightsTakeOnePlace) {
   at::Tensor shared = random_tensor({4, 4}, 1, 1), first = shared, second = shared;
-  ParameterArena arena(
-      {{"all", 1, 0, {{"in", shared, [&](at::Tensor t) { first = t; }}, {"out", shared, [&](at::Tensor t) { second = t; }}}}});
+  ParameterArena arena({{"all",
+                         1,
+                         0,
+                         {{"in", shared, [&](at::Tensor t) { first = t; }},
+                          {"out", shared, [&](at::Tensor t) { second = t; }}}}});
   EXPECT_EQ(arena.parameter_count(), 16);
   EXPECT_TRUE(first.is_same(second));
 }

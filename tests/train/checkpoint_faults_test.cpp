@@ -1,4 +1,5 @@
-// R4: every system call that a save makes fails once, for every reason a disk has. The program's own calls come here first.
+// R4: every system call that a save makes fails once, for every reason a disk has. The program's
+// own calls come here first.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -26,7 +27,8 @@ struct Faults {
 } faults;
 
 bool fails(const char* path) {
-  if (!faults.on || std::string_view(path).substr(0, faults.folder.size()) != faults.folder) return false;
+  if (!faults.on || std::string_view(path).substr(0, faults.folder.size()) != faults.folder)
+    return false;
   if (--faults.left != 0) return false;
   errno = faults.error;
   return true;
@@ -45,11 +47,21 @@ bool fails(int descriptor) {
 }  // namespace
 
 extern "C" {
-ssize_t write(int descriptor, const void* bytes, size_t count) { return fails(descriptor) ? -1 : ::syscall(SYS_write, descriptor, bytes, count); }
-int fsync(int descriptor) { return fails(descriptor) ? -1 : static_cast<int>(::syscall(SYS_fsync, descriptor)); }
-int rename(const char* from, const char* to) noexcept { return fails(from) ? -1 : static_cast<int>(::syscall(SYS_rename, from, to)); }
-int mkdir(const char* path, mode_t mode) noexcept { return fails(path) ? -1 : static_cast<int>(::syscall(SYS_mkdir, path, mode)); }
-int ftruncate(int descriptor, off_t size) noexcept { return fails(descriptor) ? -1 : static_cast<int>(::syscall(SYS_ftruncate, descriptor, size)); }
+ssize_t write(int descriptor, const void* bytes, size_t count) {
+  return fails(descriptor) ? -1 : ::syscall(SYS_write, descriptor, bytes, count);
+}
+int fsync(int descriptor) {
+  return fails(descriptor) ? -1 : static_cast<int>(::syscall(SYS_fsync, descriptor));
+}
+int rename(const char* from, const char* to) noexcept {
+  return fails(from) ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
+}
+int mkdir(const char* path, mode_t mode) noexcept {
+  return fails(path) ? -1 : static_cast<int>(::syscall(SYS_mkdir, path, mode));
+}
+int ftruncate(int descriptor, off_t size) noexcept {
+  return fails(descriptor) ? -1 : static_cast<int>(::syscall(SYS_ftruncate, descriptor, size));
+}
 int open(const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);

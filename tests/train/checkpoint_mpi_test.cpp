@@ -1,4 +1,5 @@
-// Checkpoints by several ranks: what any number of them wrote, any number reads. Run on 1, 2 and 4 ranks.
+// Checkpoints by several ranks: what any number of them wrote, any number reads. Run on 1, 2 and 4
+// ranks.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -14,7 +15,8 @@ namespace {
 std::vector<Range> shares(std::int64_t capacity, int rank, int size) {
   std::vector<Range> ranges;
   for (std::int64_t bucket = 0; bucket < 3; ++bucket) {
-    const std::int64_t first = capacity * bucket / 3 / size * size, last = bucket == 2 ? capacity : capacity * (bucket + 1) / 3 / size * size;
+    const std::int64_t first = capacity * bucket / 3 / size * size,
+                       last = bucket == 2 ? capacity : capacity * (bucket + 1) / 3 / size * size;
     const Range mine = blocks_of_rank(last - first, rank, size);
     ranges.push_back({first + mine.first, first + mine.last});
   }
@@ -30,7 +32,8 @@ class CheckpointMpi : public CheckpointFolder {
   ~CheckpointMpi() override { world_->barrier(); }
   static Sample sample(std::int64_t number, const Communicator& comm, bool sharded) {
     const std::int64_t capacity = Sample(0, 1200, comm.size()).arena().capacity();
-    return Sample(number, 1200, comm.size(), sharded ? shares(capacity, comm.rank(), comm.size()) : std::vector<Range>{});
+    return Sample(number, 1200, comm.size(),
+                  sharded ? shares(capacity, comm.rank(), comm.size()) : std::vector<Range>{});
   }
   void save(std::int64_t step, Communicator& comm, bool sharded) {
     CheckpointStore store(settings(), comm, log_);
@@ -74,16 +77,20 @@ TEST_F(CheckpointMpi, ADamagedPartOfOneRankIsSeenByAll) {
   save(2, *world_, true);
   const int last = world_->size() - 1;
   if (world_->is_root())
-    flip(folder_ / "step-00000002" / fmt::format("part-{:05d}-of-{:05d}.bin", last, world_->size()), 8 * 4000);
+    flip(folder_ / "step-00000002" / fmt::format("part-{:05d}-of-{:05d}.bin", last, world_->size()),
+         8 * 4000);
   world_->barrier();
   EXPECT_EQ(load(*world_, false), 1);
 }
 
-// One rank cannot write (its part's name is taken by a folder): all ranks get the error, the one before loads.
+// One rank cannot write (its part's name is taken by a folder): all ranks get the error, the one
+// before loads.
 TEST_F(CheckpointMpi, AFailureOfOneRankIsThrownOnAll) {
   save(1, *world_, false);
   if (world_->is_root())
-    std::filesystem::create_directories(folder_ / "step-00000002" / fmt::format("part-{:05d}-of-{:05d}.bin", world_->size() - 1, world_->size()));
+    std::filesystem::create_directories(
+        folder_ / "step-00000002" /
+        fmt::format("part-{:05d}-of-{:05d}.bin", world_->size() - 1, world_->size()));
   world_->barrier();
   try {
     save(2, *world_, false);

@@ -1,4 +1,5 @@
-// Checkpoints on one rank: the round trip, what is kept, every kind of damage, every failing system call.
+// Checkpoints on one rank: the round trip, what is kept, every kind of damage, every failing system
+// call.
 #include "gpuhpc/train/checkpoint.hpp"
 
 #include <gmock/gmock.h>
@@ -46,7 +47,8 @@ class Checkpoint : public CheckpointFolder {
   }
   std::vector<std::string> folders() const {
     std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(folder_))
+      names.push_back(entry.path().filename().string());
     std::ranges::sort(names);
     return names;
   }
@@ -69,15 +71,18 @@ TEST_F(Checkpoint, EverythingReturnsToTheBit) {
 TEST_F(Checkpoint, TheNewestAndTheBestStay) {
   CheckpointStore writer = store();
   const std::vector<double> metrics = {.2, .9, .3, .9, .5, .1, .4};
-  for (std::size_t i = 0; i < metrics.size(); ++i) save(writer, static_cast<std::int64_t>(i + 1), metrics[i]);
-  EXPECT_EQ(folders(), (std::vector<std::string>{"step-00000002", "step-00000006", "step-00000007"}));
+  for (std::size_t i = 0; i < metrics.size(); ++i)
+    save(writer, static_cast<std::int64_t>(i + 1), metrics[i]);
+  EXPECT_EQ(folders(),
+            (std::vector<std::string>{"step-00000002", "step-00000006", "step-00000007"}));
   EXPECT_EQ(load(), 7);
   // A later start knows the best one's metric again.
   CheckpointStore later = store();
   Sample sample(0);
   later.load(sample.buffers());
   for (const std::int64_t step : {8, 9, 10}) save(later, step, .6);
-  EXPECT_EQ(folders(), (std::vector<std::string>{"step-00000002", "step-00000009", "step-00000010"}));
+  EXPECT_EQ(folders(),
+            (std::vector<std::string>{"step-00000002", "step-00000009", "step-00000010"}));
 }
 
 TEST_F(Checkpoint, OneWithoutManifestIsNone) {
@@ -106,7 +111,8 @@ TEST_F(Checkpoint, WithoutAWholeOneTrainingStartsAfresh) {
   EXPECT_THAT(text_.str(), HasSubstr("training starts at the beginning"));
 }
 
-// Show 5: 2,000 flips over all files of a checkpoint, every cut at a multiple of 4 KiB, missing and longer files.
+// Show 5: 2,000 flips over all files of a checkpoint, every cut at a multiple of 4 KiB, missing and
+// longer files.
 TEST_F(Checkpoint, EveryDamageIsDetectedAndTheOneBeforeLoads) {
   save(1), save(2);
   const fs::path newest = folder_ / "step-00000002", aside = newest.string() + ".damaged";
@@ -115,17 +121,21 @@ TEST_F(Checkpoint, EveryDamageIsDetectedAndTheOneBeforeLoads) {
   std::ranges::sort(files);
   ASSERT_EQ(files.size(), 2U);
   std::int64_t flips = 0, cuts = 0, others = 0, detected = 0;
-  const auto expect_previous = [&](std::int64_t& count, const fs::path& file, const std::string& content) {
+  const auto expect_previous = [&](std::int64_t& count, const fs::path& file,
+                                   const std::string& content) {
     ++count;
     Sample sample(0);
     const auto state = store().load(sample.buffers());
     detected += state && state->step == 1 && (count % 100 != 0 || sample.equals(Sample(1))) ? 1 : 0;
     if (!fs::exists(newest)) {
-      if (fs::exists(aside)) fs::rename(aside, newest);
-      else fs::create_directory(newest);
+      if (fs::exists(aside))
+        fs::rename(aside, newest);
+      else
+        fs::create_directory(newest);
     }
     for (const fs::path& each : files)
-      if (each == file || !fs::exists(each)) std::ofstream(each, std::ios::binary) << (each == file ? content : other_content_);
+      if (each == file || !fs::exists(each))
+        std::ofstream(each, std::ios::binary) << (each == file ? content : other_content_);
   };
   RandomStream random(5, 0);
   for (std::size_t f = 0; f < files.size(); ++f) {
@@ -146,8 +156,11 @@ TEST_F(Checkpoint, EveryDamageIsDetectedAndTheOneBeforeLoads) {
   }
   EXPECT_EQ(load(), 2) << "the copies above are whole";
   EXPECT_EQ(detected, flips + cuts + others);
-  std::printf("%ld bit flips, %ld cuts at 4 KiB, %ld missing or longer files: %ld detected, the one before loaded\n", static_cast<long>(flips),
-              static_cast<long>(cuts), static_cast<long>(others), static_cast<long>(detected));
+  std::printf(
+      "%ld bit flips, %ld cuts at 4 KiB, %ld missing or longer files: %ld detected, the one before "
+      "loaded\n",
+      static_cast<long>(flips), static_cast<long>(cuts), static_cast<long>(others),
+      static_cast<long>(detected));
 }
 
 TEST_F(Checkpoint, AnotherTaskIsRefusedWithWhatDiffers) {
@@ -177,7 +190,8 @@ TEST_F(Checkpoint, WhoStartsAtTheBeginningIsToldOfThoseOfOtherOptions) {
   mine.task = {"f2", {"train.batch = 32", "train.seed = 43"}};
   Sample sample(0);
   EXPECT_FALSE(CheckpointStore(mine, *comm_, log_).load(sample.buffers()));
-  EXPECT_THAT(text_.str(), HasSubstr((all / "theirs").string() + " holds step 2 of training with train.seed = 42"));
+  EXPECT_THAT(text_.str(), HasSubstr((all / "theirs").string() +
+                                     " holds step 2 of training with train.seed = 42"));
   EXPECT_EQ(load(), 2) << "and stays";
   folder_ = all;
 }

@@ -1,4 +1,5 @@
-// R13: one answer for any number of ranks, any strategy, any split of the batch. Run on 1, 2 and 4 ranks.
+// R13: one answer for any number of ranks, any strategy, any split of the batch. Run on 1, 2 and 4
+// ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,10 +18,12 @@ struct Outcome {
   std::vector<float> weights;  // without padding
 };
 
-Outcome train(const TrainOptions& options, const ParallelOptions& parallel, Communicator& comm, double dropout = 0, std::int64_t documents = 217) {
+Outcome train(const TrainOptions& options, const ParallelOptions& parallel, Communicator& comm,
+              double dropout = 0, std::int64_t documents = 217) {
   TinyTask task(documents, comm.size());
   Outcome outcome;
-  Trainer(task.arena, task.source, task.loss(dropout), options, parallel, comm, {.report = [&](const StepReport& r) { outcome.reports.push_back(r); }})
+  Trainer(task.arena, task.source, task.loss(dropout), options, parallel, comm,
+          {.report = [&](const StepReport& r) { outcome.reports.push_back(r); }})
       .run();
   outcome.weights = task.weights();
   outcome.weights.resize(static_cast<std::size_t>(task.arena.entries().back().range.last));
@@ -47,13 +50,14 @@ Difference difference(const Outcome& a, const Outcome& b) {
     EXPECT_EQ(a.reports[i].rate_factor, b.reports[i].rate_factor);
   }
   for (std::size_t i = 0; i < a.weights.size(); ++i)
-    result.weight = std::max(result.weight, static_cast<double>(std::abs(a.weights[i] - b.weights[i])));
+    result.weight =
+        std::max(result.weight, static_cast<double>(std::abs(a.weights[i] - b.weights[i])));
   return result;
 }
 
-// 200 steps, ragged lengths, a last batch of one document (some ranks have nothing to do). With dropout the split itself changes what is
-// dropped, so each split has its own curve; without, there is one curve for all.
-// Stated tolerance: every loss within 1e-5, final weights within 1e-4.
+// 200 steps, ragged lengths, a last batch of one document (some ranks have nothing to do). With
+// dropout the split itself changes what is dropped, so each split has its own curve; without, there
+// is one curve for all. Stated tolerance: every loss within 1e-5, final weights within 1e-4.
 TEST(DataParallel, SameLossCurveForAllRanksStrategiesAndSplits) {
   const auto comm = MpiSession::world(), alone = make_single_communicator();
   TrainOptions options = tiny_options();
@@ -66,27 +70,36 @@ TEST(DataParallel, SameLossCurveForAllRanksStrategiesAndSplits) {
       options.micro_batch = micro;
       const Outcome one = dropout > 0 ? train(options, {}, *alone, dropout) : whole;
       for (const char* strategy : {"ddp", "zero1"}) {
-        const Difference found = difference(train(options, parallel_options(strategy), *comm, dropout), one);
-        EXPECT_LT(found.loss, 1e-5) << strategy << ", micro-batch " << micro << ", dropout " << dropout;
-        EXPECT_LT(found.weight, 1e-4) << strategy << ", micro-batch " << micro << ", dropout " << dropout;
+        const Difference found =
+            difference(train(options, parallel_options(strategy), *comm, dropout), one);
+        EXPECT_LT(found.loss, 1e-5)
+            << strategy << ", micro-batch " << micro << ", dropout " << dropout;
+        EXPECT_LT(found.weight, 1e-4)
+            << strategy << ", micro-batch " << micro << ", dropout " << dropout;
         if (comm->is_root())
-          std::printf("%d ranks, %s, micro-batch %ld, dropout %g: largest difference of a loss %.2e, of a weight %.2e\n", comm->size(), strategy,
-                      static_cast<long>(micro), dropout, found.loss, found.weight);
+          std::printf(
+              "%d ranks, %s, micro-batch %ld, dropout %g: largest difference of a loss %.2e, of a "
+              "weight %.2e\n",
+              comm->size(), strategy, static_cast<long>(micro), dropout, found.loss, found.weight);
       }
     }
 }
 
-// Four, five and eight micro-batches a step: whole quarters of the batch on 1, 2 and 4 ranks; and a last batch of 1, 5, 13 or 20 documents.
+// Four, five and eight micro-batches a step: whole quarters of the batch on 1, 2 and 4 ranks; and a
+// last batch of 1, 5, 13 or 20 documents.
 TEST(DataParallel, AnyNumberOfRanksGivesTheSameBits) {
   const auto comm = MpiSession::world(), alone = make_single_communicator();
   TrainOptions options = tiny_options();
   for (const std::int64_t micro : {3, 5, 6})
     for (const std::int64_t documents : {217, 197, 205, 212}) {
       options.micro_batch = micro;
-      EXPECT_EQ(train(options, parallel_options("ddp"), *comm, .1, documents).weights, train(options, {}, *alone, .1, documents).weights) << micro << ' ' << documents;
+      EXPECT_EQ(train(options, parallel_options("ddp"), *comm, .1, documents).weights,
+                train(options, {}, *alone, .1, documents).weights)
+          << micro << ' ' << documents;
     }
   options.micro_batch = 6;
-  EXPECT_EQ(train(options, parallel_options("ddp"), *comm).weights, train(options, {}, *alone).weights);
+  EXPECT_EQ(train(options, parallel_options("ddp"), *comm).weights,
+            train(options, {}, *alone).weights);
 }
 
 TEST(DataParallel, TheValidationLossHasTheSameBitsOnAnyRanksAndDropsNothing) {
@@ -96,20 +109,23 @@ TEST(DataParallel, TheValidationLossHasTheSameBitsOnAnyRanksAndDropsNothing) {
   const std::vector<std::int64_t> items = hold_out(217, .3, 42).validation;
   const auto validate = [&](Communicator& ranks, double dropout) {
     TinyTask task(217, ranks.size());
-    return Trainer(task.arena, task.source, task.loss(dropout), options, {}, ranks).mean_loss(SubsetSource(task.source, items));
+    return Trainer(task.arena, task.source, task.loss(dropout), options, {}, ranks)
+        .mean_loss(SubsetSource(task.source, items));
   };
   const double loss = validate(*alone, 0);
   EXPECT_EQ(validate(*comm, 0), loss);
   EXPECT_EQ(validate(*comm, .5), loss);
   TinyTask task(217);
   double sum = 0;
-  for (const std::int64_t item : items) sum += task.loss()(task.source.pack({&item, 1}), 0).sum.item<double>();
+  for (const std::int64_t item : items)
+    sum += task.loss()(task.source.pack({&item, 1}), 0).sum.item<double>();
   EXPECT_NEAR(loss, sum / static_cast<double>(items.size()), 1e-5);
 }
 
 TEST(DataParallel, DropoutChangesTheCurve) {
   const auto comm = MpiSession::world();
-  EXPECT_GT(difference(train(tiny_options(), {}, *comm, .1), train(tiny_options(), {}, *comm)).loss, 1e-3);
+  EXPECT_GT(difference(train(tiny_options(), {}, *comm, .1), train(tiny_options(), {}, *comm)).loss,
+            1e-3);
 }
 
 TEST(DataParallel, ARerunRepeatsTheBitsAndAllRanksHoldThem) {
@@ -118,7 +134,8 @@ TEST(DataParallel, ARerunRepeatsTheBitsAndAllRanksHoldThem) {
     for (const char* optimizer : {"adamw", "lamb"}) {
       TrainOptions options = tiny_options();
       options.optimizer = optimizer;
-      const Outcome first = train(options, parallel_options(strategy), *comm, .1), second = train(options, parallel_options(strategy), *comm, .1);
+      const Outcome first = train(options, parallel_options(strategy), *comm, .1),
+                    second = train(options, parallel_options(strategy), *comm, .1);
       EXPECT_EQ(first.weights, second.weights) << strategy << ' ' << optimizer;
       std::vector<float> root = first.weights;
       comm->broadcast(std::span<float>(root));
@@ -175,7 +192,8 @@ TEST(DataParallel, BatchesOfTokens) {
   options.micro_batch = 4;
   options.rate_rule = "sqrt";
   options.base_batch = 5;
-  const Outcome one = train(options, {}, *alone), many = train(options, parallel_options("zero1"), *comm);
+  const Outcome one = train(options, {}, *alone),
+                many = train(options, parallel_options("zero1"), *comm);
   for (const StepReport& report : one.reports) EXPECT_LE(report.tokens, 400);
   EXPECT_GT(one.reports.at(3).rate_factor, 1.5);
   const Difference found = difference(many, one);

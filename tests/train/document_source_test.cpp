@@ -17,7 +17,8 @@ class Documents : public ::testing::Test {
   TokenDataset prepare(const std::string& name, const std::string& corpus) {
     testing::write_unsynced(folder / (name + ".txt"), corpus);
     const auto comm = make_single_communicator();
-    prepare_shards(folder / (name + ".txt"), {}, tokenizer, folder / name, {.shard_documents = 2}, *comm);
+    prepare_shards(folder / (name + ".txt"), {}, tokenizer, folder / name, {.shard_documents = 2},
+                   *comm);
     return TokenDataset(folder / name);
   }
   std::vector<std::int32_t> ids(const std::string& text) const {
@@ -61,7 +62,8 @@ TEST_F(Documents, NumbersAloneServeAFrozenEncoder) {
   const NumberSource source({7, 9, 11});
   EXPECT_EQ(source.size(), 3);
   EXPECT_EQ(source.length(2), 1);
-  EXPECT_THAT(source.pack(std::vector<std::int64_t>{2, 0}).documents, ::testing::ElementsAre(11, 7));
+  EXPECT_THAT(source.pack(std::vector<std::int64_t>{2, 0}).documents,
+              ::testing::ElementsAre(11, 7));
 }
 
 }  // namespace

@@ -17,7 +17,10 @@ namespace {
 // A task whose ranks see different documents.
 struct SyncTask {
   SyncTask(Communicator& communicator, SyncOptions options)
-      : comm(communicator), task(64, comm.size()), loss(task.loss()), sync(task.arena, comm, options) {}
+      : comm(communicator),
+        task(64, comm.size()),
+        loss(task.loss()),
+        sync(task.arena, comm, options) {}
   void backward(std::int64_t step) {
     const std::int64_t first = (7 * step + 5 * comm.rank()) % 50;
     const std::vector<std::int64_t> items{first, first + 3, first + 11};
@@ -55,11 +58,14 @@ TEST(GradientSync, SumsOverRanksInOwnedFloats) {
             test.backward(step);
             test.sync.finish();
             const std::vector<float> sums = test.gradients();
-            const float largest = std::abs(*std::ranges::max_element(expected, {}, [](float x) { return std::abs(x); }));
+            const float largest = std::abs(
+                *std::ranges::max_element(expected, {}, [](float x) { return std::abs(x); }));
             const float tolerance = largest * (bfloat16 && comm->size() > 1 ? 1.5e-2F : 1e-6F);
             for (const Range& range : test.sync.owned())
-              for (auto i = static_cast<std::size_t>(range.first); i < static_cast<std::size_t>(range.last); ++i)
-                ASSERT_NEAR(sums[i], expected[i], tolerance) << "float " << i << ", step " << step << ", buckets of " << bytes;
+              for (auto i = static_cast<std::size_t>(range.first);
+                   i < static_cast<std::size_t>(range.last); ++i)
+                ASSERT_NEAR(sums[i], expected[i], tolerance)
+                    << "float " << i << ", step " << step << ", buckets of " << bytes;
           }
         }
 }
@@ -81,13 +87,16 @@ TEST(GradientSync, GathersWhatEachRankUpdated) {
   SyncTask test(*comm, {.shard = true, .bucket_bytes = 1000});
   float* weights = test.task.arena.parameters().mutable_data_ptr<float>();
   for (const Range& range : test.sync.owned())
-    for (std::int64_t i = range.first; i < range.last; ++i) weights[i] = static_cast<float>(1000 + i);
+    for (std::int64_t i = range.first; i < range.last; ++i)
+      weights[i] = static_cast<float>(1000 + i);
   test.sync.gather_parameters();
   if (comm->size() == 1) return;
-  for (std::int64_t i = 0; i < test.task.arena.capacity(); ++i) ASSERT_EQ(weights[i], static_cast<float>(1000 + i));
+  for (std::int64_t i = 0; i < test.task.arena.capacity(); ++i)
+    ASSERT_EQ(weights[i], static_cast<float>(1000 + i));
 }
 
-// In the first step nothing leaves early; from the second on everything does, the head before the embedding table.
+// In the first step nothing leaves early; from the second on everything does, the head before the
+// embedding table.
 TEST(GradientSync, LearnsTheOrderInTheFirstStep) {
   const auto comm = MpiSession::world();
   if (comm->size() == 1) return;  // nothing travels
@@ -107,18 +116,22 @@ TEST(GradientSync, LearnsTheOrderInTheFirstStep) {
   std::vector<std::int64_t> all(test.sync.buckets().size());
   std::iota(all.begin(), all.end(), std::int64_t{0});
   EXPECT_EQ(sorted, all);
-  const auto place = [&](const char* name) {  // of the bucket that holds the end of the tensor; its first may hold another one's end
+  const auto place = [&](const char* name) {  // of the bucket that holds the end of the tensor; its
+                                              // first may hold another one's end
     const auto& entries = test.task.arena.entries();
     const Range range = std::ranges::find(entries, name, &ParameterArena::Entry::name)->range;
-    const auto bucket = std::ranges::find_if(test.sync.buckets(), [&](const Range& b) { return range.last <= b.last; }) - test.sync.buckets().begin();
+    const auto bucket = std::ranges::find_if(test.sync.buckets(),
+                                             [&](const Range& b) { return range.last <= b.last; }) -
+                        test.sync.buckets().begin();
     return std::ranges::find(order, bucket) - order.begin();
   };
   EXPECT_LT(place("head"), place("hidden.weight"));
   EXPECT_LT(place("hidden.weight"), place("table"));
 }
 
-// A rank without micro-batch, or whose backward pass failed before its end: the others do not wait for ever, the rest adds up, and the
-// next step is whole again. In the first step it may be rank 0 that has nothing to teach.
+// A rank without micro-batch, or whose backward pass failed before its end: the others do not wait
+// for ever, the rest adds up, and the next step is whole again. In the first step it may be rank 0
+// that has nothing to teach.
 TEST(GradientSync, ARankThatComputesNothingStillPostsItsCollectives) {
   const auto comm = MpiSession::world();
   for (const bool shard : {false, true})
@@ -138,14 +151,16 @@ TEST(GradientSync, ARankThatComputesNothingStillPostsItsCollectives) {
         test.sync.finish(idle);
         const std::vector<float> sums = test.gradients();
         for (const Range& range : test.sync.owned())
-          for (auto i = static_cast<std::size_t>(range.first); i < static_cast<std::size_t>(range.last); ++i)
+          for (auto i = static_cast<std::size_t>(range.first);
+               i < static_cast<std::size_t>(range.last); ++i)
             ASSERT_NEAR(sums[i], expected[i], 1e-5F);
       }
       EXPECT_EQ(test.sync.order().empty(), comm->size() == 1);
     }
 }
 
-// A second backward pass behind the armed one would change gradients that have left: an error, not a wrong sum.
+// A second backward pass behind the armed one would change gradients that have left: an error, not
+// a wrong sum.
 TEST(GradientSync, RefusesGradientsThatComeTooLate) {
   const auto comm = MpiSession::world();
   if (comm->size() == 1) return;  // nothing travels

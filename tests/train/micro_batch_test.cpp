@@ -35,8 +35,10 @@ std::exception_ptr thrown(const auto& error) { return std::make_exception_ptr(er
 TEST(OutOfMemory, IsToldFromOtherErrors) {
   EXPECT_TRUE(is_out_of_memory(thrown(std::bad_alloc())));
   EXPECT_TRUE(is_out_of_memory(thrown(Error(ExitCode::out_of_memory, "full"))));
-  EXPECT_TRUE(is_out_of_memory(thrown(c10::OutOfMemoryError({__func__, __FILE__, 1}, "CUDA out of memory"))));
-  EXPECT_TRUE(is_out_of_memory(thrown(c10::Error({__func__, __FILE__, 1}, "DefaultCPUAllocator: can't allocate memory"))));
+  EXPECT_TRUE(is_out_of_memory(
+      thrown(c10::OutOfMemoryError({__func__, __FILE__, 1}, "CUDA out of memory"))));
+  EXPECT_TRUE(is_out_of_memory(
+      thrown(c10::Error({__func__, __FILE__, 1}, "DefaultCPUAllocator: can't allocate memory"))));
   EXPECT_FALSE(is_out_of_memory(thrown(c10::Error({__func__, __FILE__, 1}, "shapes differ"))));
   EXPECT_FALSE(is_out_of_memory(thrown(std::runtime_error("no"))));
   EXPECT_FALSE(is_out_of_memory(nullptr));
@@ -50,8 +52,10 @@ TEST(BatchShape, HoldsTheWholeBatch) {
   EXPECT_EQ(shape(32, 8, 1), (std::vector<std::int64_t>{1, 8, 4}));
   EXPECT_EQ(shape(32, 8, 2), (std::vector<std::int64_t>{2, 8, 2}));
   EXPECT_EQ(shape(32, 0, 4), (std::vector<std::int64_t>{4, 8, 1}));
-  EXPECT_EQ(shape(32, 100, 2), (std::vector<std::int64_t>{2, 16, 1}));  // more ranks than micro-batches: all of them work
-  EXPECT_EQ(shape(24, 5, 4), (std::vector<std::int64_t>{4, 5, 2}));     // five micro-batches of five and four documents
+  EXPECT_EQ(shape(32, 100, 2), (std::vector<std::int64_t>{
+                                   2, 16, 1}));  // more ranks than micro-batches: all of them work
+  EXPECT_EQ(shape(24, 5, 4),
+            (std::vector<std::int64_t>{4, 5, 2}));  // five micro-batches of five and four documents
   EXPECT_EQ(shape(1, 8, 4), (std::vector<std::int64_t>{4, 1, 1}));
 }
 

@@ -9,8 +9,8 @@
 #include <limits>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tiny_model.hpp"
 
@@ -36,7 +36,8 @@ struct PyTorchRun {
       place = tensor_of(run["start"][name], run["shapes"][name]).set_requires_grad(true);
       return ParameterSlot{name, place, [&place](at::Tensor view) { place = view; }};
     };
-    return {{"matrices", 1e-2, .05, {slot("weight"), slot("embedding")}}, {"bias", 3e-2, 0, {slot("bias")}}};
+    return {{"matrices", 1e-2, .05, {slot("weight"), slot("embedding")}},
+            {"bias", 3e-2, 0, {slot("bias")}}};
   }
   std::map<std::string, at::Tensor> tensors;
   ParameterArena arena;
@@ -46,7 +47,9 @@ struct PyTorchRun {
 void follow(const nlohmann::json& run, int slices) {
   PyTorchRun setup(run);
   std::vector<AdamW> optimizers;
-  for (int i = 0; i < slices; ++i) optimizers.emplace_back(setup.arena, OptimizerOptions{.9, .98, 1e-8}, setup.arena.slice(i, slices));
+  for (int i = 0; i < slices; ++i)
+    optimizers.emplace_back(setup.arena, OptimizerOptions{.9, .98, 1e-8},
+                            setup.arena.slice(i, slices));
   for (const auto& step : run["steps"]) {
     for (auto& [name, tensor] : setup.tensors) {
       at::Tensor gradient = tensor.grad();
@@ -81,12 +84,14 @@ TEST(AdamW, RangesGiveTheSameUpdates) {
   PyTorchRun whole(run), parts(run);
   const std::int64_t end = whole.arena.capacity();
   AdamW all(whole.arena, {});
-  AdamW odd(parts.arena, {}, std::vector<Range>{{0, 16}, {32, 48}}), even(parts.arena, {}, std::vector<Range>{{16, 32}, {48, end}});
+  AdamW odd(parts.arena, {}, std::vector<Range>{{0, 16}, {32, 48}}),
+      even(parts.arena, {}, std::vector<Range>{{16, 32}, {48, end}});
   EXPECT_EQ(odd.first_moment().numel(), 32);
   for (int step = 0; step < 3; ++step) {
     for (PyTorchRun* setup : {&whole, &parts}) {
       float* gradients = setup->arena.gradients().mutable_data_ptr<float>();
-      for (std::int64_t i = 0; i < end; ++i) gradients[i] = static_cast<float>(std::sin(.3 * static_cast<double>(i + step)));
+      for (std::int64_t i = 0; i < end; ++i)
+        gradients[i] = static_cast<float>(std::sin(.3 * static_cast<double>(i + step)));
     }
     all.step(1, .5);
     odd.step(1, .5);
@@ -100,25 +105,33 @@ TEST(AdamW, RangesGiveTheSameUpdates) {
 
 // You et al. 2020, algorithm 2, one value after the other, in double.
 struct PlainLamb {
-  explicit PlainLamb(const ParameterArena& arena) : mean(static_cast<std::size_t>(arena.capacity())), square(mean.size()) {}
-  void step(ParameterArena& arena, std::vector<double>& weights, double factor, double scale, int count) {
+  explicit PlainLamb(const ParameterArena& arena)
+      : mean(static_cast<std::size_t>(arena.capacity())), square(mean.size()) {}
+  void step(ParameterArena& arena, std::vector<double>& weights, double factor, double scale,
+            int count) {
     const float* gradients = arena.gradients().const_data_ptr<float>();
     for (const ParameterArena::Entry& entry : arena.entries()) {
-      const auto& group = *std::ranges::find_if(arena.groups(), [&](const auto& g) { return entry.range.first < g.range.last; });
+      const auto& group = *std::ranges::find_if(
+          arena.groups(), [&](const auto& g) { return entry.range.first < g.range.last; });
       std::vector<double> direction;
       double of_weights = 0, of_direction = 0;
-      for (auto i = static_cast<std::size_t>(entry.range.first); i < static_cast<std::size_t>(entry.range.last); ++i) {
+      for (auto i = static_cast<std::size_t>(entry.range.first);
+           i < static_cast<std::size_t>(entry.range.last); ++i) {
         const double gradient = gradients[i] * scale;
         mean[i] = .9 * mean[i] + .1 * gradient;
         square[i] = .98 * square[i] + .02 * gradient * gradient;
-        const double adam = mean[i] / (1 - std::pow(.9, count)) / (std::sqrt(square[i] / (1 - std::pow(.98, count))) + 1e-6);
+        const double adam = mean[i] / (1 - std::pow(.9, count)) /
+                            (std::sqrt(square[i] / (1 - std::pow(.98, count))) + 1e-6);
         direction.push_back(adam + group.weight_decay * weights[i]);
         of_weights += weights[i] * weights[i];
         of_direction += direction.back() * direction.back();
       }
-      const double trust = entry.shape.size() > 1 && of_weights > 0 && of_direction > 0 ? std::sqrt(of_weights / of_direction) : 1;
+      const double trust = entry.shape.size() > 1 && of_weights > 0 && of_direction > 0
+                               ? std::sqrt(of_weights / of_direction)
+                               : 1;
       for (std::size_t i = 0; i < direction.size(); ++i)
-        weights[static_cast<std::size_t>(entry.range.first) + i] -= group.learning_rate * factor * trust * direction[i];
+        weights[static_cast<std::size_t>(entry.range.first) + i] -=
+            group.learning_rate * factor * trust * direction[i];
     }
   }
   std::vector<double> mean, square;
@@ -147,7 +160,8 @@ class SumOfThreads {
   std::vector<double> total_;
 };
 
-// In one piece, and in shares whose norms are added up as ranks do (a tensor may lie in several shares).
+// In one piece, and in shares whose norms are added up as ranks do (a tensor may lie in several
+// shares).
 TEST(Lamb, EqualsThePlainLoop) {
   const OptimizerOptions options{.9, .98, 1e-6};
   for (const int slices : {1, 3}) {
@@ -158,7 +172,8 @@ TEST(Lamb, EqualsThePlainLoop) {
     SumOfThreads sum(slices);
     std::vector<std::unique_ptr<Optimizer>> shares;
     for (int i = 0; i < slices; ++i)
-      shares.push_back(make_optimizer("lamb", task.arena, options, {task.arena.slice(i, slices)}, [&](std::span<double> norms) { sum(norms); }));
+      shares.push_back(make_optimizer("lamb", task.arena, options, {task.arena.slice(i, slices)},
+                                      [&](std::span<double> norms) { sum(norms); }));
     for (int step = 1; step <= 12; ++step) {
       float* gradients = task.arena.gradients().mutable_data_ptr<float>();
       for (const auto& entry : task.arena.entries())
@@ -169,7 +184,8 @@ TEST(Lamb, EqualsThePlainLoop) {
       for (const auto& share : shares) threads.emplace_back([&] { share->step(.5, .25); });
       threads.clear();
       const std::vector<float> now = task.weights();
-      for (std::size_t i = 0; i < now.size(); ++i) ASSERT_NEAR(now[i], weights[i], 3e-6) << "float " << i << " after update " << step;
+      for (std::size_t i = 0; i < now.size(); ++i)
+        ASSERT_NEAR(now[i], weights[i], 3e-6) << "float " << i << " after update " << step;
     }
   }
 }
@@ -180,10 +196,16 @@ TEST(AdamW, DecayAloneShrinksAndPaddingStaysZero) {
   const float before = setup.tensors["weight"].detach().select(0, 0).select(0, 0).item<float>(),
               bias = setup.tensors["bias"].detach().select(0, 0).item<float>();
   optimizer.step(.5, 1);  // gradients are zero
-  EXPECT_FLOAT_EQ(setup.tensors["weight"].detach().select(0, 0).select(0, 0).item<float>(), before * (1 - .5F * 1e-2F * .05F));
+  EXPECT_FLOAT_EQ(setup.tensors["weight"].detach().select(0, 0).select(0, 0).item<float>(),
+                  before * (1 - .5F * 1e-2F * .05F));
   EXPECT_FLOAT_EQ(setup.tensors["bias"].detach().select(0, 0).item<float>(), bias);
   const auto& last = setup.arena.entries().back().range;
-  EXPECT_EQ(setup.arena.parameters().narrow(0, last.last, setup.arena.capacity() - last.last).abs().sum().item<float>(), 0);
+  EXPECT_EQ(setup.arena.parameters()
+                .narrow(0, last.last, setup.arena.capacity() - last.last)
+                .abs()
+                .sum()
+                .item<float>(),
+            0);
 }
 
 TEST(GradientNorm, EqualsTheDirectSumAndSeesWhatIsNotFinite) {
@@ -194,8 +216,10 @@ TEST(GradientNorm, EqualsTheDirectSumAndSeesWhatIsNotFinite) {
     gradients[i] = static_cast<float>(std::sin(.37 * static_cast<double>(i)));
     expected += static_cast<double>(gradients[i]) * gradients[i];
   }
-  EXPECT_NEAR(gradient_norm(task.arena, {0, task.arena.capacity()}), std::sqrt(expected), 1e-12 * std::sqrt(expected));
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  EXPECT_NEAR(gradient_norm(task.arena, {0, task.arena.capacity()}), std::sqrt(expected),
+              1e-12 * std::sqrt(expected));
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     gradients[17] = bad;
     EXPECT_FALSE(std::isfinite(gradient_norm(task.arena, {0, task.arena.capacity()})));
   }

@@ -23,7 +23,8 @@ TEST(ProfileOptions, AreOneStepOrTwoWithADash) {
   EXPECT_EQ(range(""), std::pair(std::int64_t{0}, std::int64_t{0}));
   EXPECT_EQ(range("5"), std::pair(std::int64_t{5}, std::int64_t{6}));
   EXPECT_EQ(range("10-12"), std::pair(std::int64_t{10}, std::int64_t{13}));
-  for (const char* wrong : {"0", "x", "5-", "-5", "5-4", "5 - 6", "5,6", "5-6-7", " 5"}) EXPECT_THROW(range(wrong), Error) << wrong;
+  for (const char* wrong : {"0", "x", "5-", "-5", "5-4", "5 - 6", "5,6", "5-6-7", " 5"})
+    EXPECT_THROW(range(wrong), Error) << wrong;
 }
 
 // Trains ten steps of three micro-batches each.
@@ -57,17 +58,30 @@ TEST(Trace, HoldsThePhasesOfTheChosenStepsOneWithinTheOther) {
     spans.push_back(event);
   }
   // Data: the global batch, its micro-batches, and each of the three when it is packed.
-  EXPECT_EQ(count, (std::map<std::string, int>{{"step 3", 1}, {"step 4", 1}, {"data", 10}, {"forward", 6}, {"backward", 6}, {"loss", 6}, {"sum", 2}, {"agreement", 2},
-                                               {"update", 2}, {"gather", 2}, {"report", 2}}));
+  EXPECT_EQ(count, (std::map<std::string, int>{{"step 3", 1},
+                                               {"step 4", 1},
+                                               {"data", 10},
+                                               {"forward", 6},
+                                               {"backward", 6},
+                                               {"loss", 6},
+                                               {"sum", 2},
+                                               {"agreement", 2},
+                                               {"update", 2},
+                                               {"gather", 2},
+                                               {"report", 2}}));
   const auto first = [](const Json& span) { return span.at("ts").get<std::int64_t>(); };
-  const auto last = [&](const Json& span) { return first(span) + span.at("dur").get<std::int64_t>(); };
+  const auto last = [&](const Json& span) {
+    return first(span) + span.at("dur").get<std::int64_t>();
+  };
   for (const Json& span : spans) {
     const std::int64_t step = span.at("args").at("step");
-    const auto whole = std::ranges::find_if(spans, [&](const Json& s) { return s.at("name") == fmt::format("step {}", step); });
+    const auto whole = std::ranges::find_if(
+        spans, [&](const Json& s) { return s.at("name") == fmt::format("step {}", step); });
     ASSERT_NE(whole, spans.end()) << span;
     EXPECT_TRUE(first(span) >= first(*whole) && last(span) <= last(*whole)) << span;
     for (const Json& other : spans)
-      EXPECT_TRUE(last(span) <= first(other) || last(other) <= first(span) || (first(span) <= first(other) && last(other) <= last(span)) ||
+      EXPECT_TRUE(last(span) <= first(other) || last(other) <= first(span) ||
+                  (first(span) <= first(other) && last(other) <= last(span)) ||
                   (first(other) <= first(span) && last(span) <= last(other)))
           << span << other;
   }

@@ -19,7 +19,8 @@ std::vector<float> train(Communicator& comm, const ParallelOptions& parallel) {
   TinyTask task(240, comm.size());
   Trainer(task.arena, task.source, task.loss(.1), quarters(), parallel, comm).run();
   std::vector<float> weights = task.weights();
-  weights.resize(static_cast<std::size_t>(task.arena.entries().back().range.last));  // without padding
+  weights.resize(
+      static_cast<std::size_t>(task.arena.entries().back().range.last));  // without padding
   return weights;
 }
 

@@ -32,8 +32,10 @@ class Resume : public CheckpointFolder {
     std::vector<double> losses, validation;     // of the whole run
     double last_loss = 0;
   };
-  // One start of the program. `stop_at`: asked to stop on rank `stop_rank` while the micro-batches of that step are computed.
-  Outcome start(Communicator& comm, const std::string& strategy = "ddp", std::int64_t stop_at = 0, int stop_rank = 0) {
+  // One start of the program. `stop_at`: asked to stop on rank `stop_rank` while the micro-batches
+  // of that step are computed.
+  Outcome start(Communicator& comm, const std::string& strategy = "ddp", std::int64_t stop_at = 0,
+                int stop_rank = 0) {
     TinyTask task(resume_documents, comm.size());
     Outcome outcome;
     std::int64_t step = 0;
@@ -44,7 +46,7 @@ class Resume : public CheckpointFolder {
       return plain(batch, seed);
     };
     TrainHooks hooks;
-    hooks.report = [&](const StepReport& report) { 
+    hooks.report = [&](const StepReport& report) {
       step = report.step, ++outcome.steps;
       if (after_step_) after_step_(step);
     };
@@ -52,7 +54,9 @@ class Resume : public CheckpointFolder {
       if (step == 20) weights_of_step_20_ = compact(task);
       return std::sin(static_cast<double>(step));
     };
-    hooks.stop_requested = [&] { return asked || (step + 1 == stop_at && comm.rank() == stop_rank); };
+    hooks.stop_requested = [&] {
+      return asked || (step + 1 == stop_at && comm.rank() == stop_rank);
+    };
     Checkpointer checkpointer({folder_, {"f1", {}}, options_.keep}, options_, comm, log_);
     checkpointer.attach(hooks);
     ParallelOptions parallel;
@@ -76,7 +80,9 @@ class Resume : public CheckpointFolder {
   static std::vector<float> compact(TinyTask& task) {
     std::vector<float> weights;
     const std::vector<float> all = task.weights();
-    for (const auto& entry : task.arena.entries()) weights.insert(weights.end(), all.begin() + entry.range.first, all.begin() + entry.range.last);
+    for (const auto& entry : task.arena.entries())
+      weights.insert(weights.end(), all.begin() + entry.range.first,
+                     all.begin() + entry.range.last);
     return weights;
   }
   void clear(Communicator& comm) {
@@ -87,7 +93,8 @@ class Resume : public CheckpointFolder {
   TrainOptions options_ = resume_options();
   std::function<void(std::int64_t)> after_step_;
   bool restore_best_ = false;              // at the end of a start that is not stopped
-  std::vector<float> weights_of_step_20_;  // when the last start passed it: of sin(10), sin(20) .. sin(100) the best
+  std::vector<float> weights_of_step_20_;  // when the last start passed it: of sin(10), sin(20) ..
+                                           // sin(100) the best
 };
 
 }  // namespace gpuhpc

@@ -1,4 +1,5 @@
-// R2, R3, R13: stopped by one rank, resumed by any number of ranks under any strategy. Run on 1, 2 and 4 ranks.
+// R2, R3, R13: stopped by one rank, resumed by any number of ranks under any strategy. Run on 1, 2
+// and 4 ranks.
 #include "gpuhpc/comm/mpi.hpp"
 #include "resume_fixture.hpp"
 
@@ -12,7 +13,8 @@ class ResumeMpi : public Resume {
     owner_ = world_->is_root();
   }
   ~ResumeMpi() override { world_->barrier(); }
-  const std::unique_ptr<Communicator> world_ = MpiSession::world(), alone_ = make_single_communicator();
+  const std::unique_ptr<Communicator> world_ = MpiSession::world(),
+                                      alone_ = make_single_communicator();
 };
 
 // One rank is asked, another one each time; all stop at that step.
@@ -59,13 +61,17 @@ TEST_F(ResumeMpi, OnOtherRanksAndUnderAnotherStrategyTheLossesAreThoseOfOneRun) 
   ASSERT_EQ(rest.resumed_after, 77);
   ASSERT_EQ(rest.losses.size(), whole.losses.size());
   double loss = 0, weight = 0;
-  for (std::size_t i = 0; i < whole.losses.size(); ++i) loss = std::max(loss, std::abs(rest.losses[i] - whole.losses[i]));
-  for (std::size_t i = 0; i < whole.weights.size(); ++i) weight = std::max<double>(weight, std::abs(rest.weights[i] - whole.weights[i]));
+  for (std::size_t i = 0; i < whole.losses.size(); ++i)
+    loss = std::max(loss, std::abs(rest.losses[i] - whole.losses[i]));
+  for (std::size_t i = 0; i < whole.weights.size(); ++i)
+    weight = std::max<double>(weight, std::abs(rest.weights[i] - whole.weights[i]));
   EXPECT_LT(loss, 1e-5);
   EXPECT_LT(weight, 1e-4);
   if (world_->is_root())
-    std::printf("%d ranks zero1, 1 rank, %d ranks ddp, zero1: largest difference of a loss %.1e, of a weight %.1e\n", world_->size(),
-                world_->size(), loss, weight);
+    std::printf(
+        "%d ranks zero1, 1 rank, %d ranks ddp, zero1: largest difference of a loss %.1e, of a "
+        "weight %.1e\n",
+        world_->size(), world_->size(), loss, weight);
 }
 
 }  // namespace

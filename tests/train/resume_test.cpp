@@ -38,18 +38,24 @@ TEST_F(ResumeTest, StoppedOnceItEndsWithTheSameBits) {
     ASSERT_TRUE(start(*comm_, "ddp", stop).stopped);
     const Outcome rest = start(*comm_);
     ASSERT_EQ(rest.resumed_after, stop);
-    equal += rest.weights == whole.weights && rest.losses == whole.losses && rest.validation == whole.validation;
+    equal += rest.weights == whole.weights && rest.losses == whole.losses &&
+             rest.validation == whole.validation;
   }
   EXPECT_EQ(equal, stops.size());
-  std::printf("stopped at 99 steps of one run, and at %zu steps of as many runs: the same weights and losses\n", equal);
+  std::printf(
+      "stopped at 99 steps of one run, and at %zu steps of as many runs: the same weights and "
+      "losses\n",
+      equal);
 }
 
-// A run that is killed has only what was saved on the way. Best of sin(10), sin(20), .. sin(100) is sin(20).
+// A run that is killed has only what was saved on the way. Best of sin(10), sin(20), .. sin(100) is
+// sin(20).
 TEST_F(ResumeTest, CheckpointsComeInTheirTimeAndTheBestStays) {
   options_.checkpoint_every = 7;
   const Outcome whole = start(*comm_);
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   ASSERT_EQ(names.size(), 3U);
   EXPECT_EQ(names.front(), "step-00000020");
@@ -112,7 +118,9 @@ TEST_F(ResumeTest, ASaveThatFailsEndsTheRunAndTheCheckpointBeforeLoads) {
   ASSERT_TRUE(start(*comm_, "ddp", 30).stopped);
   options_.checkpoint_every = 20;
   after_step_ = [&](std::int64_t step) {
-    if (step == 39) std::filesystem::create_directories(folder_ / "step-00000040" / "part-00000-of-00001.bin");  // cannot be written
+    if (step == 39)
+      std::filesystem::create_directories(folder_ / "step-00000040" /
+                                          "part-00000-of-00001.bin");  // cannot be written
   };
   try {
     start(*comm_);

@@ -16,7 +16,8 @@ TEST(Schedule, RisesThenFallsToZeroAtTheEnd) {
   const Schedule linear{10, 4, Decay::linear};
   const double rise[] = {.2, .4, .6, .8};
   for (int step = 0; step < 4; ++step) EXPECT_DOUBLE_EQ(rate_factor(linear, step), rise[step]);
-  for (int step = 4; step < 10; ++step) EXPECT_DOUBLE_EQ(rate_factor(linear, step), 1 - (step - 4) / 6.0);
+  for (int step = 4; step < 10; ++step)
+    EXPECT_DOUBLE_EQ(rate_factor(linear, step), 1 - (step - 4) / 6.0);
   EXPECT_DOUBLE_EQ(rate_factor(linear, 10), 0);
   EXPECT_DOUBLE_EQ(rate_factor(linear, 99), 0);
 }
@@ -35,7 +36,8 @@ TEST(Schedule, ConstantStaysAndNoWarmupStartsAtOne) {
   EXPECT_EQ(rate_factor({1, 1, Decay::linear}, 0), .5);
 }
 
-// Does not know the end: the rate after warm-up falls with the root of the step, and joins the rise without a jump.
+// Does not know the end: the rate after warm-up falls with the root of the step, and joins the rise
+// without a jump.
 TEST(Schedule, InverseSquareRoot) {
   const Schedule schedule{100, 9, Decay::inverse_sqrt};
   EXPECT_DOUBLE_EQ(rate_factor(schedule, 8), .9);

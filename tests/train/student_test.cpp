@@ -1,4 +1,5 @@
-// The whole of a task on real weights and real text: the student (quality-recipe.md, step 11) and the bilinear head.
+// The whole of a task on real weights and real text: the student (quality-recipe.md, step 11) and
+// the bilinear head.
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
@@ -21,9 +22,12 @@ namespace {
 // Documents given as token ids, specials included.
 class IdSource final : public BatchSource {
  public:
-  explicit IdSource(std::vector<std::vector<std::int32_t>> documents) : documents_(std::move(documents)) {}
+  explicit IdSource(std::vector<std::vector<std::int32_t>> documents)
+      : documents_(std::move(documents)) {}
   std::int64_t size() const override { return std::ssize(documents_); }
-  std::int64_t length(std::int64_t item) const override { return std::ssize(documents_[static_cast<std::size_t>(item)]); }
+  std::int64_t length(std::int64_t item) const override {
+    return std::ssize(documents_[static_cast<std::size_t>(item)]);
+  }
   PackedIds pack(std::span<const std::int64_t> items) const override {
     PackedIds packed;
     packed.offsets = {0};
@@ -56,7 +60,8 @@ struct Student : testing::Test {
     const c10::NoGradGuard no_grad;
     Matrix rows(source.size(), model.model.encoder.hidden_size);
     for (std::int64_t first = 0; first < source.size(); first += 20) {
-      std::vector<std::int64_t> items(static_cast<std::size_t>(std::min<std::int64_t>(20, source.size() - first)));
+      std::vector<std::int64_t> items(
+          static_cast<std::size_t>(std::min<std::int64_t>(20, source.size() - first)));
       std::iota(items.begin(), items.end(), first);
       const at::Tensor part = vectors(source.pack(items), at::kFloat);
       std::copy_n(part.const_data_ptr<float>(), part.numel(), rows.row(first).data());
@@ -76,15 +81,18 @@ struct Student : testing::Test {
   template <typename Head>
   ParameterArena arena(Head& head, const TrainOptions& settings) {
     model.encoder.train_top_layers(settings.layers);
-    auto groups = split_by_decay("encoder", settings.encoder_rate, settings.weight_decay, trained_parameters(model.encoder));
-    const auto more = split_by_decay("head", settings.head_rate, settings.weight_decay, trained_parameters(head));
+    auto groups = split_by_decay("encoder", settings.encoder_rate, settings.weight_decay,
+                                 trained_parameters(model.encoder));
+    const auto more =
+        split_by_decay("head", settings.head_rate, settings.weight_decay, trained_parameters(head));
     groups.insert(groups.end(), more.begin(), more.end());
     return ParameterArena(groups);
   }
   at::Tensor vectors(const PackedIds& batch, at::ScalarType compute) {
     ForwardOptions forward;
     forward.compute = compute;
-    return model.encoder.embed(pack_tokens(batch.token_ids, batch.offsets, at::kCPU), model.model.embedding, forward);
+    return model.encoder.embed(pack_tokens(batch.token_ids, batch.offsets, at::kCPU),
+                               model.model.embedding, forward);
   }
 };
 
@@ -97,7 +105,8 @@ std::vector<float> column_means(const Matrix& matrix) {
   std::vector<float> means(static_cast<std::size_t>(matrix.columns));
   for (std::int64_t c = 0; c < matrix.columns; ++c) {
     double sum = 0;
-    for (std::int64_t r = 0; r < matrix.rows; ++r) sum += matrix.row(r)[static_cast<std::size_t>(c)];
+    for (std::int64_t r = 0; r < matrix.rows; ++r)
+      sum += matrix.row(r)[static_cast<std::size_t>(c)];
     means[static_cast<std::size_t>(c)] = static_cast<float>(sum / static_cast<double>(matrix.rows));
   }
   return means;
@@ -112,13 +121,17 @@ Matrix centred(Matrix matrix, const std::vector<float>& mean) {
   return matrix;
 }
 
-// What the fixture's script computes before it trains: class vectors, hub similarities, sharpened soft targets.
+// What the fixture's script computes before it trains: class vectors, hub similarities, sharpened
+// soft targets.
 struct SoftTargets {
   std::vector<float> mean, hub;
   Matrix class_vectors, targets;
 };
 SoftTargets soft_targets(const Matrix& documents, const Matrix& classes) {
-  SoftTargets result{column_means(documents), {}, centred(classes, column_means(classes)), Matrix(documents.rows, classes.rows)};
+  SoftTargets result{column_means(documents),
+                     {},
+                     centred(classes, column_means(classes)),
+                     Matrix(documents.rows, classes.rows)};
   const Matrix x = centred(documents, result.mean);
   for (std::int64_t k = 0; k < classes.rows; ++k) {
     std::vector<float> column;
@@ -134,29 +147,34 @@ SoftTargets soft_targets(const Matrix& documents, const Matrix& classes) {
   for (std::int64_t d = 0; d < x.rows; ++d) {
     double sum = 0;
     auto row = result.targets.row(d);
-    for (std::size_t k = 0; k < row.size(); ++k) sum += row[k] = std::exp(20 * (row[k] - .25F * result.hub[k]));
+    for (std::size_t k = 0; k < row.size(); ++k)
+      sum += row[k] = std::exp(20 * (row[k] - .25F * result.hub[k]));
     for (std::size_t k = 0; k < row.size(); ++k) mass[k] += row[k] /= static_cast<float>(sum);
   }
   for (std::int64_t d = 0; d < x.rows; ++d) {
     double sum = 0;
     auto row = result.targets.row(d);
-    for (std::size_t k = 0; k < row.size(); ++k) sum += row[k] = static_cast<float>(row[k] * row[k] / mass[k]);
+    for (std::size_t k = 0; k < row.size(); ++k)
+      sum += row[k] = static_cast<float>(row[k] * row[k] / mass[k]);
     for (float& value : row) value = static_cast<float>(value / sum);
   }
   return result;
 }
 
-// Stated tolerance: each of the 14 losses within 1e-4 (relative), gradient norms within 1e-3, of PyTorch's padded training.
+// Stated tolerance: each of the 14 losses within 1e-4 (relative), gradient norms within 1e-3, of
+// PyTorch's padded training.
 TEST_F(Student, FollowsTheLossCurveOfPyTorch) {
   const SoftTargets soft = soft_targets(embed(documents), embed(names));
   PathClassifier head(soft.class_vectors.view(), soft.mean, soft.hub);
   ParameterArena parameters = arena(head, options());
   const Loss loss = [&](const PackedIds& batch, std::uint64_t) {
     const at::Tensor logits = head.logits(vectors(batch, at::kFloat));
-    return LossSum{soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
-                   static_cast<double>(batch.documents.size())};
+    return LossSum{
+        soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
+        static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary = Trainer(parameters, documents, loss, options(), {}, *comm, hooks()).run();
+  const TrainSummary summary =
+      Trainer(parameters, documents, loss, options(), {}, *comm, hooks()).run();
   const std::vector<double> losses = fixture["losses"], norms = fixture["norms"];
   ASSERT_EQ(reports.size(), losses.size());
   double worst_loss = 0, worst_norm = 0;
@@ -166,8 +184,9 @@ TEST_F(Student, FollowsTheLossCurveOfPyTorch) {
   }
   EXPECT_LT(worst_loss, 1e-4);
   EXPECT_LT(worst_norm, 1e-3);
-  std::printf("largest relative difference from PyTorch: loss %.1e, gradient norm %.1e; %.0f tokens/s\n", worst_loss, worst_norm,
-              static_cast<double>(summary.tokens) / summary.seconds);
+  std::printf(
+      "largest relative difference from PyTorch: loss %.1e, gradient norm %.1e; %.0f tokens/s\n",
+      worst_loss, worst_norm, static_cast<double>(summary.tokens) / summary.seconds);
 }
 
 // bf16 products, fp32 everything else: the same curve within 2%.
@@ -177,17 +196,21 @@ TEST_F(Student, Bf16FollowsTheSameCurve) {
   ParameterArena parameters = arena(head, options());
   const Loss loss = [&](const PackedIds& batch, std::uint64_t) {
     const at::Tensor logits = head.logits(vectors(batch, at::kBFloat16));
-    return LossSum{soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
-                   static_cast<double>(batch.documents.size())};
+    return LossSum{
+        soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
+        static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary = Trainer(parameters, documents, loss, options(), {}, *comm, hooks()).run();
+  const TrainSummary summary =
+      Trainer(parameters, documents, loss, options(), {}, *comm, hooks()).run();
   const std::vector<double> losses = fixture["losses"];
   ASSERT_EQ(reports.size(), losses.size());
-  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(reports[i].loss, losses[i], .02 * losses[i]) << "step " << i;
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    EXPECT_NEAR(reports[i].loss, losses[i], .02 * losses[i]) << "step " << i;
   std::printf("bf16: %.0f tokens/s\n", static_cast<double>(summary.tokens) / summary.seconds);
 }
 
-// The head of the published methods: hard labels (the best two classes, as if siblings were ignored), BCE summed.
+// The head of the published methods: hard labels (the best two classes, as if siblings were
+// ignored), BCE summed.
 TEST_F(Student, BilinearHeadLearnsOnTheSameEncoder) {
   const Matrix classes = embed(names);
   const SoftTargets soft = soft_targets(embed(documents), classes);
@@ -195,7 +218,9 @@ TEST_F(Student, BilinearHeadLearnsOnTheSameEncoder) {
   for (std::int64_t d = 0; d < documents.size(); ++d) {
     std::vector<std::int32_t> order(static_cast<std::size_t>(names.size()));
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::sort(order, std::greater<>(), [&](std::int32_t k) { return soft.targets.row(d)[static_cast<std::size_t>(k)]; });
+    std::ranges::sort(order, std::greater<>(), [&](std::int32_t k) {
+      return soft.targets.row(d)[static_cast<std::size_t>(k)];
+    });
     labels.positives.append(std::span(order).first(2));
     labels.ignored.append(std::span(order).subspan(2, 1));
   }
@@ -207,10 +232,12 @@ TEST_F(Student, BilinearHeadLearnsOnTheSameEncoder) {
   ParameterArena parameters = arena(head, settings);
   const Loss loss = [&](const PackedIds& batch, std::uint64_t) {
     const MultiLabelBatch rows = gather_labels(labels, names.size(), batch.documents);
-    return LossSum{masked_binary_cross_entropy(head.logits(vectors(batch, at::kBFloat16)), rows.targets, rows.mask),
+    return LossSum{masked_binary_cross_entropy(head.logits(vectors(batch, at::kBFloat16)),
+                                               rows.targets, rows.mask),
                    static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary = Trainer(parameters, documents, loss, settings, {}, *comm, hooks()).run();
+  const TrainSummary summary =
+      Trainer(parameters, documents, loss, settings, {}, *comm, hooks()).run();
   EXPECT_LT(summary.last_loss, .7 * summary.first_loss);
 }
 

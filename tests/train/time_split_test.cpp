@@ -12,19 +12,23 @@ using testing::StartsWith;
 
 TrainSummary spent(double data, double compute, double sum, double update, double other) {
   TrainSummary s;
-  s.data_seconds = data, s.compute_seconds = compute, s.sum_seconds = sum, s.update_seconds = update, s.other_seconds = other;
+  s.data_seconds = data, s.compute_seconds = compute, s.sum_seconds = sum,
+  s.update_seconds = update, s.other_seconds = other;
   return s;
 }
 
 TEST(TimeSplit, NamesEveryPart) {
-  EXPECT_EQ(describe_times(spent(1, 84, 10, 4, 1)), "data 1%, compute 84%, sums over ranks 10%, update 4%, other 1%");
+  EXPECT_EQ(describe_times(spent(1, 84, 10, 4, 1)),
+            "data 1%, compute 84%, sums over ranks 10%, update 4%, other 1%");
   EXPECT_EQ(describe_times({}), "data 0%, compute 0%, sums over ranks 0%, update 0%, other 0%");
 }
 
 TEST(TimeSplit, AdvisesWhereTimeIsLost) {
   EXPECT_THAT(time_advice(spent(4, 80, 15, 1, 0)), IsEmpty());
-  EXPECT_THAT(time_advice(spent(12, 80, 7, 1, 0)), ElementsAre(StartsWith("12% of the training went into waiting for data: ")));
-  EXPECT_THAT(time_advice(spent(0, 60, 35, 5, 0)), ElementsAre(StartsWith("35% of the training went into sums over ranks")));
+  EXPECT_THAT(time_advice(spent(12, 80, 7, 1, 0)),
+              ElementsAre(StartsWith("12% of the training went into waiting for data: ")));
+  EXPECT_THAT(time_advice(spent(0, 60, 35, 5, 0)),
+              ElementsAre(StartsWith("35% of the training went into sums over ranks")));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
-// A small model for the trainer's tests: an embedding table, mean over a document's tokens, one hidden layer, a path head.
+// A small model for the trainer's tests: an embedding table, mean over a document's tokens, one
+// hidden layer, a path head.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/from_blob.h>
@@ -23,13 +24,16 @@ namespace gpuhpc {
 
 constexpr std::int64_t vocabulary = 50, width = 12, classes = 5;
 
-inline at::Tensor random_tensor(std::vector<std::int64_t> shape, std::uint64_t stream, double size) {
+inline at::Tensor random_tensor(std::vector<std::int64_t> shape, std::uint64_t stream,
+                                double size) {
   RandomStream random(7, stream);
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) count *= extent;
   std::vector<float> values(static_cast<std::size_t>(count));
   for (float& value : values) value = static_cast<float>((2 * random.uniform() - 1) * size);
-  return at::from_blob(values.data(), shape, at::TensorOptions().dtype(at::kFloat)).clone().set_requires_grad(true);
+  return at::from_blob(values.data(), shape, at::TensorOptions().dtype(at::kFloat))
+      .clone()
+      .set_requires_grad(true);
 }
 
 class TinyModel {
@@ -45,12 +49,17 @@ class TinyModel {
                     {"head", random_tensor({classes, width}, 4, .5)}} {}
   const std::vector<Parameter>& parameters() const { return parameters_; }
   void rebind(std::size_t i, at::Tensor view) { parameters_[i].value = std::move(view); }
-  at::Tensor logits(const PackedIds& batch, double dropout = 0, std::uint64_t seed = 0) const {  // (B, classes)
-    const std::vector<std::int64_t> ids(batch.token_ids.begin(), batch.token_ids.end()), offsets(batch.offsets.begin(), batch.offsets.end());
+  at::Tensor logits(const PackedIds& batch, double dropout = 0,
+                    std::uint64_t seed = 0) const {  // (B, classes)
+    const std::vector<std::int64_t> ids(batch.token_ids.begin(), batch.token_ids.end()),
+        offsets(batch.offsets.begin(), batch.offsets.end());
     const at::Tensor tokens = at::embedding(parameters_[0].value, at::tensor(ids));
-    const at::Tensor rows = at::segment_reduce(tokens, "mean", std::nullopt, std::nullopt, at::tensor(offsets), 0, /*unsafe=*/true);
-    const at::Tensor hidden = at::gelu(at::linear(rows, parameters_[1].value, parameters_[2].value));
-    return at::linear(seeded_dropout(hidden, dropout, make_generator(at::kCPU, seed)), parameters_[3].value);
+    const at::Tensor rows = at::segment_reduce(tokens, "mean", std::nullopt, std::nullopt,
+                                               at::tensor(offsets), 0, /*unsafe=*/true);
+    const at::Tensor hidden =
+        at::gelu(at::linear(rows, parameters_[1].value, parameters_[2].value));
+    return at::linear(seeded_dropout(hidden, dropout, make_generator(at::kCPU, seed)),
+                      parameters_[3].value);
   }
 
  private:
@@ -66,14 +75,18 @@ class TinySource final : public BatchSource {
       const std::uint64_t label = random.below(classes), length = 1 + random.below(40);
       std::vector<std::int32_t> tokens;
       for (std::uint64_t t = 0; t < length; ++t)
-        tokens.push_back(static_cast<std::int32_t>(random.uniform() < .6 ? 10 * label + random.below(10) : random.below(vocabulary)));
+        tokens.push_back(static_cast<std::int32_t>(
+            random.uniform() < .6 ? 10 * label + random.below(10) : random.below(vocabulary)));
       documents_.push_back(std::move(tokens));
       for (std::int64_t k = 0; k < classes; ++k)
-        targets.row(d)[static_cast<std::size_t>(k)] = k == static_cast<std::int64_t>(label) ? .8F : .05F;
+        targets.row(d)[static_cast<std::size_t>(k)] =
+            k == static_cast<std::int64_t>(label) ? .8F : .05F;
     }
   }
   std::int64_t size() const override { return std::ssize(documents_); }
-  std::int64_t length(std::int64_t item) const override { return std::ssize(documents_[static_cast<std::size_t>(item)]); }
+  std::int64_t length(std::int64_t item) const override {
+    return std::ssize(documents_[static_cast<std::size_t>(item)]);
+  }
   PackedIds pack(std::span<const std::int64_t> items) const override {
     PackedIds packed;
     packed.offsets = {0};
@@ -93,11 +106,16 @@ class TinySource final : public BatchSource {
 
 // A model, its arena and its loss, ready to train.
 struct TinyTask {
-  explicit TinyTask(std::int64_t documents, int ranks = 1) : source(documents), arena(groups(), ranks) {}
-  std::vector<ParameterGroup> groups() { return split_by_decay("model", 1e-2, .01, trained_parameters(model)); }
+  explicit TinyTask(std::int64_t documents, int ranks = 1)
+      : source(documents), arena(groups(), ranks) {}
+  std::vector<ParameterGroup> groups() {
+    return split_by_decay("model", 1e-2, .01, trained_parameters(model));
+  }
   Loss loss(double dropout = 0) {
     return [this, dropout](const PackedIds& batch, std::uint64_t seed) {
-      return LossSum{soft_target_cross_entropy(model.logits(batch, c10::GradMode::is_enabled() ? dropout : 0, seed), gather_rows(source.targets.view(), batch.documents)),
+      return LossSum{soft_target_cross_entropy(
+                         model.logits(batch, c10::GradMode::is_enabled() ? dropout : 0, seed),
+                         gather_rows(source.targets.view(), batch.documents)),
                      static_cast<double>(batch.documents.size())};
     };
   }

@@ -1,4 +1,5 @@
-// Training on a GPU beside the processor's fp32: every precision, the loss scale, a step that runs out of memory, the same bits twice.
+// Training on a GPU beside the processor's fp32: every precision, the loss scale, a step that runs
+// out of memory, the same bits twice.
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
@@ -20,8 +21,12 @@ namespace {
 
 // An encoder that learns whole, with a bilinear head, on the tiny documents.
 struct BertTask {
-  BertTask(at::Device place, std::int64_t documents, std::int64_t layers = 2, std::int64_t hidden = 64)
-      : device(place), encoder(random_bert(layers, hidden, place, vocabulary)), head(class_embeddings(hidden).view(), BilinearStart::identity, 1, place), source(documents) {
+  BertTask(at::Device place, std::int64_t documents, std::int64_t layers = 2,
+           std::int64_t hidden = 64)
+      : device(place),
+        encoder(random_bert(layers, hidden, place, vocabulary)),
+        head(class_embeddings(hidden).view(), BilinearStart::identity, 1, place),
+        source(documents) {
     encoder.train_top_layers(-1);
     auto slots = trained_parameters(encoder);
     for (auto& slot : trained_parameters(head)) slots.push_back(std::move(slot));
@@ -36,16 +41,23 @@ struct BertTask {
   Loss loss(const std::string& precision, double dropout = 0) {
     return [this, precision, dropout](const PackedIds& batch, std::uint64_t seed) {
       ForwardOptions options;
-      options.compute = precision == "bf16" ? at::kBFloat16 : precision == "fp16" ? at::kHalf : at::kFloat;
+      options.compute = precision == "bf16"   ? at::kBFloat16
+                        : precision == "fp16" ? at::kHalf
+                                              : at::kFloat;
       options.tf32 = precision == "tf32";
       if (dropout > 0) {
         options.hidden_dropout = options.attention_dropout = dropout;
         options.generator = make_generator(device, seed);
-        at::Generator own = at::globalContext().defaultGenerator(device);  // attention draws from it
+        at::Generator own =
+            at::globalContext().defaultGenerator(device);  // attention draws from it
         own.set_current_seed(seed);
       }
-      const at::Tensor rows = encoder.embed(pack_tokens(batch.token_ids, batch.offsets, device), {Pooling::mean, false, 512}, options);
-      return LossSum{soft_target_cross_entropy(head.logits(rows), gather_rows(source.targets.view(), batch.documents, device)), static_cast<double>(batch.size())};
+      const at::Tensor rows = encoder.embed(pack_tokens(batch.token_ids, batch.offsets, device),
+                                            {Pooling::mean, false, 512}, options);
+      return LossSum{
+          soft_target_cross_entropy(head.logits(rows),
+                                    gather_rows(source.targets.view(), batch.documents, device)),
+          static_cast<double>(batch.size())};
     };
   }
   at::Device device;
@@ -59,13 +71,16 @@ struct Outcome {
   std::vector<StepReport> reports;
   at::Tensor weights;
   double loss(std::size_t step) const { return reports.at(step).loss; }
-  double last() const { return (reports.end()[-1].loss + reports.end()[-2].loss + reports.end()[-3].loss) / 3; }
+  double last() const {
+    return (reports.end()[-1].loss + reports.end()[-2].loss + reports.end()[-3].loss) / 3;
+  }
 };
 
 Outcome train(BertTask& task, const TrainOptions& options, const Loss& loss) {
   const auto comm = make_single_communicator();
   Outcome outcome;
-  Trainer trainer(*task.arena, task.source, loss, options, {}, *comm, {.report = [&](const StepReport& r) { outcome.reports.push_back(r); }});
+  Trainer trainer(*task.arena, task.source, loss, options, {}, *comm,
+                  {.report = [&](const StepReport& r) { outcome.reports.push_back(r); }});
   trainer.run();
   outcome.weights = task.arena->parameters().detach().to(at::kCPU);
   return outcome;
@@ -82,14 +97,21 @@ TEST(TrainerOnGpu, EveryPrecisionFollowsTheProcessorsFullPrecision) {
   BertTask here(at::kCPU, 240);
   const Outcome wanted = train(here, four_epochs("fp32"), here.loss("fp32"));
   ASSERT_LT(wanted.last(), wanted.loss(0) - .3);
-  for (const auto& [precision, early, late] : {std::tuple{"fp32", 1e-5, 1e-3}, {"tf32", 1e-3, 1e-2}, {"bf16", 2e-3, 1e-2}, {"fp16", 1e-3, 1e-2}}) {
+  for (const auto& [precision, early, late] : {std::tuple{"fp32", 1e-5, 1e-3},
+                                               {"tf32", 1e-3, 1e-2},
+                                               {"bf16", 2e-3, 1e-2},
+                                               {"fp16", 1e-3, 1e-2}}) {
     BertTask there(gpu(), 240);
     const Outcome ours = train(there, four_epochs(precision), there.loss(precision));
     ASSERT_EQ(ours.reports.size(), wanted.reports.size());
-    for (std::size_t step = 0; step < 10; ++step) EXPECT_NEAR(ours.loss(step) / wanted.loss(step), 1, early) << precision << ", step " << step + 1;
+    for (std::size_t step = 0; step < 10; ++step)
+      EXPECT_NEAR(ours.loss(step) / wanted.loss(step), 1, early)
+          << precision << ", step " << step + 1;
     EXPECT_NEAR(ours.last() / wanted.last(), 1, late) << precision;
-    EXPECT_TRUE(std::ranges::none_of(ours.reports, [](const StepReport& r) { return r.skipped; })) << precision;
-    std::printf("%s: last loss %.5f, the processor's fp32 %.5f\n", precision, ours.last(), wanted.last());
+    EXPECT_TRUE(std::ranges::none_of(ours.reports, [](const StepReport& r) { return r.skipped; }))
+        << precision;
+    std::printf("%s: last loss %.5f, the processor's fp32 %.5f\n", precision, ours.last(),
+                wanted.last());
   }
 }
 

@@ -31,14 +31,18 @@ ParallelOptions parallel_options(const std::string& strategy) {
 }
 
 // A loss that fails on the last rank when `wrong` says so of a micro-batch.
-Loss failing_loss(TinyTask& task, const Communicator& comm, std::function<void(const PackedIds&)> wrong) {
-  return [clean = task.loss(), last = comm.rank() == comm.size() - 1, wrong = std::move(wrong)](const PackedIds& batch, std::uint64_t seed) {
+Loss failing_loss(TinyTask& task, const Communicator& comm,
+                  std::function<void(const PackedIds&)> wrong) {
+  return [clean = task.loss(), last = comm.rank() == comm.size() - 1, wrong = std::move(wrong)](
+             const PackedIds& batch, std::uint64_t seed) {
     if (last) wrong(batch);
     return clean(batch, seed);
   };
 }
 
-[[noreturn]] void run_out_of_memory() { throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "out of memory"); }
+[[noreturn]] void run_out_of_memory() {
+  throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "out of memory");
+}
 
 // R9: the last rank's loss is NaN in the third step; every rank skips it and goes on.
 TEST(TrainerMpi, NanOnOneRankSkipsTheSameStepOnAll) {
@@ -48,7 +52,8 @@ TEST(TrainerMpi, NanOnOneRankSkipsTheSameStepOnAll) {
   const Loss clean = task.loss();
   const Loss poisoned = [&](const PackedIds& batch, std::uint64_t seed) {
     LossSum loss = clean(batch, seed);
-    if (++calls == 3 && comm->rank() == comm->size() - 1) loss.sum = loss.sum.mul(std::numeric_limits<float>::quiet_NaN());
+    if (++calls == 3 && comm->rank() == comm->size() - 1)
+      loss.sum = loss.sum.mul(std::numeric_limits<float>::quiet_NaN());
     return loss;
   };
   std::vector<std::int64_t> skipped;
@@ -93,13 +98,14 @@ TEST(TrainerMpi, DivergenceEndsAllRanksAtTheSameStep) {
   TrainOptions options = tiny_options();
   options.max_skipped = 2;
   std::int64_t steps = 0;
-  Trainer trainer(task.arena, task.source, poisoned, options, {}, *comm, {{}, [&](const StepReport&) { ++steps; }, {}});
+  Trainer trainer(task.arena, task.source, poisoned, options, {}, *comm,
+                  {{}, [&](const StepReport&) { ++steps; }, {}});
   EXPECT_THROW(trainer.run(), Error);
   EXPECT_EQ(steps, 3);
 }
 
-// R10: more than three documents at once do not fit on the last rank, and only from the fourth step on. The batch is computed again in
-// smaller pieces: same losses, rates and weights as without.
+// R10: more than three documents at once do not fit on the last rank, and only from the fourth step
+// on. The batch is computed again in smaller pieces: same losses, rates and weights as without.
 TEST(TrainerMpi, OutOfMemoryOnOneRankShrinksTheMicroBatchOfAll) {
   const auto comm = MpiSession::world();
   for (const char* strategy : strategies) {
@@ -113,8 +119,11 @@ TEST(TrainerMpi, OutOfMemoryOnOneRankShrinksTheMicroBatchOfAll) {
       ++failures;
       run_out_of_memory();
     });
-    Trainer(task.arena, task.source, loss, options, parallel_options(strategy), *comm, {.report = [&](const StepReport& r) { healed.push_back(r); }}).run();
-    Trainer(other.arena, other.source, other.loss(), options, parallel_options(strategy), *comm, {.report = [&](const StepReport& r) { clean.push_back(r); }})
+    Trainer(task.arena, task.source, loss, options, parallel_options(strategy), *comm,
+            {.report = [&](const StepReport& r) { healed.push_back(r); }})
+        .run();
+    Trainer(other.arena, other.source, other.loss(), options, parallel_options(strategy), *comm,
+            {.report = [&](const StepReport& r) { clean.push_back(r); }})
         .run();
     EXPECT_EQ(failures, comm->rank() == comm->size() - 1 ? 1 : 0);  // one batch was computed twice
     ASSERT_EQ(healed.size(), clean.size());
@@ -138,7 +147,11 @@ TEST(TrainerMpi, OneDocumentThatDoesNotFitEndsAllRanksWithTheWeightsOfTheLastUpd
   const Loss loss = failing_loss(task, *comm, [&](const PackedIds&) {
     if (steps == 2) run_out_of_memory();
   });
-  Trainer trainer(task.arena, task.source, loss, tiny_options(), {}, *comm, {.report = [&](const StepReport&) { ++steps; last = task.weights(); }});
+  Trainer trainer(task.arena, task.source, loss, tiny_options(), {}, *comm,
+                  {.report = [&](const StepReport&) {
+                    ++steps;
+                    last = task.weights();
+                  }});
   try {
     trainer.run();
     FAIL() << "no error on rank " << comm->rank();
@@ -161,16 +174,19 @@ TEST(TrainerMpi, TheLargestMicroBatchIsTriedAtTheStart) {
     if (batch.documents.size() > 4) run_out_of_memory();
   });
   std::vector<std::int64_t> sizes;
-  Trainer trainer(task.arena, task.source, loss, options, {}, *comm, {.report = [&](const StepReport& r) { sizes.push_back(r.micro_batch); }});
+  Trainer trainer(task.arena, task.source, loss, options, {}, *comm,
+                  {.report = [&](const StepReport& r) { sizes.push_back(r.micro_batch); }});
   trainer.run();
   EXPECT_EQ(sizes, std::vector<std::int64_t>(10, 4));
   TinyTask tight(240, comm->size());
-  const Loss nothing_fits = failing_loss(tight, *comm, [](const PackedIds&) { run_out_of_memory(); });
+  const Loss nothing_fits =
+      failing_loss(tight, *comm, [](const PackedIds&) { run_out_of_memory(); });
   Trainer hopeless(tight.arena, tight.source, nothing_fits, options, {}, *comm);
   EXPECT_THROW(hopeless.run(), Error);
 }
 
-// fp16: the last rank overflows in steps 2 and 3; every rank skips them and halves the scale, and doubles it after four good steps.
+// fp16: the last rank overflows in steps 2 and 3; every rank skips them and halves the scale, and
+// doubles it after four good steps.
 TEST(TrainerMpi, TheLossScaleIsTheSameOnAllRanks) {
   const auto comm = MpiSession::world();
   for (const char* strategy : strategies) {
@@ -184,15 +200,19 @@ TEST(TrainerMpi, TheLossScaleIsTheSameOnAllRanks) {
     const Loss clean = task.loss();
     const Loss overflowing = [&](const PackedIds& batch, std::uint64_t seed) {
       LossSum loss = clean(batch, seed);
-      const bool bad = comm->rank() == comm->size() - 1 && (scales.size() == 1 || scales.size() == 2);
+      const bool bad =
+          comm->rank() == comm->size() - 1 && (scales.size() == 1 || scales.size() == 2);
       if (bad) loss.sum = loss.sum.mul(1e38);
       return loss;
     };
-    Trainer trainer(task.arena, task.source, overflowing, options, parallel_options(strategy), *comm,
-                    {.report = [&](const StepReport& r) { scales.push_back(r.loss_scale), skipped.push_back(r.skipped); }});
+    Trainer trainer(task.arena, task.source, overflowing, options, parallel_options(strategy),
+                    *comm, {.report = [&](const StepReport& r) {
+                      scales.push_back(r.loss_scale), skipped.push_back(r.skipped);
+                    }});
     for (int step = 0; step < 9; ++step) trainer.step();
     EXPECT_EQ(scales, (std::vector<double>{1024, 1024, 512, 256, 256, 256, 256, 512, 512}));
-    EXPECT_EQ(skipped, (std::vector<bool>{false, true, true, false, false, false, false, false, false}));
+    EXPECT_EQ(skipped,
+              (std::vector<bool>{false, true, true, false, false, false, false, false, false}));
   }
 }
 
@@ -224,8 +244,13 @@ TEST(TrainerMpi, AWriterOnOneRankIsKnownToAll) {
   std::vector<bool> writing, failed;
   TrainHooks hooks;
   hooks.report = [&](const StepReport&) { ++steps; };
-  hooks.writer_status = [&] { return WriterStatus{comm->is_root() && steps == 3, comm->rank() == comm->size() - 1 && steps == 5}; };
-  hooks.checkpoint = [&](Trainer&, const WriterStatus& anywhere, bool) { writing.push_back(anywhere.writing), failed.push_back(anywhere.failed); };
+  hooks.writer_status = [&] {
+    return WriterStatus{comm->is_root() && steps == 3,
+                        comm->rank() == comm->size() - 1 && steps == 5};
+  };
+  hooks.checkpoint = [&](Trainer&, const WriterStatus& anywhere, bool) {
+    writing.push_back(anywhere.writing), failed.push_back(anywhere.failed);
+  };
   Trainer(task.arena, task.source, task.loss(), tiny_options(), {}, *comm, hooks).run();
   for (std::size_t i = 0; i < writing.size(); ++i) {
     EXPECT_EQ(writing[i], i == 3);
@@ -246,10 +271,16 @@ TEST(SlowRank, IsTheOneThatTakesLongerThanTheOthers) {
 TEST(TrainerMpi, ARankThatWaitsForItsDataIsSlow) {
   const auto comm = MpiSession::world();
   std::ostringstream text;
-  SlowRankWatch watch(*comm, std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)), 2);
+  SlowRankWatch watch(*comm,
+                      std::make_shared<spdlog::logger>(
+                          "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)),
+                      2);
   const bool last = comm->rank() == comm->size() - 1;
-  for (int step = 0; step < 2; ++step) watch.after_step({.own_tokens = 10, .data_seconds = last ? .5 : 0, .compute_seconds = 1});
-  EXPECT_EQ(text.str().find("takes 1.5 times as long") != std::string::npos, comm->is_root() && comm->size() > 1) << text.str();
+  for (int step = 0; step < 2; ++step)
+    watch.after_step({.own_tokens = 10, .data_seconds = last ? .5 : 0, .compute_seconds = 1});
+  EXPECT_EQ(text.str().find("takes 1.5 times as long") != std::string::npos,
+            comm->is_root() && comm->size() > 1)
+      << text.str();
 }
 
 // Each gradient bucket leaves within the backward pass or the sum, and comes back within the sum.
@@ -265,7 +296,9 @@ TEST(TrainerMpi, ATraceShowsEachBucket) {
   Trainer trainer(task.arena, task.source, task.loss(), tiny_options(), parallel, *comm, hooks);
   trainer.run();
   const Json events = read_json(folder / "trace.json").at("traceEvents");
-  const auto named = [&](const std::string& name) { return std::ranges::count_if(events, [&](const Json& e) { return e.at("name") == name; }); };
+  const auto named = [&](const std::string& name) {
+    return std::ranges::count_if(events, [&](const Json& e) { return e.at("name") == name; });
+  };
   ASSERT_GT(trainer.sync().buckets().size(), 2U);
   for (std::size_t b = 0; b < trainer.sync().buckets().size(); ++b) {
     EXPECT_EQ(named(fmt::format("send bucket {}", b)), comm->size() > 1 ? 1 : 0);
@@ -279,14 +312,18 @@ TEST(TrainerMpi, ASlowRankIsNamed) {
   const auto comm = MpiSession::world();
   TinyTask task(240, comm->size());
   std::ostringstream text;
-  const Log log = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+  const Log log = std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
   SlowRankWatch watch(*comm, log, 5);
   TrainHooks hooks;
   hooks.report = [&](const StepReport& report) { watch.after_step(report); };
-  const Loss loss = failing_loss(task, *comm, [](const PackedIds&) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+  const Loss loss = failing_loss(task, *comm, [](const PackedIds&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
   Trainer(task.arena, task.source, loss, tiny_options(), {}, *comm, hooks).run();
   const std::string wanted = fmt::format("rank {} on {} takes ", comm->size() - 1, comm->host());
-  EXPECT_EQ(text.str().find(wanted) != std::string::npos, comm->is_root() && comm->size() > 1) << text.str();
+  EXPECT_EQ(text.str().find(wanted) != std::string::npos, comm->is_root() && comm->size() > 1)
+      << text.str();
 }
 
 }  // namespace

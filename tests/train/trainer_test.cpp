@@ -66,7 +66,8 @@ TEST(Batches, SeedsOfMicroBatchesDiffer) {
   std::vector<std::uint64_t> seeds;
   for (std::uint64_t seed : {0, 1, 42})
     for (std::int64_t step = 0; step < 20; ++step)
-      for (std::int64_t part = 0; part < 8; ++part) seeds.push_back(micro_batch_seed(seed, step, part));
+      for (std::int64_t part = 0; part < 8; ++part)
+        seeds.push_back(micro_batch_seed(seed, step, part));
   EXPECT_EQ(micro_batch_seed(42, 19, 7), seeds.back());
   std::ranges::sort(seeds);
   EXPECT_EQ(std::ranges::adjacent_find(seeds), seeds.end());
@@ -86,7 +87,8 @@ TEST(Batches, WhatIsHeldOutIsADrawBySeedAlone) {
   const SubsetSource subset(source, parts.validation);
   EXPECT_EQ(subset.size(), 10);
   EXPECT_EQ(subset.length(3), source.length(parts.validation[3]));
-  EXPECT_EQ(subset.pack(std::vector<std::int64_t>{3, 0}).documents, (std::vector<std::int64_t>{parts.validation[3], parts.validation[0]}));
+  EXPECT_EQ(subset.pack(std::vector<std::int64_t>{3, 0}).documents,
+            (std::vector<std::int64_t>{parts.validation[3], parts.validation[0]}));
 }
 
 TEST(Batches, MicroBatchesHoldEveryItemOnceInBalance) {
@@ -115,7 +117,8 @@ TEST(Batches, MicroBatchesDoNotDependOnTheRanks) {
   const TinySource source(48);
   const auto batch = global_batches(48, 48, 1, 0)[0];
   EXPECT_EQ(cut_micro_batches(source, batch, 8, 1), cut_micro_batches(source, batch, 8, 4));
-  EXPECT_EQ(cut_micro_batches(source, batch, 8, 8).size(), 8U);  // more ranks than micro-batches: all of them work
+  EXPECT_EQ(cut_micro_batches(source, batch, 8, 8).size(),
+            8U);  // more ranks than micro-batches: all of them work
   EXPECT_EQ(cut_micro_batches(source, std::span(batch).first(2), 8, 4).size(), 2U);
 }
 
@@ -177,20 +180,24 @@ TEST(Trainer, TellsWhereTheTimeOfEachStepWent) {
   options.micro_batch = 8;
   double data = 0, compute = 0;
   std::int64_t tokens = 0;
-  Trainer trainer(task.arena, source, task.loss(), options, {}, *comm, {.report = [&](const StepReport& r) {
-    EXPECT_GE(r.data_seconds, .001 * 3 * static_cast<double>((r.documents + 7) / 8));
-    EXPECT_GT(std::min({r.compute_seconds, r.sum_seconds, r.update_seconds}), 0);
-    EXPECT_NEAR(r.data_seconds + r.compute_seconds + r.sum_seconds + r.update_seconds, r.step_seconds, 1e-9);
-    data += r.data_seconds, compute += r.compute_seconds, tokens += r.tokens;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }});
+  Trainer trainer(
+      task.arena, source, task.loss(), options, {}, *comm, {.report = [&](const StepReport& r) {
+        EXPECT_GE(r.data_seconds, .001 * 3 * static_cast<double>((r.documents + 7) / 8));
+        EXPECT_GT(std::min({r.compute_seconds, r.sum_seconds, r.update_seconds}), 0);
+        EXPECT_NEAR(r.data_seconds + r.compute_seconds + r.sum_seconds + r.update_seconds,
+                    r.step_seconds, 1e-9);
+        data += r.data_seconds, compute += r.compute_seconds, tokens += r.tokens;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }});
   const TrainSummary summary = trainer.run();
   EXPECT_EQ(summary.own_steps, 10);
   EXPECT_EQ(summary.own_tokens, tokens);
   EXPECT_NEAR(summary.data_seconds, data, 1e-9);
   EXPECT_NEAR(summary.compute_seconds, compute, 1e-9);
   EXPECT_GE(summary.other_seconds, .002 * 10);
-  EXPECT_NEAR(summary.data_seconds + summary.compute_seconds + summary.sum_seconds + summary.update_seconds + summary.other_seconds, summary.seconds, 1e-9);
+  EXPECT_NEAR(summary.data_seconds + summary.compute_seconds + summary.sum_seconds +
+                  summary.update_seconds + summary.other_seconds,
+              summary.seconds, 1e-9);
 }
 
 TEST(Trainer, SameSeedSameBitsOtherSeedOtherWeights) {
@@ -201,7 +208,8 @@ TEST(Trainer, SameSeedSameBitsOtherSeedOtherWeights) {
   EXPECT_NE(first.weights, train(options).weights);
 }
 
-// R13: k micro-batches of b documents with ragged lengths are one batch of k*b. The batch of the last step of an epoch is short.
+// R13: k micro-batches of b documents with ragged lengths are one batch of k*b. The batch of the
+// last step of an epoch is short.
 TEST(Trainer, AccumulationEqualsOneBatch) {
   TrainOptions options = tiny_options();
   const Outcome whole = train(options, 250);
@@ -260,7 +268,8 @@ TEST(Trainer, GivesUpAfterManySkippedStepsInARow) {
   TrainOptions options = tiny_options();
   options.max_skipped = 3;
   std::int64_t reports = 0;
-  Trainer trainer(task.arena, task.source, poisoned, options, {}, *comm, {{}, [&](const StepReport&) { ++reports; }, {}});
+  Trainer trainer(task.arena, task.source, poisoned, options, {}, *comm,
+                  {{}, [&](const StepReport&) { ++reports; }, {}});
   try {
     trainer.run();
     FAIL() << "did not give up";
@@ -275,8 +284,10 @@ TEST(Trainer, DescribesTheRunInOneLine) {
   TinyTask task(100);
   const auto comm = make_single_communicator();
   EXPECT_EQ(Trainer(task.arena, task.source, task.loss(), tiny_options(), {}, *comm).describe(),
-            "training 816 parameters on 100 documents, 2 epochs, 10 steps: 1 ranks x micro-batch 24 x accumulation 1 = global batch 24 documents; "
-            "base rates model 0.01, model.no-decay 0.01 for a batch of 32, rule none, peak rates 0.01, 0.01 after 1 steps, then linear; "
+            "training 816 parameters on 100 documents, 2 epochs, 10 steps: 1 ranks x micro-batch "
+            "24 x accumulation 1 = global batch 24 documents; "
+            "base rates model 0.01, model.no-decay 0.01 for a batch of 32, rule none, peak rates "
+            "0.01, 0.01 after 1 steps, then linear; "
             "adamw, fp32, ddp; seed 42");
 }
 
@@ -286,7 +297,8 @@ TEST(Trainer, ValidatesAfterEachEpoch) {
   double value = 0;
   TrainOptions options = tiny_options();
   options.epochs = 3;
-  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm, {{}, {}, [&](Trainer&) { return value += 1; }});
+  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm,
+                  {{}, {}, [&](Trainer&) { return value += 1; }});
   EXPECT_EQ(trainer.run().validation, (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(trainer.state().best_step, 15);
 }
@@ -297,17 +309,19 @@ TEST(Trainer, AValidationThatIsNoNumberIsNeverTheBest) {
   std::vector<double> values = {std::nan(""), .3, std::nan(""), .2};  // from the end
   TrainOptions options = tiny_options();
   options.epochs = 4;
-  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm, {.validate = [&](Trainer&) {
-    const double value = values.back();
-    values.pop_back();
-    return value;
-  }});
+  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm,
+                  {.validate = [&](Trainer&) {
+                    const double value = values.back();
+                    values.pop_back();
+                    return value;
+                  }});
   trainer.run();
   EXPECT_EQ(trainer.state().best_step, 15);
   EXPECT_EQ(trainer.state().best_metric, .3);
 }
 
-// Everything a checkpoint holds, put into a new Trainer in the middle of an epoch: the rest repeats bit for bit.
+// Everything a checkpoint holds, put into a new Trainer in the middle of an epoch: the rest repeats
+// bit for bit.
 TEST(Trainer, GoesOnWhereAnotherStopped) {
   TrainOptions options = tiny_options();
   options.precision = "fp16";  // the scaler's state, too
@@ -315,11 +329,14 @@ TEST(Trainer, GoesOnWhereAnotherStopped) {
   const auto comm = make_single_communicator();
   TinyTask whole(240), first(240), second(240);
   std::vector<double> expected, found;
-  Trainer uninterrupted(whole.arena, whole.source, whole.loss(.1), options, {}, *comm, {.report = [&](const StepReport& r) { expected.push_back(r.loss); }});
+  Trainer uninterrupted(whole.arena, whole.source, whole.loss(.1), options, {}, *comm,
+                        {.report = [&](const StepReport& r) { expected.push_back(r.loss); }});
   const TrainSummary summary = uninterrupted.run();
-  Trainer before(first.arena, first.source, first.loss(.1), options, {}, *comm, {.report = [&](const StepReport& r) { found.push_back(r.loss); }});
+  Trainer before(first.arena, first.source, first.loss(.1), options, {}, *comm,
+                 {.report = [&](const StepReport& r) { found.push_back(r.loss); }});
   for (int step = 0; step < 14; ++step) before.step();
-  Trainer after(second.arena, second.source, second.loss(.1), options, {}, *comm, {.report = [&](const StepReport& r) { found.push_back(r.loss); }});
+  Trainer after(second.arena, second.source, second.loss(.1), options, {}, *comm,
+                {.report = [&](const StepReport& r) { found.push_back(r.loss); }});
   second.arena.parameters().copy_(first.arena.parameters());
   after.optimizer().first_moment().copy_(before.optimizer().first_moment());
   after.optimizer().second_moment().copy_(before.optimizer().second_moment());
@@ -343,8 +360,9 @@ TEST(TrainOptions, AreDeclaredOnce) {
   config::OptionSet set;
   TrainOptions options;
   declare(set.section("train", "training"), options);
-  set.parse({}, {"--train.batch", "64", "--train.decay", "cosine", "--train.precision", "bf16", "--train.warmup", "500", "--train.micro-batch", "auto",
-                 "--train.lr-rule", "sqrt", "--train.optimizer", "lamb"});
+  set.parse({}, {"--train.batch", "64", "--train.decay", "cosine", "--train.precision", "bf16",
+                 "--train.warmup", "500", "--train.micro-batch", "auto", "--train.lr-rule", "sqrt",
+                 "--train.optimizer", "lamb"});
   EXPECT_EQ(options.batch, 64);
   EXPECT_EQ(options.decay_kind(), Decay::cosine);
   EXPECT_EQ(options.precision_kind(false), Precision::bf16);
@@ -352,7 +370,8 @@ TEST(TrainOptions, AreDeclaredOnce) {
   EXPECT_EQ(options.micro_batch, -1);
   EXPECT_EQ(options.rate_rule, "sqrt");
   EXPECT_EQ(options.optimizer, "lamb");
-  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
+  for (const Precision precision :
+       {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
     set.parse({}, {"--train.precision", name_of(precision)});
     EXPECT_EQ(options.precision_kind(false), precision);
     EXPECT_EQ(options.scaler_options(false).dynamic, precision == Precision::fp16);

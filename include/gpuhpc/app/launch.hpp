@@ -12,7 +12,8 @@ struct RankPlace {
   std::string host, bus;  // bus: of its GPU, empty without one (gpu.hpp)
   int cuda_devices = 0;   // that it sees
 };
-// Throws configuration_error when some ranks would run on GPUs and others, which see none, on processors.
+// Throws configuration_error when some ranks would run on GPUs and others, which see none, on
+// processors.
 void check_same_kind(const std::vector<RankPlace>& ranks);
 // Throws configuration_error when two ranks drive one GPU.
 void check_gpus_apart(const std::vector<RankPlace>& ranks);

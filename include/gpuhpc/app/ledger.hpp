@@ -1,5 +1,6 @@
 #pragma once
-// ledger.json of a run folder: which stages are finished, with the fingerprint of what they were made from.
+// ledger.json of a run folder: which stages are finished, with the fingerprint of what they were
+// made from.
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -24,7 +25,8 @@ class Ledger {
   void finish(const std::string& stage, LedgerEntry entry);  // writes ledger.json
   void forget(const std::string& stage);
   // The entry stands for these outputs: same fingerprint, every file present in its recorded size.
-  bool holds(const std::string& stage, const std::string& fingerprint, const std::filesystem::path& folder) const;
+  bool holds(const std::string& stage, const std::string& fingerprint,
+             const std::filesystem::path& folder) const;
 
  private:
   void save() const;
@@ -34,7 +36,8 @@ class Ledger {
 
 // Hash of the option values, file contents and earlier fingerprints that a stage depends on.
 // Options that change only how a stage computes are left out.
-std::string stage_fingerprint(const Stage& stage, const config::OptionSet& options, const std::map<std::string, std::string>& earlier);
+std::string stage_fingerprint(const Stage& stage, const config::OptionSet& options,
+                              const std::map<std::string, std::string>& earlier);
 
 // What is done with a stage, and why: decided without touching anything.
 enum class StageDecision { skip, run };
@@ -51,14 +54,19 @@ struct PipelineRange {
 };
 
 // stages/NN-name of the run folder.
-std::filesystem::path stage_folder(const std::filesystem::path& run_folder, const std::vector<Stage>& stages, std::size_t stage);
+std::filesystem::path stage_folder(const std::filesystem::path& run_folder,
+                                   const std::vector<Stage>& stages, std::size_t stage);
 
-// Runs the stages in order inside `run_folder`/stages/NN-name. Collective. A stage works in a temporary folder which is
-// renamed when it has finished, so a run killed at any point continues from the last finished stage; one that trains, from its newest
-// checkpoint in `run_folder`/checkpoints/name/fingerprint, which a finished stage removes: other options or data have a folder of their
-// own. When `stop_requested` says so on any rank, the stage saves what it can and all ranks throw the error of exit 75.
-std::vector<StageTime> run_stages(const std::vector<Stage>& stages, const config::OptionSet& options, const PipelineRange& range,
-                                  const std::filesystem::path& run_folder, Communicator& comm, const Log& log, const DeviceChoice& device,
+// Runs the stages in order inside `run_folder`/stages/NN-name. Collective. A stage works in a
+// temporary folder which is renamed when it has finished, so a run killed at any point continues
+// from the last finished stage; one that trains, from its newest checkpoint in
+// `run_folder`/checkpoints/name/fingerprint, which a finished stage removes: other options or data
+// have a folder of their own. When `stop_requested` says so on any rank, the stage saves what it
+// can and all ranks throw the error of exit 75.
+std::vector<StageTime> run_stages(const std::vector<Stage>& stages,
+                                  const config::OptionSet& options, const PipelineRange& range,
+                                  const std::filesystem::path& run_folder, Communicator& comm,
+                                  const Log& log, const DeviceChoice& device,
                                   const std::function<bool()>& stop_requested = {});
 
 }  // namespace gpuhpc

@@ -1,5 +1,6 @@
 #pragma once
-// All sections of the program in one place: an option belongs to the struct of its room and is declared beside it.
+// All sections of the program in one place: an option belongs to the struct of its room and is
+// declared beside it.
 #include <string>
 
 #include "gpuhpc/config/options.hpp"

@@ -10,11 +10,14 @@
 
 namespace gpuhpc {
 
-// run.json: what a run folder says of the launch that wrote it last. `times` are those of the stages that this launch has been through.
-void write_run_facts(const CommandContext& context, const std::filesystem::path& run, const std::vector<std::string>& warnings, const std::vector<StageTime>& times);
+// run.json: what a run folder says of the launch that wrote it last. `times` are those of the
+// stages that this launch has been through.
+void write_run_facts(const CommandContext& context, const std::filesystem::path& run,
+                     const std::vector<std::string>& warnings, const std::vector<StageTime>& times);
 
-// Of a run that is unfinished, what is there, and a warning that says what is not. Throws input_error naming the file, and in it the line,
-// for a folder that is no run folder or a broken file in it.
+// Of a run that is unfinished, what is there, and a warning that says what is not. Throws
+// input_error naming the file, and in it the line, for a folder that is no run folder or a broken
+// file in it.
 ReportModel make_run_report(const std::filesystem::path& run);
 // Two or more runs side by side. Same errors.
 ReportModel compare_runs(const std::vector<std::filesystem::path>& runs);

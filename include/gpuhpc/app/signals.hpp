@@ -1,15 +1,19 @@
 #pragma once
-// SIGTERM and SIGUSR1 (what batch systems send before the time is up) and SIGINT (Ctrl-C) ask a run to save and leave with exit 75.
+// SIGTERM and SIGUSR1 (what batch systems send before the time is up) and SIGINT (Ctrl-C) ask a run
+// to save and leave with exit 75.
 
 namespace gpuhpc {
 
-// Before any thread is started: a SIGUSR1 waits from here on until the first StopSignals is there. It may come while MPI starts.
+// Before any thread is started: a SIGUSR1 waits from here on until the first StopSignals is there.
+// It may come while MPI starts.
 void hold_stop_signals();
 
-// Catches them for its life, one object at a time; then what was there before is put back. When one came, SIGTERM and SIGUSR1 are ignored from
-// then on: the process is leaving, and launchers send SIGTERM to the ranks that are not the first to be gone, which must not change their exit
-// code. The first SIGINT says on standard error what it does; a second one ends the process at once, as it would without us (exit 130 in a
-// shell). Where SIGINT is ignored from the start (a shell's background job), it stays so.
+// Catches them for its life, one object at a time; then what was there before is put back. When one
+// came, SIGTERM and SIGUSR1 are ignored from then on: the process is leaving, and launchers send
+// SIGTERM to the ranks that are not the first to be gone, which must not change their exit code.
+// The first SIGINT says on standard error what it does; a second one ends the process at once, as
+// it would without us (exit 130 in a shell). Where SIGINT is ignored from the start (a shell's
+// background job), it stays so.
 class StopSignals {
  public:
   StopSignals();

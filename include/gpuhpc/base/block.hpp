@@ -1,6 +1,7 @@
 #pragma once
-// Work over N documents is cut into blocks of fixed size whatever the rank count, then dealt to ranks in contiguous
-// runs: every number computed per block is then the same bits on any number of ranks.
+// Work over N documents is cut into blocks of fixed size whatever the rank count, then dealt to
+// ranks in contiguous runs: every number computed per block is then the same bits on any number of
+// ranks.
 #include <algorithm>
 #include <cstdint>
 
@@ -16,7 +17,9 @@ inline Range blocks_of_rank(std::int64_t count, int rank, int size) {
   return {count * rank / size, count * (rank + 1) / size};
 }
 
-inline std::int64_t block_count(std::int64_t items, std::int64_t block_size) { return (items + block_size - 1) / block_size; }
+inline std::int64_t block_count(std::int64_t items, std::int64_t block_size) {
+  return (items + block_size - 1) / block_size;
+}
 
 // The items of one block.
 inline Range block_items(std::int64_t block, std::int64_t items, std::int64_t block_size) {

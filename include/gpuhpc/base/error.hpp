@@ -1,5 +1,6 @@
 #pragma once
-// Every error a user can meet carries one clear sentence (what, where, the cure) and the exit code of the program.
+// Every error a user can meet carries one clear sentence (what, where, the cure) and the exit code
+// of the program.
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -23,7 +24,8 @@ enum class ExitCode : int {
 
 class Error : public std::runtime_error {
  public:
-  // `on_all_ranks`: every rank throws this error, so all can leave in order; else the thrower must end the others.
+  // `on_all_ranks`: every rank throws this error, so all can leave in order; else the thrower must
+  // end the others.
   Error(ExitCode code, const std::string& message, bool on_all_ranks = false)
       : std::runtime_error(message), code_(code), on_all_ranks_(on_all_ranks) {}
   ExitCode code() const { return code_; }

@@ -1,5 +1,6 @@
 #pragma once
-// Rank-tagged log: rank 0 also speaks on standard error; every rank writes its own file in the run folder.
+// Rank-tagged log: rank 0 also speaks on standard error; every rank writes its own file in the run
+// folder.
 #include <spdlog/logger.h>
 
 #include <filesystem>

@@ -13,8 +13,12 @@ struct BasicMatrixView {
   T* data = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::span<T> row(std::int64_t i) const { return {data + i * columns, static_cast<std::size_t>(columns)}; }
-  BasicMatrixView slice(std::int64_t first, std::int64_t count) const { return {data + first * columns, count, columns}; }
+  std::span<T> row(std::int64_t i) const {
+    return {data + i * columns, static_cast<std::size_t>(columns)};
+  }
+  BasicMatrixView slice(std::int64_t first, std::int64_t count) const {
+    return {data + first * columns, count, columns};
+  }
   operator BasicMatrixView<const T>() const { return {data, rows, columns}; }
 };
 using MatrixView = BasicMatrixView<const float>;
@@ -27,14 +31,21 @@ struct Matrix {
 
   Matrix() = default;
   Matrix(std::int64_t row_count, std::int64_t column_count)
-      : rows(row_count), columns(column_count), values(static_cast<std::size_t>(row_count * column_count)) {}
-  std::span<float> row(std::int64_t i) { return {values.data() + i * columns, static_cast<std::size_t>(columns)}; }
-  std::span<const float> row(std::int64_t i) const { return {values.data() + i * columns, static_cast<std::size_t>(columns)}; }
+      : rows(row_count),
+        columns(column_count),
+        values(static_cast<std::size_t>(row_count * column_count)) {}
+  std::span<float> row(std::int64_t i) {
+    return {values.data() + i * columns, static_cast<std::size_t>(columns)};
+  }
+  std::span<const float> row(std::int64_t i) const {
+    return {values.data() + i * columns, static_cast<std::size_t>(columns)};
+  }
   MatrixView view() const { return {values.data(), rows, columns}; }
   MutableMatrixView view() { return {values.data(), rows, columns}; }
 };
 
-// Rows of (column, value) pairs in compressed form: row i is entries [offsets[i], offsets[i+1]), columns ascending.
+// Rows of (column, value) pairs in compressed form: row i is entries [offsets[i], offsets[i+1]),
+// columns ascending.
 struct SparseMatrix {
   std::int64_t columns_count = 0;
   std::vector<std::int64_t> offsets{0};

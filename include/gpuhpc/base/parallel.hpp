@@ -1,5 +1,6 @@
 #pragma once
-// Independent pieces of work over a few threads of this rank; the first exception is thrown to the caller.
+// Independent pieces of work over a few threads of this rank; the first exception is thrown to the
+// caller.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

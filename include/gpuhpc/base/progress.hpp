@@ -1,5 +1,6 @@
 #pragma once
-// Progress of one long job: a line that redraws itself on a terminal (rate, time left), a plain log line now and then elsewhere.
+// Progress of one long job: a line that redraws itself on a terminal (rate, time left), a plain log
+// line now and then elsewhere.
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -10,7 +11,8 @@ namespace gpuhpc {
 
 class Progress {
  public:
-  // `total` in `unit` ("documents"); 0 when unknown. Only a Progress with `visible` (rank 0) speaks.
+  // `total` in `unit` ("documents"); 0 when unknown. Only a Progress with `visible` (rank 0)
+  // speaks.
   Progress(Log log, std::string what, std::int64_t total, std::string unit, bool visible);
   ~Progress();
   Progress(const Progress&) = delete;

@@ -1,6 +1,7 @@
 #pragma once
-// Counter-based random numbers (Philox 4x32-10, Salmon et al., SC 2011): the value depends on (seed, stream, counter)
-// alone, so any rank can draw number k of any stream without drawing the ones before.
+// Counter-based random numbers (Philox 4x32-10, Salmon et al., SC 2011): the value depends on
+// (seed, stream, counter) alone, so any rank can draw number k of any stream without drawing the
+// ones before.
 #include <array>
 #include <cstdint>
 #include <utility>

@@ -1,5 +1,6 @@
 #pragma once
-// One collective as a value: what messages about it say and what ranks compare before they trust each other.
+// One collective as a value: what messages about it say and what ranks compare before they trust
+// each other.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,7 +10,15 @@
 
 namespace gpuhpc {
 
-enum class CollectiveKind : std::int32_t { none, barrier, all_reduce, broadcast, all_gather, all_gather_ragged, reduce_scatter };
+enum class CollectiveKind : std::int32_t {
+  none,
+  barrier,
+  all_reduce,
+  broadcast,
+  all_gather,
+  all_gather_ragged,
+  reduce_scatter
+};
 
 // Sent between ranks as it is: plain numbers only.
 struct CollectiveCall {
@@ -25,12 +34,15 @@ struct CollectiveCall {
 // "all_reduce number 12 (1000 float32, sum)"
 std::string describe(const CollectiveCall& call);
 
-// What is wrong when the ranks are about to do `calls` (one a rank), in one sentence with both calls; nothing when they agree.
-std::optional<std::string> find_mismatch(std::span<const CollectiveCall> calls, std::span<const std::string> hosts);
+// What is wrong when the ranks are about to do `calls` (one a rank), in one sentence with both
+// calls; nothing when they agree.
+std::optional<std::string> find_mismatch(std::span<const CollectiveCall> calls,
+                                         std::span<const std::string> hosts);
 
-// The sentence of a time-out: `mine` was waited for; `entered` holds the last collective of each rank, nothing for one that does not answer.
-// Empty when every rank has entered `mine`.
-std::string name_missing(const CollectiveCall& mine, double seconds, int rank, std::span<const std::optional<CollectiveCall>> entered,
+// The sentence of a time-out: `mine` was waited for; `entered` holds the last collective of each
+// rank, nothing for one that does not answer. Empty when every rank has entered `mine`.
+std::string name_missing(const CollectiveCall& mine, double seconds, int rank,
+                         std::span<const std::optional<CollectiveCall>> entered,
                          std::span<const std::string> hosts);
 
 }  // namespace gpuhpc

@@ -1,6 +1,6 @@
 #pragma once
-// What NcclCommunicator needs of NCCL and of the device's streams, as a table of functions: the library's, or a test's
-// over host memory. Handles are the library's own pointers.
+// What NcclCommunicator needs of NCCL and of the device's streams, as a table of functions: the
+// library's, or a test's over host memory. Handles are the library's own pointers.
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -19,16 +19,25 @@ struct NcclApi {
   // NCCL's result numbers; any other is an error.
   static constexpr int kSuccess = 0, kInProgress = 7;
 
-  // NCCL's functions of these names; the communicator is non-blocking (config.blocking = 0), counts are elements.
+  // NCCL's functions of these names; the communicator is non-blocking (config.blocking = 0), counts
+  // are elements.
   std::function<int(NcclId& id)> get_unique_id;
   std::function<int(Comm& comm, int size, const NcclId& id, int rank)> comm_init_rank_config;
-  std::function<int(const void* send, void* receive, std::int64_t count, DataType, Reduce, Comm, Stream)> all_reduce;
-  std::function<int(const void* send, void* receive, std::int64_t count, DataType, Reduce, Comm, Stream)> reduce_scatter;  // count: received
-  std::function<int(const void* send, void* receive, std::int64_t count, DataType, Comm, Stream)> all_gather;              // count: sent
-  std::function<int(const void* send, void* receive, std::int64_t count, DataType, int root, Comm, Stream)> broadcast;
+  std::function<int(const void* send, void* receive, std::int64_t count, DataType, Reduce, Comm,
+                    Stream)>
+      all_reduce;
+  std::function<int(const void* send, void* receive, std::int64_t count, DataType, Reduce, Comm,
+                    Stream)>
+      reduce_scatter;  // count: received
+  std::function<int(const void* send, void* receive, std::int64_t count, DataType, Comm, Stream)>
+      all_gather;  // count: sent
+  std::function<int(const void* send, void* receive, std::int64_t count, DataType, int root, Comm,
+                    Stream)>
+      broadcast;
   std::function<int()> group_start, group_end;
   std::function<int(Comm comm, int& state)> comm_get_async_error;
-  std::function<int(Comm comm)> comm_finalize, comm_destroy, comm_abort;  // abort: from any thread, ends what is under way
+  std::function<int(Comm comm)> comm_finalize, comm_destroy,
+      comm_abort;  // abort: from any thread, ends what is under way
   std::function<std::string(int result)> error_text;
 
   // Streams and events of this rank's device. They throw internal_error.
@@ -43,8 +52,8 @@ struct NcclApi {
   std::function<void(Stream, Event)> stream_wait_event;
 };
 
-// The real table, for CUDA device `index`. Throws configuration_error where this program was built without CUDA.
-// Compiled with the rest, never run on a GPU yet.
+// The real table, for CUDA device `index`. Throws configuration_error where this program was built
+// without CUDA. Compiled with the rest, never run on a GPU yet.
 NcclApi make_nccl_api(int index);
 
 }  // namespace gpuhpc

@@ -20,12 +20,14 @@ struct ParallelOptions {
   std::int64_t bucket_bytes = 4 << 20;
   bool reproducible = true;
   bool overlap = true;
-  std::int64_t timeout = 600;  // seconds; every collective ends within it or the run ends with exit 79
+  std::int64_t timeout =
+      600;  // seconds; every collective ends within it or the run ends with exit 79
   bool check_collectives = false;
 
   Strategy strategy_kind() const;
-  // Replicas that train in this process, one of `ranks`; `gpus`: those that it sees, 0 when it computes on processors. Throws usage_error
-  // for dp beside other ranks and for replicas without dp, configuration_error for more replicas than GPUs.
+  // Replicas that train in this process, one of `ranks`; `gpus`: those that it sees, 0 when it
+  // computes on processors. Throws usage_error for dp beside other ranks and for replicas without
+  // dp, configuration_error for more replicas than GPUs.
   int replica_count(int ranks, int gpus) const;
   bool reduce_in_bfloat16() const { return reduce_type == "bf16"; }
 };

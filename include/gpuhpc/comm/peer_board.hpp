@@ -1,5 +1,6 @@
 #pragma once
-// What a communicator offers to one that is built on it (NCCL over MPI or threads): finding out whom a collective waits for.
+// What a communicator offers to one that is built on it (NCCL over MPI or threads): finding out
+// whom a collective waits for.
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@ class PeerBoard {
   virtual ~PeerBoard() = default;
   // The last collective that this rank has entered on the other communicator.
   virtual void note(const CollectiveCall& entered) = 0;
-  // What each rank noted last; nothing for a rank that does not answer (dead, frozen or cut off). Takes seconds at most.
+  // What each rank noted last; nothing for a rank that does not answer (dead, frozen or cut off).
+  // Takes seconds at most.
   virtual std::vector<std::optional<CollectiveCall>> ask_noted() = 0;
   virtual const std::vector<std::string>& hosts() const = 0;  // one a rank
 };

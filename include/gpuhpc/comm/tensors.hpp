@@ -1,5 +1,6 @@
 #pragma once
-// Collectives over tensors. Their memory travels as it lies: a tensor that is not contiguous is refused (internal_error).
+// Collectives over tensors. Their memory travels as it lies: a tensor that is not contiguous is
+// refused (internal_error).
 #include <ATen/core/Tensor.h>
 
 #include <memory>
@@ -10,14 +11,20 @@ namespace gpuhpc {
 
 DataType data_type_of(at::ScalarType type);  // internal_error for a type that does not travel
 
-void all_reduce(Communicator& comm, const at::Tensor& data, Reduce reduce = Reduce::sum);  // in place
-void broadcast(Communicator& comm, const at::Tensor& data, int root = 0);                  // in place
-void all_gather(Communicator& comm, const at::Tensor& send, const at::Tensor& receive);    // receive: size x send's elements
-void reduce_scatter(Communicator& comm, const at::Tensor& send, const at::Tensor& receive, Reduce reduce = Reduce::sum);  // send: size x receive's elements
+void all_reduce(Communicator& comm, const at::Tensor& data,
+                Reduce reduce = Reduce::sum);                              // in place
+void broadcast(Communicator& comm, const at::Tensor& data, int root = 0);  // in place
+void all_gather(Communicator& comm, const at::Tensor& send,
+                const at::Tensor& receive);  // receive: size x send's elements
+void reduce_scatter(Communicator& comm, const at::Tensor& send, const at::Tensor& receive,
+                    Reduce reduce = Reduce::sum);  // send: size x receive's elements
 
 // The tensors must live until wait() has returned.
-std::unique_ptr<Work> start_all_reduce(Communicator& comm, const at::Tensor& data, Reduce reduce = Reduce::sum);
-std::unique_ptr<Work> start_all_gather(Communicator& comm, const at::Tensor& send, const at::Tensor& receive);
-std::unique_ptr<Work> start_reduce_scatter(Communicator& comm, const at::Tensor& send, const at::Tensor& receive, Reduce reduce = Reduce::sum);
+std::unique_ptr<Work> start_all_reduce(Communicator& comm, const at::Tensor& data,
+                                       Reduce reduce = Reduce::sum);
+std::unique_ptr<Work> start_all_gather(Communicator& comm, const at::Tensor& send,
+                                       const at::Tensor& receive);
+std::unique_ptr<Work> start_reduce_scatter(Communicator& comm, const at::Tensor& send,
+                                           const at::Tensor& receive, Reduce reduce = Reduce::sum);
 
 }  // namespace gpuhpc

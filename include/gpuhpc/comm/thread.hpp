@@ -8,12 +8,16 @@
 
 namespace gpuhpc {
 
-// One communicator a thread. Different collectives are always detected. A collective throws peer on every rank that is
-// in it when a rank stays away longer than options.timeout, or has destroyed its communicator.
-std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size, const ParallelOptions& options = {});
+// One communicator a thread. Different collectives are always detected. A collective throws peer on
+// every rank that is in it when a rank stays away longer than options.timeout, or has destroyed its
+// communicator.
+std::vector<std::unique_ptr<Communicator>> make_thread_communicators(
+    int size, const ParallelOptions& options = {});
 
-// Runs `body` as `size` ranks, rank 0 on this thread, and throws the first failure of any of them. A rank that does not
-// come back within options.timeout after another one failed cannot be stopped: the program ends with the failure's sentence and exit code.
-void run_thread_ranks(int size, const ParallelOptions& options, const std::function<void(Communicator&)>& body);
+// Runs `body` as `size` ranks, rank 0 on this thread, and throws the first failure of any of them.
+// A rank that does not come back within options.timeout after another one failed cannot be stopped:
+// the program ends with the failure's sentence and exit code.
+void run_thread_ranks(int size, const ParallelOptions& options,
+                      const std::function<void(Communicator&)>& body);
 
 }  // namespace gpuhpc

@@ -1,13 +1,14 @@
 #pragma once
-// Errors made common to all ranks: set-up and file work that can fail on one rank is wrapped, so that all ranks throw.
+// Errors made common to all ranks: set-up and file work that can fail on one rank is wrapped, so
+// that all ranks throw.
 #include <functional>
 
 #include "gpuhpc/comm/communicator.hpp"
 
 namespace gpuhpc {
 
-// Runs `work` on this rank, then all ranks agree: if any rank threw, every rank throws the error of the lowest such
-// rank (same code and message). `work` must not contain collectives.
+// Runs `work` on this rank, then all ranks agree: if any rank threw, every rank throws the error of
+// the lowest such rank (same code and message). `work` must not contain collectives.
 void together(Communicator& comm, const std::function<void()>& work);
 
 // Runs `work` on rank 0 only; all ranks throw if it does.

@@ -1,6 +1,7 @@
 #pragma once
-// One declaration per option gives the command line, the INI file, --help, the docs table and the resolved config.ini.
-// A room owns an XOptions struct and `void declare(config::Section&, XOptions&)`; strings stop here.
+// One declaration per option gives the command line, the INI file, --help, the docs table and the
+// resolved config.ini. A room owns an XOptions struct and `void declare(config::Section&,
+// XOptions&)`; strings stop here.
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -13,11 +14,13 @@ namespace gpuhpc::config {
 
 class Option {
  public:
-  Option& one_of(std::vector<std::string> values);   // allowed words
-  Option& range(double low, double high);            // inclusive, for numbers
-  Option& unit(std::string unit);                    // shown in help
-  Option& existing_path();                           // when set, the file or folder must exist
-  Option& word(std::string word, std::int64_t value);  // a name for one value of a whole number, read and written in its place
+  Option& one_of(std::vector<std::string> values);  // allowed words
+  Option& range(double low, double high);           // inclusive, for numbers
+  Option& unit(std::string unit);                   // shown in help
+  Option& existing_path();                          // when set, the file or folder must exist
+  Option& word(
+      std::string word,
+      std::int64_t value);  // a name for one value of a whole number, read and written in its place
   const std::string& name() const { return name_; }  // "section.key"
 
  private:
@@ -69,7 +72,8 @@ class OptionSet {
  private:
   Option* find(const std::string& name);
   const Option* find(const std::string& name) const;
-  void assign(const std::string& name, const std::string& value, const std::string& where, std::vector<std::string>& problems);
+  void assign(const std::string& name, const std::string& value, const std::string& where,
+              std::vector<std::string>& problems);
   std::string nearest(const std::string& name) const;
   std::deque<Section> sections_;
 };

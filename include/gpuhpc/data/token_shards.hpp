@@ -1,6 +1,7 @@
 #pragma once
-// Tokenised documents in HDF5 shards: cut by the documents alone, each file written by one rank, one manifest last.
-// Shard datasets: tokens int32 (T), offsets int64 (documents+1), ids (documents, fixed-width strings).
+// Tokenised documents in HDF5 shards: cut by the documents alone, each file written by one rank,
+// one manifest last. Shard datasets: tokens int32 (T), offsets int64 (documents+1), ids (documents,
+// fixed-width strings).
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -19,21 +20,27 @@ class Tokenizer;  // text/tokenizer.hpp
 
 struct ShardOptions {  // a shard ends at whichever comes first
   std::int64_t shard_documents = 65536;
-  std::int64_t shard_megabytes = 256;  // of text: what a rank holds in memory is about four times this
+  std::int64_t shard_megabytes =
+      256;  // of text: what a rank holds in memory is about four times this
 };
 void declare(config::Section& section, ShardOptions& options);  // shard-documents, shard-megabytes
 
 struct ShardSummary {
-  std::int64_t documents = 0, tokens = 0, shards = 0, longest = 0;  // tokens of the longest document, without specials
+  std::int64_t documents = 0, tokens = 0, shards = 0,
+               longest = 0;  // tokens of the longest document, without specials
 };
 
-// Collective. Every rank streams the whole of `corpus` and tokenises the shards that are its own. The files are the same bytes
-// on any number of ranks. `progress(documents)` is called with the documents newly read on this rank; may be empty.
-ShardSummary prepare_shards(const std::filesystem::path& corpus, const CorpusOptions& corpus_options, const Tokenizer& tokenizer,
-                            const std::filesystem::path& folder, const ShardOptions& options, Communicator& comm,
+// Collective. Every rank streams the whole of `corpus` and tokenises the shards that are its own.
+// The files are the same bytes on any number of ranks. `progress(documents)` is called with the
+// documents newly read on this rank; may be empty.
+ShardSummary prepare_shards(const std::filesystem::path& corpus,
+                            const CorpusOptions& corpus_options, const Tokenizer& tokenizer,
+                            const std::filesystem::path& folder, const ShardOptions& options,
+                            Communicator& comm,
                             const std::function<void(std::int64_t)>& progress = {});
 
-// The shards of a folder, mapped. A manifest or shard that is missing, cut or altered is an input_error.
+// The shards of a folder, mapped. A manifest or shard that is missing, cut or altered is an
+// input_error.
 class TokenDataset {
  public:
   enum class Verify { all, structure };  // structure: token blocks are not read
@@ -49,7 +56,9 @@ class TokenDataset {
   std::int64_t token_count() const { return token_count_; }
   const std::string& tokenizer_fingerprint() const { return tokenizer_fingerprint_; }
   std::int64_t vocabulary_size() const { return vocabulary_size_; }  // every token is below it
-  const std::string& fingerprint() const { return fingerprint_; }  // of the manifest: content of everything
+  const std::string& fingerprint() const {
+    return fingerprint_;
+  }  // of the manifest: content of everything
   // input_error unless the shards were made by this tokenizer.
   void check_tokenizer(const Tokenizer& tokenizer) const;
 

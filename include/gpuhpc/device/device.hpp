@@ -1,5 +1,6 @@
 #pragma once
-// Which device and how many threads a rank uses: a pure function of options, facts and the rank's place on its host.
+// Which device and how many threads a rank uses: a pure function of options, facts and the rank's
+// place on its host.
 #include <c10/core/Device.h>
 
 #include <bitset>
@@ -20,10 +21,12 @@ struct DeviceOptions {
 void declare(config::Section& section, DeviceOptions& options);
 
 using CoreSet = std::bitset<1024>;
-CoreSet query_cores();  // that this process may run on: what Slurm, mpirun or taskset left of the host's
+CoreSet
+query_cores();  // that this process may run on: what Slurm, mpirun or taskset left of the host's
 
-// Whole cores that a rank may count as its own: each one it may run on, shared with the ranks of its host that may run on it, too.
-// `on_host` holds the sets of all these ranks, `mine` included. Right for launchers that bind each rank and for those that bind none.
+// Whole cores that a rank may count as its own: each one it may run on, shared with the ranks of
+// its host that may run on it, too. `on_host` holds the sets of all these ranks, `mine` included.
+// Right for launchers that bind each rank and for those that bind none.
 int share_of_cores(const CoreSet& mine, std::span<const CoreSet> on_host);
 
 struct DeviceFacts {
@@ -37,13 +40,16 @@ struct DeviceChoice {
   int index = 0;    // of the CUDA device
   int threads = 1;  // CPU threads of this rank
 };
-// Rank k of a host takes GPU k modulo their number (a GPU that is the only one visible is taken by all: the launcher chose).
-// Threads: one a core of its share. Throws configuration_error for kind "cuda" without a GPU, or with more ranks than GPUs.
-DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& facts, int node_rank, int node_size);
+// Rank k of a host takes GPU k modulo their number (a GPU that is the only one visible is taken by
+// all: the launcher chose). Threads: one a core of its share. Throws configuration_error for kind
+// "cuda" without a GPU, or with more ranks than GPUs.
+DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& facts, int node_rank,
+                           int node_size);
 
-// Puts the choice into effect in this process: threads of the operators, memory limit (memory.hpp), deterministic operators. Called once
-// at the start, before the first tensor. Deterministic: the same program on the same machine with the same number of threads and ranks
-// gives the same bits; processors do so anyway, GPUs pay for it. An operator that cannot throws when it is called.
+// Puts the choice into effect in this process: threads of the operators, memory limit (memory.hpp),
+// deterministic operators. Called once at the start, before the first tensor. Deterministic: the
+// same program on the same machine with the same number of threads and ranks gives the same bits;
+// processors do so anyway, GPUs pay for it. An operator that cannot throws when it is called.
 void apply(const DeviceOptions& options, const DeviceChoice& choice);
 
 c10::Device torch_device(const DeviceChoice& choice);

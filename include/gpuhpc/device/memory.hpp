@@ -1,24 +1,27 @@
 #pragma once
-// How much memory the tensors of this process hold, and a limit on it: training then finds out that a batch does not fit before the
-// machine does, and tests can make one rank run out of memory.
+// How much memory the tensors of this process hold, and a limit on it: training then finds out that
+// a batch does not fit before the machine does, and tests can make one rank run out of memory.
 #include <cstdint>
 
 namespace gpuhpc {
 
 struct HostMemory {
-  std::int64_t used = 0;   // bytes that tensors in host memory hold now, as the system hands them out
+  std::int64_t used =
+      0;  // bytes that tensors in host memory hold now, as the system hands them out
   std::int64_t peak = 0;   // most bytes since the counter was installed or reset_host_memory_peak()
   std::int64_t limit = 0;  // 0: none
 };
 
-// Puts an allocator of ours under all tensors in host memory that are made from now on (those before are not counted), or changes its
-// limit; 0: no limit. It counts, and it keeps blocks of a megabyte and more for the next tensor of that size, in huge pages: a training
-// step takes a fifth less time than on the system's own (bench/results/2026-11-21-training-step.md). What is kept is not counted, and is
-// given back before memory runs out. An allocation that would pass the limit throws c10::OutOfMemoryError, and nothing has changed: the
-// caller may free memory and go on. Safe beside allocations of other threads.
+// Puts an allocator of ours under all tensors in host memory that are made from now on (those
+// before are not counted), or changes its limit; 0: no limit. It counts, and it keeps blocks of a
+// megabyte and more for the next tensor of that size, in huge pages: a training step takes a fifth
+// less time than on the system's own (bench/results/2026-11-21-training-step.md). What is kept is
+// not counted, and is given back before memory runs out. An allocation that would pass the limit
+// throws c10::OutOfMemoryError, and nothing has changed: the caller may free memory and go on. Safe
+// beside allocations of other threads.
 void limit_host_memory(std::int64_t bytes);
-HostMemory host_memory();          // zeros while no counting allocator is installed
-void reset_host_memory_peak();     // the peak starts again from what is held now
+HostMemory host_memory();       // zeros while no counting allocator is installed
+void reset_host_memory_peak();  // the peak starts again from what is held now
 
 // Bytes that tensors hold in the memory of one GPU. Only where there is one. (Never run on a GPU.)
 struct DeviceMemory {
@@ -26,8 +29,9 @@ struct DeviceMemory {
 };
 DeviceMemory device_memory(int device);
 
-// limit_host_memory's limit for one GPU, by LibTorch's own allocator: its tensors and its cache stay below `bytes`. (Never run on a GPU.)
-// Throws configuration_error in a program built without CUDA.
+// limit_host_memory's limit for one GPU, by LibTorch's own allocator: its tensors and its cache
+// stay below `bytes`. (Never run on a GPU.) Throws configuration_error in a program built without
+// CUDA.
 void limit_cuda_memory(std::int64_t bytes, int device);
 
 }  // namespace gpuhpc

@@ -1,5 +1,6 @@
 #pragma once
-// How busy a GPU is, as NVIDIA's management library tells. The library comes with the driver: it is opened at run time, nothing is linked.
+// How busy a GPU is, as NVIDIA's management library tells. The library comes with the driver: it is
+// opened at run time, nothing is linked.
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -7,7 +8,8 @@
 
 namespace gpuhpc {
 
-// The address of a function of libnvidia-ml.so.1; null where the library or the function is not there.
+// The address of a function of libnvidia-ml.so.1; null where the library or the function is not
+// there.
 using NvmlFunctions = std::function<void*(const char* name)>;
 NvmlFunctions open_nvml();
 
@@ -19,8 +21,9 @@ class GpuMeter {
   GpuMeter(const GpuMeter&) = delete;
   GpuMeter& operator=(const GpuMeter&) = delete;
 
-  // Percent of the driver's last sample period (a sixth of a second to a second) in which the GPU computed; asked for at most twice a
-  // second. Nothing where library, driver or GPU (one cut up by MIG, for example) do not tell.
+  // Percent of the driver's last sample period (a sixth of a second to a second) in which the GPU
+  // computed; asked for at most twice a second. Nothing where library, driver or GPU (one cut up by
+  // MIG, for example) do not tell.
   std::optional<double> utilisation();
 
  private:

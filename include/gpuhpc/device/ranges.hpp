@@ -1,5 +1,6 @@
 #pragma once
-// Named ranges of this thread on the timeline of Nsight Systems (NVTX). Nothing in a program without CUDA, next to nothing where nobody watches.
+// Named ranges of this thread on the timeline of Nsight Systems (NVTX). Nothing in a program
+// without CUDA, next to nothing where nobody watches.
 #include <string>
 
 namespace gpuhpc {

@@ -1,6 +1,6 @@
 #pragma once
-// The only reader of gold labels. Nothing that learns may include this header: the evaluate stage alone does, and the
-// test of the include order fails on any other.
+// The only reader of gold labels. Nothing that learns may include this header: the evaluate stage
+// alone does, and the test of the include order fails on any other.
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -21,15 +21,17 @@ struct GoldLabels {
   std::vector<std::int64_t> lines;                 // (N) line of the file, from 1
 };
 
-// doc2labels.txt, `id<TAB>1,2,3` (class ids or names), .gz or not. Throws input_error naming file and line for a missing tab, an
-// unknown or repeated class, a document given twice, a document without classes, and a file without documents.
+// doc2labels.txt, `id<TAB>1,2,3` (class ids or names), .gz or not. Throws input_error naming file
+// and line for a missing tab, an unknown or repeated class, a document given twice, a document
+// without classes, and a file without documents.
 GoldLabels read_gold(const std::filesystem::path& path, const Taxonomy& taxonomy);
 
 // Throws input_error naming file and line when gold names a document that is not among `documents`.
 void require_known_documents(const GoldLabels& gold, std::span<const std::string> documents);
 
-// Joins by document id, in the order of gold. Predicted documents without gold are left out and counted; gold documents
-// without prediction count as an empty prediction and are counted. Throws input_error when no document is common.
+// Joins by document id, in the order of gold. Predicted documents without gold are left out and
+// counted; gold documents without prediction count as an empty prediction and are counted. Throws
+// input_error when no document is common.
 LabelledDocuments pair_with_gold(const GoldLabels& gold, const Predictions& predictions);
 
 }  // namespace gpuhpc

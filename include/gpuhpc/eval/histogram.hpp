@@ -22,7 +22,8 @@ struct ScoreHistograms {
   ScoreHistogram predicted;  // one a predicted (document, class) pair
 };
 
-// N documents: `scores` in the order of sort_scores, `predicted` and `gold` ascending; `gold` may be empty as a whole.
+// N documents: `scores` in the order of sort_scores, `predicted` and `gold` ascending; `gold` may
+// be empty as a whole.
 ScoreHistograms score_histograms(std::span<const std::vector<ClassScore>> scores,
                                  std::span<const std::vector<std::int32_t>> predicted,
                                  std::span<const std::vector<std::int32_t>> gold);

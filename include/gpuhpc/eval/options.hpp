@@ -8,8 +8,8 @@ namespace gpuhpc {
 
 // [eval]
 struct EvalOptions {
-  std::string predictions{};              // submission.csv or predictions.jsonl; empty: those of the run
-  std::string gold{};                     // doc2labels.txt; empty: the one of the input folder, if any
+  std::string predictions{};  // submission.csv or predictions.jsonl; empty: those of the run
+  std::string gold{};         // doc2labels.txt; empty: the one of the input folder, if any
   std::int64_t bootstrap_samples = 1000;  // 0: no intervals
   std::int64_t seed = 1;                  // of the resamples
   std::int64_t examples = 20;             // documents shown in the report

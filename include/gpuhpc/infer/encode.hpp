@@ -1,7 +1,8 @@
 #pragma once
 // One encoder over many documents, spread over ranks and threads, vectors in document order.
-// Batches are runs of neighbouring documents cut from their lengths alone, then dealt to ranks as contiguous runs of equal work:
-// rows and files are the same bits on any number of ranks and threads.
+// Batches are runs of neighbouring documents cut from their lengths alone, then dealt to ranks as
+// contiguous runs of equal work: rows and files are the same bits on any number of ranks and
+// threads.
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -34,39 +35,48 @@ struct TokenSource {
 TokenSource token_source(const TokenDataset& dataset);
 TokenSource token_source(const std::vector<std::vector<std::int32_t>>& documents);
 // Views must outlive the source.
-std::vector<std::vector<std::int32_t>> tokenize(const Tokenizer& tokenizer, std::span<const std::string> texts, int threads);
+std::vector<std::vector<std::int32_t>> tokenize(const Tokenizer& tokenizer,
+                                                std::span<const std::string> texts, int threads);
 
-// Documents [first, last) of each batch, and their work (tokens weighted by the attention they need).
+// Documents [first, last) of each batch, and their work (tokens weighted by the attention they
+// need).
 struct EncodeBatch {
   std::int64_t first = 0, last = 0;
   double work = 0;
 };
 // Batches of neighbouring documents with about `budget` tokens each.
-std::vector<EncodeBatch> cut_batches(std::span<const std::int64_t> lengths, std::int64_t budget, std::int64_t hidden_size);
+std::vector<EncodeBatch> cut_batches(std::span<const std::int64_t> lengths, std::int64_t budget,
+                                     std::int64_t hidden_size);
 // The batches of one rank: contiguous, equal shares of the work.
 Range share_of_rank(std::span<const EncodeBatch> batches, int rank, int size);
 
 class DocumentEncoder {
  public:
-  // `model` must lie on the device chosen (CPU: its weights are copied and packed; CUDA: it must outlive this object).
-  // `tokenizer` gives the special tokens. Throws configuration_error for kernels that this machine lacks.
-  DocumentEncoder(const LoadedEncoder& model, const Tokenizer& tokenizer, const InferOptions& options, const DeviceChoice& device);
+  // `model` must lie on the device chosen (CPU: its weights are copied and packed; CUDA: it must
+  // outlive this object). `tokenizer` gives the special tokens. Throws configuration_error for
+  // kernels that this machine lacks.
+  DocumentEncoder(const LoadedEncoder& model, const Tokenizer& tokenizer,
+                  const InferOptions& options, const DeviceChoice& device);
   ~DocumentEncoder();
   DocumentEncoder(DocumentEncoder&&) noexcept;
 
   std::int64_t dimension() const;
-  std::string describe() const;     // "bf16 on amx, 2 threads"
-  std::string fingerprint() const;  // what the numbers depend on beside model and documents: precision, kernels, windows
+  std::string describe() const;  // "bf16 on amx, 2 threads"
+  std::string fingerprint()
+      const;  // what the numbers depend on beside model and documents: precision, kernels, windows
 
-  // Documents [first, last) on this rank alone, rows in order. `done(documents)` may be empty; it is called from one thread at a time.
-  Matrix encode(const TokenSource& source, Range documents, const std::function<void(std::int64_t)>& done = {}) const;
+  // Documents [first, last) on this rank alone, rows in order. `done(documents)` may be empty; it
+  // is called from one thread at a time.
+  Matrix encode(const TokenSource& source, Range documents,
+                const std::function<void(std::int64_t)>& done = {}) const;
   Matrix encode(const TokenSource& source) const { return encode(source, {0, source.size}); }
 
   // Collective: the work is spread over ranks. Every rank gets all rows.
   Matrix encode_together(const TokenSource& source, Communicator& comm) const;
-  // Collective: rows to dataset "values" (and, when given, `ids`) of an HDF5 file. Memory does not grow with the documents.
-  // `after_batch` may throw, on any rank: then all ranks do.
-  void encode_to_file(const TokenSource& source, Communicator& comm, const std::filesystem::path& path, const Attributes& attributes,
+  // Collective: rows to dataset "values" (and, when given, `ids`) of an HDF5 file. Memory does not
+  // grow with the documents. `after_batch` may throw, on any rank: then all ranks do.
+  void encode_to_file(const TokenSource& source, Communicator& comm,
+                      const std::filesystem::path& path, const Attributes& attributes,
                       const std::function<std::string_view(std::int64_t)>& id, const Log& log,
                       const std::function<void()>& after_batch = {}) const;
 

@@ -1,6 +1,7 @@
 #pragma once
-// Files that are either whole or not there: written under `NAME.tmp`, synced, renamed into place, folder synced.
-// Every failure is an io_error (exit 74) that names the file, the reason and the cure.
+// Files that are either whole or not there: written under `NAME.tmp`, synced, renamed into place,
+// folder synced. Every failure is an io_error (exit 74) that names the file, the reason and the
+// cure.
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -13,7 +14,8 @@ namespace gpuhpc {
 
 class AtomicFile {
  public:
-  // A symbolic link is followed; something that is no regular file (/dev/stdout, a pipe) is written to directly.
+  // A symbolic link is followed; something that is no regular file (/dev/stdout, a pipe) is written
+  // to directly.
   explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();  // without commit() nothing is left behind and the old file stays
   AtomicFile(const AtomicFile&) = delete;
@@ -35,20 +37,22 @@ void write_text_file(const std::filesystem::path& path, std::string_view text);
 std::string read_text_file(const std::filesystem::path& path);
 // Copies byte for byte, atomically.
 void copy_file(const std::filesystem::path& from, const std::filesystem::path& to);
-// Appends one line (for metrics.jsonl): one write() call, so a reader never sees half a line of a living writer.
+// Appends one line (for metrics.jsonl): one write() call, so a reader never sees half a line of a
+// living writer.
 void append_line(const std::filesystem::path& path, std::string_view line);
 void create_folder(const std::filesystem::path& folder);  // with its parents; fine when it exists
 void remove_file(const std::filesystem::path& path);      // fine when it is not there
 
-// The io_error for a failed system call: "cannot write X: the disk is full; free some space and start again".
-// `action` is a verb: "write", "open", "create".
+// The io_error for a failed system call: "cannot write X: the disk is full; free some space and
+// start again". `action` is a verb: "write", "open", "create".
 Error system_error(std::string_view action, const std::filesystem::path& path, int error_number);
 
-// Opens the temporary file of `path`, empty, under a lock that ends with the descriptor: a left-over of a killed run is taken
-// over, a living writer is an io_error.
+// Opens the temporary file of `path`, empty, under a lock that ends with the descriptor: a
+// left-over of a killed run is taken over, a living writer is an io_error.
 int open_temporary(const std::filesystem::path& temporary, const std::filesystem::path& path);
 // Whole-buffer pwrite and fsync on a descriptor, then the steps that make a temporary file final.
-void write_fully_at(int descriptor, std::span<const std::byte> bytes, std::int64_t offset, const std::filesystem::path& path);
+void write_fully_at(int descriptor, std::span<const std::byte> bytes, std::int64_t offset,
+                    const std::filesystem::path& path);
 void sync_descriptor(int descriptor, const std::filesystem::path& path);
 void rename_synced(const std::filesystem::path& temporary, const std::filesystem::path& path);
 

@@ -18,7 +18,8 @@ struct Hash128 {
 Hash128 xxh3_128(std::string_view bytes);
 std::string hex64(std::uint64_t value);  // 16 lower-case digits
 
-// 128-bit fingerprint of a stream of pieces. Each piece counts with its length, so ("ab","c") differs from ("a","bc").
+// 128-bit fingerprint of a stream of pieces. Each piece counts with its length, so ("ab","c")
+// differs from ("a","bc").
 class Fingerprint {
  public:
   Fingerprint();

@@ -1,6 +1,7 @@
 #pragma once
-// TensorBoard's event files, readable while they grow: TFRecords (length, its checksum, bytes, their checksum), one protobuf message
-// Event each (TensorFlow: record_writer.h, event.proto, summary.proto). Only what scalars need is written.
+// TensorBoard's event files, readable while they grow: TFRecords (length, its checksum, bytes,
+// their checksum), one protobuf message Event each (TensorFlow: record_writer.h, event.proto,
+// summary.proto). Only what scalars need is written.
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -15,9 +16,10 @@ struct Scalar {
 
 class EventFile {
  public:
-  // `folder`/events.out.tfevents.SECONDS.`host`.PID, the folder made when it is not there; SECONDS since 1970, now: readers go on with a
-  // file of a later name. It says that a session starts, so that they forget what they saw of earlier files. `first`: time of the first
-  // event, seconds since 1970.
+  // `folder`/events.out.tfevents.SECONDS.`host`.PID, the folder made when it is not there; SECONDS
+  // since 1970, now: readers go on with a file of a later name. It says that a session starts, so
+  // that they forget what they saw of earlier files. `first`: time of the first event, seconds
+  // since 1970.
   EventFile(const std::filesystem::path& folder, const std::string& host, double first);
   ~EventFile();
   EventFile(const EventFile&) = delete;

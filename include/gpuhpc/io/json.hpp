@@ -11,8 +11,10 @@ namespace gpuhpc {
 
 using Json = nlohmann::json;  // keys sorted: written files are the same bytes for the same values
 
-Json parse_json(std::string_view text, const std::string& where);  // input_error "where:LINE: ..." ; duplicate keys refused
-Json read_json(const std::filesystem::path& path);                 // plain or .gz
+Json parse_json(
+    std::string_view text,
+    const std::string& where);  // input_error "where:LINE: ..." ; duplicate keys refused
+Json read_json(const std::filesystem::path& path);  // plain or .gz
 void write_json(const std::filesystem::path& path, const Json& value);
 void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& value);
 

@@ -1,5 +1,6 @@
 #pragma once
-// Text lines of a plain or gzip file, or of standard input ("-"), streamed: memory is one buffer and one line.
+// Text lines of a plain or gzip file, or of standard input ("-"), streamed: memory is one buffer
+// and one line.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -9,21 +10,22 @@
 namespace gpuhpc {
 
 struct LineReaderOptions {
-  bool check_utf8 = true;                         // else bytes pass as they are
+  bool check_utf8 = true;                               // else bytes pass as they are
   std::int64_t max_line_bytes = std::int64_t{1} << 30;  // a longer line is an input_error
 };
 
 class LineReader {
  public:
-  // "-" is standard input. gzip is recognised by content. Throws io_error when the file cannot be opened.
+  // "-" is standard input. gzip is recognised by content. Throws io_error when the file cannot be
+  // opened.
   explicit LineReader(const std::filesystem::path& path, LineReaderOptions options = {});
   ~LineReader();
   LineReader(LineReader&&) noexcept;
   LineReader& operator=(LineReader&&) noexcept;
 
-  // The next line without its end (\n or \r\n); a byte-order mark at the start of the file is dropped.
-  // The view holds until the next call. False at the end of the file.
-  // Throws input_error "FILE:LINE: ..." for bytes that are not UTF-8 and for damaged gzip data.
+  // The next line without its end (\n or \r\n); a byte-order mark at the start of the file is
+  // dropped. The view holds until the next call. False at the end of the file. Throws input_error
+  // "FILE:LINE: ..." for bytes that are not UTF-8 and for damaged gzip data.
   bool next(std::string_view& line);
   bool next(std::string& line);
   std::int64_t line_number() const;  // of the line given last, from 1

@@ -15,7 +15,10 @@ class MappedFile {
   explicit MappedFile(const std::filesystem::path& path, Access access = Access::normal);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept { swap(other); }
-  MappedFile& operator=(MappedFile&& other) noexcept { swap(other); return *this; }
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    swap(other);
+    return *this;
+  }
 
   std::span<const std::byte> bytes() const { return {data_, static_cast<std::size_t>(size_)}; }
   std::int64_t size() const { return size_; }
@@ -24,7 +27,9 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  void swap(MappedFile& other) { std::swap(data_, other.data_), std::swap(size_, other.size_), path_.swap(other.path_); }
+  void swap(MappedFile& other) {
+    std::swap(data_, other.data_), std::swap(size_, other.size_), path_.swap(other.path_);
+  }
   const std::byte* data_ = nullptr;
   std::int64_t size_ = 0;
   std::filesystem::path path_;

@@ -1,5 +1,6 @@
 #pragma once
-// Weights in the safetensors format (8-byte little-endian header length, JSON header, tensor bytes), mapped for reading.
+// Weights in the safetensors format (8-byte little-endian header length, JSON header, tensor
+// bytes), mapped for reading.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,10 +15,24 @@
 namespace gpuhpc {
 
 enum class TensorType {
-  boolean, uint8, int8, float8_e5m2, float8_e4m3, int16, uint16, float16, bfloat16, int32, uint32, float32, int64, uint64, float64
+  boolean,
+  uint8,
+  int8,
+  float8_e5m2,
+  float8_e4m3,
+  int16,
+  uint16,
+  float16,
+  bfloat16,
+  int32,
+  uint32,
+  float32,
+  int64,
+  uint64,
+  float64
 };
-std::int64_t size_of(TensorType type);         // bytes of one element
-std::string_view name_of(TensorType type);     // "F32", "BF16", ...
+std::int64_t size_of(TensorType type);      // bytes of one element
+std::string_view name_of(TensorType type);  // "F32", "BF16", ...
 
 struct TensorView {
   std::string name;
@@ -47,14 +62,15 @@ class SafeTensors {
   SafeTensorsContent content_;
 };
 
-// All weights of a Hugging Face folder: model.safetensors, or the shards of model.safetensors.index.json (each tensor must
-// be where the index says). A folder that has pickle files only (*.bin, *.pt) is refused with the conversion command.
+// All weights of a Hugging Face folder: model.safetensors, or the shards of
+// model.safetensors.index.json (each tensor must be where the index says). A folder that has pickle
+// files only (*.bin, *.pt) is refused with the conversion command.
 class ModelWeights {
  public:
   explicit ModelWeights(const std::filesystem::path& folder, const std::string& stem = "model");
   const TensorView* find(std::string_view name) const;
-  const TensorView& at(std::string_view name) const;  // input_error names file and tensor
-  std::vector<std::string> names() const;             // sorted
+  const TensorView& at(std::string_view name) const;           // input_error names file and tensor
+  std::vector<std::string> names() const;                      // sorted
   const std::filesystem::path& path() const { return path_; }  // the file or the index
 
  private:
@@ -66,11 +82,14 @@ class ModelWeights {
 // F32, F16 and BF16 as floats (exact); others are an input_error.
 std::vector<float> to_floats(const TensorView& tensor);
 
-// Bytes depend on the tensors and metadata alone: sorted by element size, then name, as the safetensors library does.
+// Bytes depend on the tensors and metadata alone: sorted by element size, then name, as the
+// safetensors library does.
 void write_safetensors(const std::filesystem::path& path, std::vector<TensorView> tensors,
                        const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
-// model.safetensors when it fits into max_shard_bytes, else model-00001-of-00003.safetensors ... and the index.
-void write_model_weights(const std::filesystem::path& folder, std::vector<TensorView> tensors, std::int64_t max_shard_bytes = 5'000'000'000,
+// model.safetensors when it fits into max_shard_bytes, else model-00001-of-00003.safetensors ...
+// and the index.
+void write_model_weights(const std::filesystem::path& folder, std::vector<TensorView> tensors,
+                         std::int64_t max_shard_bytes = 5'000'000'000,
                          const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 
 }  // namespace gpuhpc

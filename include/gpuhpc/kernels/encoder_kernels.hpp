@@ -1,12 +1,13 @@
 #pragma once
-// The pieces of a transformer encoder's forward pass on packed tokens, one table of functions per instruction set.
-// Every row's result depends on that row alone (attention: on its document alone), never on how rows were grouped into calls:
-// the same document gives the same bits in any batch. Different levels round differently.
+// The pieces of a transformer encoder's forward pass on packed tokens, one table of functions per
+// instruction set. Every row's result depends on that row alone (attention: on its document alone),
+// never on how rows were grouped into calls: the same document gives the same bits in any batch.
+// Different levels round differently.
 //
-// T, the type of activations, is float or BFloat16; W, of weights and of what layer_norm() leaves for linear(), is T, or SplitBFloat16
-// beside float.
-// Buffers of rows must hold round_up(rows, 32) rows: kernels may read and write the extra rows, whose values mean nothing. Buffers
-// begin on 64-byte lines; strides are in elements and multiples of 32.
+// T, the type of activations, is float or BFloat16; W, of weights and of what layer_norm() leaves
+// for linear(), is T, or SplitBFloat16 beside float. Buffers of rows must hold round_up(rows, 32)
+// rows: kernels may read and write the extra rows, whose values mean nothing. Buffers begin on
+// 64-byte lines; strides are in elements and multiples of 32.
 #include <cstddef>
 #include <cstdint>
 
@@ -24,7 +25,8 @@ struct Prefetch {
   std::int64_t bytes = 0;
 };
 
-// output[:, 0:32*panels) = activation(input x weight[:, panels from first_panel] + bias), rounded to T.
+// output[:, 0:32*panels) = activation(input x weight[:, panels from first_panel] + bias), rounded
+// to T.
 template <typename T, typename W = T>
 struct LinearCall {
   const W* input = nullptr;  // (rows, weight->rows)
@@ -36,7 +38,8 @@ struct LinearCall {
   T* output = nullptr;
   std::int64_t output_stride = 0;
   Prefetch next = {};
-  std::int64_t first_k = 0, depth = 0;  // rows of the weight that count (multiples of 32; depth 0: all); input begins at first_k
+  std::int64_t first_k = 0, depth = 0;  // rows of the weight that count (multiples of 32; depth 0:
+                                        // all); input begins at first_k
 };
 
 // output[:, 0:32*panels) += input x weight[:, panels from first_panel], in fp32.
@@ -52,36 +55,45 @@ struct AccumulateCall {
   std::int64_t first_k = 0, depth = 0;       // as in LinearCall
   bool overwrite = false;                    // output = instead of +=
   std::int64_t k_step = 32;                  // elements from 32 columns of the input to the next 32
-  std::int64_t row_step = 0;                 // elements from 32 rows of the input to the next 32; 0: rows are evenly apart
+  std::int64_t row_step =
+      0;  // elements from 32 rows of the input to the next 32; 0: rows are evenly apart
 };
 
 // The panels of a call and their depth, with 0 resolved.
 template <typename Call>
-std::int64_t panels_of(const Call& call) { return call.panels > 0 ? call.panels : call.weight->panels(); }
+std::int64_t panels_of(const Call& call) {
+  return call.panels > 0 ? call.panels : call.weight->panels();
+}
 template <typename Call>
-std::int64_t depth_of(const Call& call) { return call.depth > 0 ? call.depth : call.weight->rows; }
+std::int64_t depth_of(const Call& call) {
+  return call.depth > 0 ? call.depth : call.weight->rows;
+}
 
-// Attention inside one document: softmax((Q K^T + start) * scale) V of every head. `qkv` points at the document's first token; round_up(tokens, 32)
-// rows from there are readable.
+// Attention inside one document: softmax((Q K^T + start) * scale) V of every head. `qkv` points at
+// the document's first token; round_up(tokens, 32) rows from there are readable.
 template <typename T>
 struct AttentionCall {
-  const T* qkv = nullptr;  // (tokens, stride): queries from column 0, keys from `key_column`, values from `value_column`
+  const T* qkv = nullptr;  // (tokens, stride): queries from column 0, keys from `key_column`,
+                           // values from `value_column`
   std::int64_t qkv_stride = 0, key_column = 0, value_column = 0;
   std::int64_t tokens = 0, heads = 0, head_size = 0;
   float scale = 1;
   T* output = nullptr;  // (tokens, heads * head_size), only `tokens` rows are written
   std::int64_t output_stride = 0;
   std::byte* scratch = nullptr;  // attention_scratch_bytes()
-  // (round_up(tokens, 32), start_stride) what the scores of every head start from; null: zeros. Columns up to round_up(tokens, 32) are read.
+  // (round_up(tokens, 32), start_stride) what the scores of every head start from; null: zeros.
+  // Columns up to round_up(tokens, 32) are read.
   const float* start = nullptr;
   std::int64_t start_stride = 0;
 };
 std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size);
 
-// Scores of up to 32 queries and 32 keys from their products with relative positions: the column of query q and key k depends on k - q,
-// scores[q][k] = to_position[q][c] + from_position[k][c], c = columns[k - q] - first_column.
+// Scores of up to 32 queries and 32 keys from their products with relative positions: the column of
+// query q and key k depends on k - q, scores[q][k] = to_position[q][c] + from_position[k][c], c =
+// columns[k - q] - first_column.
 struct RelativeScoresCall {
-  const float* to_position = nullptr;    // (32, stride), of the queries; 32 floats before and behind are readable
+  const float* to_position =
+      nullptr;  // (32, stride), of the queries; 32 floats before and behind are readable
   const float* from_position = nullptr;  // (32, stride), of the keys; likewise
   std::int64_t stride = 0, queries = 0, keys = 0;
   const std::int32_t* columns = nullptr;
@@ -91,8 +103,9 @@ struct RelativeScoresCall {
   std::int64_t scores_stride = 0;
 };
 
-// rows = layer_norm(rows) * gamma + beta, copied to `output` rounded to T; then `next_bias` is added to the fp32 rows, which
-// are the start value of the next accumulation. Columns beyond `columns` are left alone.
+// rows = layer_norm(rows) * gamma + beta, copied to `output` rounded to T; then `next_bias` is
+// added to the fp32 rows, which are the start value of the next accumulation. Columns beyond
+// `columns` are left alone.
 template <typename T>
 struct LayerNormCall {
   float* values = nullptr;
@@ -117,8 +130,8 @@ struct EncoderKernels {
   void (*end)() = nullptr;
 };
 
-// The best kernels of that level; what a level does not have comes from the levels below. Throws configuration_error when the
-// machine does not have the level.
+// The best kernels of that level; what a level does not have comes from the levels below. Throws
+// configuration_error when the machine does not have the level.
 template <typename T, typename W = T>
 EncoderKernels<T, W> encoder_kernels(Isa isa);
 template <>
@@ -132,7 +145,9 @@ EncoderKernels<float, SplitBFloat16> encoder_kernels<float, SplitBFloat16>(Isa i
 template <typename T, typename W = T>
 class KernelScope {
  public:
-  explicit KernelScope(const EncoderKernels<T, W>& kernels) : kernels_(kernels) { kernels_.begin(); }
+  explicit KernelScope(const EncoderKernels<T, W>& kernels) : kernels_(kernels) {
+    kernels_.begin();
+  }
   ~KernelScope() { kernels_.end(); }
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;

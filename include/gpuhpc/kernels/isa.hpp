@@ -1,5 +1,6 @@
 #pragma once
-// Which instruction sets the encoder kernels may use, found at run time: the program itself is compiled for plain x86-64.
+// Which instruction sets the encoder kernels may use, found at run time: the program itself is
+// compiled for plain x86-64.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,13 +16,14 @@ enum class Isa {
   amx,          // + AMX tiles: bf16
 };
 
-std::string_view to_string(Isa isa);      // "generic", "avx2", "avx512", "avx512-bf16", "amx"
-Isa parse_isa(std::string_view name);     // throws usage_error naming the allowed words
+std::string_view to_string(Isa isa);   // "generic", "avx2", "avx512", "avx512-bf16", "amx"
+Isa parse_isa(std::string_view name);  // throws usage_error naming the allowed words
 
-// By CPUID and what the operating system saves; AMX also needs the kernel's permission, which is asked for here.
+// By CPUID and what the operating system saves; AMX also needs the kernel's permission, which is
+// asked for here.
 bool supported(Isa isa);
 void require(Isa isa);  // throws configuration_error when this machine does not have the level
 Isa best_isa();
-std::vector<Isa> supported_isas();        // ascending, generic first
+std::vector<Isa> supported_isas();  // ascending, generic first
 
 }  // namespace gpuhpc::kernels

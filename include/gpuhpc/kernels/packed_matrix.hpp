@@ -1,8 +1,9 @@
 #pragma once
 // Weights of a linear layer, packed once into the order in which the kernels read them.
-// Columns come in panels of 32. fp32 panel: (K, 32). bf16 panel: for each 32 of K two AMX tiles (columns 0-15, then 16-31) of
-// 16 rows x 16 columns x 2 neighbouring k: what TDPBF16PS and VDPBF16PS both want. Split panel: for each 32 of K the two tiles of the
-// high halves, then those of the low ones. K and N are padded with zeros to 32.
+// Columns come in panels of 32. fp32 panel: (K, 32). bf16 panel: for each 32 of K two AMX tiles
+// (columns 0-15, then 16-31) of 16 rows x 16 columns x 2 neighbouring k: what TDPBF16PS and
+// VDPBF16PS both want. Split panel: for each 32 of K the two tiles of the high halves, then those
+// of the low ones. K and N are padded with zeros to 32.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,7 +15,9 @@
 namespace gpuhpc::kernels {
 
 inline constexpr std::int64_t kPanel = 32;
-inline std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+inline std::int64_t round_up(std::int64_t value, std::int64_t to) {
+  return (value + to - 1) / to * to;
+}
 
 // Zeroed memory on 64-byte lines; grows only when asked.
 template <typename T>
@@ -40,15 +43,17 @@ class AlignedBuffer {
   std::int64_t count_ = 0;
 };
 
-// Room for a float as two bf16; products of such numbers are three products of bf16: high x high, low x high and high x low, about 16 bits
-// of mantissa. The halves do not stand in pairs: rows have 32 high halves, then their low ones, in the room of 32 numbers, and blocks of
-// 32 x 32 weights likewise 1024 and 1024.
+// Room for a float as two bf16; products of such numbers are three products of bf16: high x high,
+// low x high and high x low, about 16 bits of mantissa. The halves do not stand in pairs: rows have
+// 32 high halves, then their low ones, in the room of 32 numbers, and blocks of 32 x 32 weights
+// likewise 1024 and 1024.
 struct SplitBFloat16 {
   BFloat16 halves[2];
 };
 inline BFloat16* halves(SplitBFloat16* numbers) { return numbers->halves; }
 inline const BFloat16* halves(const SplitBFloat16* numbers) { return numbers->halves; }
-inline constexpr std::int64_t kLowOfRow = 32, kLowOfBlock = 1024;  // from a high half to its low one
+inline constexpr std::int64_t kLowOfRow = 32,
+                              kLowOfBlock = 1024;  // from a high half to its low one
 
 template <typename T>  // float, BFloat16 or SplitBFloat16
 struct PackedMatrix {
@@ -56,7 +61,9 @@ struct PackedMatrix {
   AlignedBuffer<T> values;
   std::int64_t panels() const { return columns / kPanel; }
   // Where panel p begins at row k (a multiple of 32).
-  const T* panel(std::int64_t p, std::int64_t k = 0) const { return values.data() + (p * rows + k) * kPanel; }
+  const T* panel(std::int64_t p, std::int64_t k = 0) const {
+    return values.data() + (p * rows + k) * kPanel;
+  }
 };
 
 // From the weight of a linear layer as model files have it: (N, K) = (outputs, inputs).
@@ -66,11 +73,17 @@ PackedMatrix<SplitBFloat16> pack_split(MatrixView weight);
 template <typename T>
 PackedMatrix<T> pack(MatrixView weight);
 template <>
-inline PackedMatrix<float> pack<float>(MatrixView weight) { return pack_f32(weight); }
+inline PackedMatrix<float> pack<float>(MatrixView weight) {
+  return pack_f32(weight);
+}
 template <>
-inline PackedMatrix<BFloat16> pack<BFloat16>(MatrixView weight) { return pack_bf16(weight); }
+inline PackedMatrix<BFloat16> pack<BFloat16>(MatrixView weight) {
+  return pack_bf16(weight);
+}
 template <>
-inline PackedMatrix<SplitBFloat16> pack<SplitBFloat16>(MatrixView weight) { return pack_split(weight); }
+inline PackedMatrix<SplitBFloat16> pack<SplitBFloat16>(MatrixView weight) {
+  return pack_split(weight);
+}
 
 // Element (k, n) of a packed matrix: for the reference kernels and tests.
 inline std::int64_t packed_index(const PackedMatrix<float>& m, std::int64_t k, std::int64_t n) {
@@ -80,7 +93,8 @@ inline std::int64_t packed_index(const PackedMatrix<BFloat16>& m, std::int64_t k
   const std::int64_t block = (n / kPanel * m.rows + k / 32 * 32) * kPanel, column = n % kPanel;
   return block + column / 16 * 512 + k % 32 / 2 * 32 + column % 16 * 2 + k % 2;
 }
-inline std::int64_t packed_index(const PackedMatrix<SplitBFloat16>& m, std::int64_t k, std::int64_t n) {  // of the high half
+inline std::int64_t packed_index(const PackedMatrix<SplitBFloat16>& m, std::int64_t k,
+                                 std::int64_t n) {  // of the high half
   const std::int64_t block = (n / kPanel * m.rows + k / 32 * 32) * kPanel * 2, column = n % kPanel;
   return block + column / 16 * 512 + k % 32 / 2 * 32 + column % 16 * 2 + k % 2;
 }

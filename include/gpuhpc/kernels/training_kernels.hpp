@@ -1,8 +1,10 @@
 #pragma once
-// What training an encoder on a processor needs beside matrix products: the backward pass of attention, and the elementwise work
-// between products in one pass over memory each. One table of functions per instruction set; arithmetic and sums are fp32.
+// What training an encoder on a processor needs beside matrix products: the backward pass of
+// attention, and the elementwise work between products in one pass over memory each. One table of
+// functions per instruction set; arithmetic and sums are fp32.
 //
-// T (float or BFloat16) is the type of the products' inputs and outputs. Rows are contiguous. "+=" results add up over calls.
+// T (float or BFloat16) is the type of the products' inputs and outputs. Rows are contiguous. "+="
+// results add up over calls.
 #include <cstddef>
 #include <cstdint>
 
@@ -12,8 +14,9 @@
 
 namespace gpuhpc::kernels {
 
-// Gradient of AttentionCall inside one document. With P = softmax(scale Q K^T), dP = dO V^T: dS = P (dP - rowsum(P dP)),
-// dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO. P is computed again, so nothing but qkv is kept from the forward pass.
+// Gradient of AttentionCall inside one document. With P = softmax(scale Q K^T), dP = dO V^T: dS = P
+// (dP - rowsum(P dP)), dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO. P is computed again, so
+// nothing but qkv is kept from the forward pass.
 template <typename T>
 struct AttentionGradientCall {
   const T* qkv = nullptr;  // as in AttentionCall
@@ -28,7 +31,8 @@ struct AttentionGradientCall {
 };
 std::int64_t attention_gradient_scratch_bytes(std::int64_t tokens, std::int64_t head_size);
 
-// n = normalised(residual + change + bias), output = n gamma + beta (Ba et al. 2016), its rounded copy, and what the gradient needs.
+// n = normalised(residual + change + bias), output = n gamma + beta (Ba et al. 2016), its rounded
+// copy, and what the gradient needs.
 template <typename T>
 struct AddNormCall {
   const float* residual = nullptr;  // (rows, columns)
@@ -56,7 +60,8 @@ struct AddNormGradientCall {
   T* rounded = nullptr;       // the same, gradient of change
   float* of_gamma = nullptr;  // += (columns)
   float* of_beta = nullptr;   // += (columns)
-  float* of_sums = nullptr;   // += (columns) result summed over rows: gradient of the bias that `change` holds
+  float* of_sums =
+      nullptr;  // += (columns) result summed over rows: gradient of the bias that `change` holds
 };
 
 // output = activation(input + bias).
@@ -76,8 +81,8 @@ struct ActivationGradientCall {
   const T* gradient = nullptr;
   std::int64_t rows = 0, columns = 0;
   Activation activation = Activation::none;
-  T* result = nullptr;       // may be `gradient`
-  float* of_sums = nullptr;  // += (columns)
+  T* result = nullptr;          // may be `gradient`
+  float* of_sums = nullptr;     // += (columns)
   const float* bias = nullptr;  // (columns); null: none
 };
 
@@ -98,8 +103,9 @@ struct TrainingKernels {
   void (*column_sums)(const ColumnSumsCall<T>&) = nullptr;
 };
 
-// The best kernels of that level; what a level does not have comes from the levels below. attention_gradient needs the
-// KernelScope of encoder_kernels<T>(isa) around it. Throws configuration_error when the machine does not have the level.
+// The best kernels of that level; what a level does not have comes from the levels below.
+// attention_gradient needs the KernelScope of encoder_kernels<T>(isa) around it. Throws
+// configuration_error when the machine does not have the level.
 template <typename T>
 TrainingKernels<T> training_kernels(Isa isa);
 template <>

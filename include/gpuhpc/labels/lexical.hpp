@@ -1,5 +1,6 @@
 #pragma once
-// Lexical evidence (quality recipe, step 5): how much of a class's name, weighted by rarity, stands in the document.
+// Lexical evidence (quality recipe, step 5): how much of a class's name, weighted by rarity, stands
+// in the document.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,7 +13,8 @@
 
 namespace gpuhpc {
 
-// `[a-z0-9]+` of the lower-cased text, longer than one letter, no stop word, stemmed; in the order of the text.
+// `[a-z0-9]+` of the lower-cased text, longer than one letter, no stop word, stemmed; in the order
+// of the text.
 std::vector<std::string> lexical_tokens(std::string_view text);
 // ies->y, es, s, ing, ion, ed: the first ending that fits goes when 3 letters remain.
 std::string crude_stem(std::string_view token);
@@ -20,13 +22,17 @@ std::string crude_stem(std::string_view token);
 class LexicalEvidence {
  public:
   explicit LexicalEvidence(const Taxonomy& taxonomy);  // keeps no reference
-  std::int64_t terms() const { return static_cast<std::int64_t>(idf_.size()); }  // distinct tokens of all leaf names
-  // Training pass: frequencies (terms) += 1 for every term present. Integer counts: ranks all-reduce them (sum).
+  std::int64_t terms() const {
+    return static_cast<std::int64_t>(idf_.size());
+  }  // distinct tokens of all leaf names
+  // Training pass: frequencies (terms) += 1 for every term present. Integer counts: ranks
+  // all-reduce them (sum).
   void count(std::string_view text, std::span<std::int64_t> frequencies) const;
   // idf = ln((N+1)/(df+1)) + .1 over N training documents.
   void set_frequencies(std::span<const std::int64_t> frequencies, std::int64_t documents);
   std::span<const float> idf() const { return idf_; }
-  void set_idf(std::span<const float> idf);  // of a stored model; throws input_error when the count differs
+  void set_idf(
+      std::span<const float> idf);  // of a stored model; throws input_error when the count differs
 
   // evidence (K): lex(d, leaf of path k) in [0, 1]; 0 for a name without tokens.
   void evidence(std::string_view text, std::span<float> evidence) const;

@@ -1,9 +1,11 @@
 #pragma once
-// Steps 3-7 of the quality recipe, on blocks of documents. B documents of a block, K root-to-leaf paths, D width.
-// Cut documents into blocks by base/block.hpp: sums over documents are then the same bits on any number of ranks.
+// Steps 3-7 of the quality recipe, on blocks of documents. B documents of a block, K root-to-leaf
+// paths, D width. Cut documents into blocks by base/block.hpp: sums over documents are then the
+// same bits on any number of ranks.
 //   pass 1: score_paths, top.add               -> merge over ranks -> hubness r (K)
-//   pass 2: score_paths, to_logits, add_lexical, softmax_rows, add_soft_sums   -> all-reduce sums.words() -> refined_paths
-//   pass 3: score_paths with the refined vectors, to_logits, add_lexical, softmax_rows = P1
+//   pass 2: score_paths, to_logits, add_lexical, softmax_rows, add_soft_sums   -> all-reduce
+//   sums.words() -> refined_paths pass 3: score_paths with the refined vectors, to_logits,
+//   add_lexical, softmax_rows = P1
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -20,21 +22,29 @@ Matrix path_vectors(const Taxonomy& taxonomy, MatrixView class_vectors);
 // s(d,k) = x'_d . path_k. documents (B, D), paths (K, D), scores (B, K).
 void score_paths(MatrixView documents, MatrixView paths, MutableMatrixView scores);
 
-// From a logit to a probability: sigmoid(z), or sigmoid(exp(z)) as TaxoClass prints it (Shen et al. 2021, section 3.3), never below one half.
+// From a logit to a probability: sigmoid(z), or sigmoid(exp(z)) as TaxoClass prints it (Shen et al.
+// 2021, section 3.3), never below one half.
 enum class Link { sigmoid, sigmoid_exp };
-// p_dc = link(x'_d . v_c + b_c): a trained head over classes on new rows. documents (B, D), vectors (C, D), bias (C) or empty.
-void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias, MutableMatrixView probabilities, Link link = Link::sigmoid);
-// b (C) such that the mean over the rows of sigmoid(z + b) is each class's share, by bisection. logits z (B, C).
+// p_dc = link(x'_d . v_c + b_c): a trained head over classes on new rows. documents (B, D), vectors
+// (C, D), bias (C) or empty.
+void class_probabilities(MatrixView documents, MatrixView vectors, std::span<const float> bias,
+                         MutableMatrixView probabilities, Link link = Link::sigmoid);
+// b (C) such that the mean over the rows of sigmoid(z + b) is each class's share, by bisection.
+// logits z (B, C).
 std::vector<float> bias_for_shares(MatrixView logits, std::span<const float> shares);
 
-// The n largest scores of each path over documents: half CSLS needs their mean r_k (Conneau et al. 2018, eq. 6, halved).
+// The n largest scores of each path over documents: half CSLS needs their mean r_k (Conneau et al.
+// 2018, eq. 6, halved).
 class TopScores {
  public:
   explicit TopScores(std::int64_t paths, std::int64_t n = 10);
-  void add(MatrixView scores);                  // (B, K)
-  void merge(std::span<const float> others);    // values() of any number of other ranks, one behind the other
-  std::span<const float> values() const { return values_; }  // (K, n) descending, -infinity where there are fewer
-  std::vector<float> means() const;             // r (K); 0 for a path without any score
+  void add(MatrixView scores);  // (B, K)
+  void merge(std::span<const float>
+                 others);  // values() of any number of other ranks, one behind the other
+  std::span<const float> values() const {
+    return values_;
+  }                                  // (K, n) descending, -infinity where there are fewer
+  std::vector<float> means() const;  // r (K); 0 for a path without any score
 
  private:
   void offer(std::int64_t path, float score);
@@ -43,7 +53,8 @@ class TopScores {
 };
 
 // z = temperature * (s - csls * r_k), in place. r empty: no CSLS.
-void to_logits(MutableMatrixView scores, std::span<const float> hubness, double temperature, double csls);
+void to_logits(MutableMatrixView scores, std::span<const float> hubness, double temperature,
+               double csls);
 // Each row becomes its softmax.
 void softmax_rows(MutableMatrixView logits);
 
@@ -55,7 +66,9 @@ Matrix refined_paths(MatrixView paths, const FixedSums& sums, double name_votes)
 // Step 9: m_c = sum of F over the paths through c. posterior (B, K) -> marginals (B, classes).
 void path_marginals(const Taxonomy& taxonomy, MatrixView posterior, MutableMatrixView marginals);
 
-// Step 11 targets: Q = F^2 / f_k, rows renormalised to 1; f (K) = sum over training documents of F (add_rows).
-void sharpen_targets(MatrixView posterior, std::span<const float> path_sums, MutableMatrixView targets);
+// Step 11 targets: Q = F^2 / f_k, rows renormalised to 1; f (K) = sum over training documents of F
+// (add_rows).
+void sharpen_targets(MatrixView posterior, std::span<const float> path_sums,
+                     MutableMatrixView targets);
 
 }  // namespace gpuhpc

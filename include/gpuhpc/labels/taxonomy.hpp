@@ -1,5 +1,6 @@
 #pragma once
-// The class taxonomy: an immutable directed acyclic graph of named classes with any number of roots, checked when made.
+// The class taxonomy: an immutable directed acyclic graph of named classes with any number of
+// roots, checked when made.
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -21,26 +22,28 @@ struct TaxonomyEdge {
 
 class Taxonomy {
  public:
-  static constexpr std::int64_t max_depth = 64;             // levels
-  static constexpr std::int64_t max_paths = std::int64_t{1} << 17;   // root-to-leaf paths
+  static constexpr std::int64_t max_depth = 64;                        // levels
+  static constexpr std::int64_t max_paths = std::int64_t{1} << 17;     // root-to-leaf paths
   static constexpr std::int64_t max_ancestry = std::int64_t{1} << 25;  // (class, ancestor) pairs
 
   Taxonomy() = default;  // no classes
-  // Throws input_error: an empty or repeated name, an unknown id, a self edge, a cycle, too many paths. An edge that is
-  // listed twice counts once.
+  // Throws input_error: an empty or repeated name, an unknown id, a self edge, a cycle, too many
+  // paths. An edge that is listed twice counts once.
   Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges);
 
-  // labels: `id<TAB>name`, ids 0..n-1 in any order; hierarchy: `parent<TAB>child`. An empty hierarchy path: a flat list.
-  // Errors are input_errors "FILE:LINE: ...". Plain or .gz.
+  // labels: `id<TAB>name`, ids 0..n-1 in any order; hierarchy: `parent<TAB>child`. An empty
+  // hierarchy path: a flat list. Errors are input_errors "FILE:LINE: ...". Plain or .gz.
   static Taxonomy load(const std::filesystem::path& labels, const std::filesystem::path& hierarchy);
   // The same from text in memory; the names stand in messages. `hierarchy_name` empty: a flat list.
-  static Taxonomy parse(std::string_view labels, const std::string& labels_name, std::string_view hierarchy,
-                        const std::string& hierarchy_name);
+  static Taxonomy parse(std::string_view labels, const std::string& labels_name,
+                        std::string_view hierarchy, const std::string& hierarchy_name);
 
   std::int64_t size() const { return static_cast<std::int64_t>(names_.size()); }
   const std::vector<std::string>& names() const { return names_; }
-  const std::string& name(ClassId c) const { return names_[index(c)]; }    // as in the file
-  const std::string& title(ClassId c) const { return titles_[index(c)]; }  // lower case, `_` and `::` to space
+  const std::string& name(ClassId c) const { return names_[index(c)]; }  // as in the file
+  const std::string& title(ClassId c) const {
+    return titles_[index(c)];
+  }  // lower case, `_` and `::` to space
   std::optional<ClassId> find(std::string_view name) const;
 
   // All lists ascend and never hold c itself.
@@ -54,11 +57,12 @@ class Taxonomy {
   const std::vector<ClassId>& leaves() const { return leaves_; }
   bool is_leaf(ClassId c) const { return children(c).empty(); }
   bool is_root(ClassId c) const { return parents(c).empty(); }
-  // Classes on the longest path from a root to c; roots have 1, and every parent less than its child.
+  // Classes on the longest path from a root to c; roots have 1, and every parent less than its
+  // child.
   std::int64_t depth(ClassId c) const { return depths_[index(c)]; }
 
-  // Every root-to-leaf path, depth first with ascending ids: a leaf with two parents ends two paths, a class that is
-  // its own root and leaf is a path of length 1.
+  // Every root-to-leaf path, depth first with ascending ids: a leaf with two parents ends two
+  // paths, a class that is its own root and leaf is a path of length 1.
   const std::vector<ClassPath>& paths() const { return paths_; }
   ClassId path_leaf(std::int64_t k) const { return paths_[static_cast<std::size_t>(k)].back(); }
   // Indices into paths() of those that go through c, ascending.
@@ -78,13 +82,15 @@ class Taxonomy {
     }
   };
   using Where = std::function<std::string(std::size_t)>;  // where an edge stands, for messages
-  Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges, const Where& edge_where);
+  Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges,
+           const Where& edge_where);
   class Parser;
   static std::size_t index(ClassId c) { return static_cast<std::size_t>(c); }
   static Lists lists_of(std::vector<std::vector<std::int32_t>> rows);
   void take_names();
   void take_edges(const std::vector<TaxonomyEdge>& edges, const Where& where);
-  std::vector<ClassId> topological_order(const std::vector<TaxonomyEdge>& edges, const Where& where) const;
+  std::vector<ClassId> topological_order(const std::vector<TaxonomyEdge>& edges,
+                                         const Where& where) const;
   void find_depths(const std::vector<ClassId>& order);
   void find_closure(const std::vector<ClassId>& order);
   void check_path_count(const std::vector<ClassId>& order) const;

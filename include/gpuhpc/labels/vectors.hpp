@@ -1,6 +1,7 @@
 #pragma once
-// Plain arithmetic on rows that gives the same bits on every machine and any number of ranks: dot products in one
-// fixed order without fused multiply-add, and sums over documents in 64-bit fixed point, whose order does not matter.
+// Plain arithmetic on rows that gives the same bits on every machine and any number of ranks: dot
+// products in one fixed order without fused multiply-add, and sums over documents in 64-bit fixed
+// point, whose order does not matter.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace gpuhpc {
 
-// A (rows, columns) table of sums in units of 2^-31: |sum| < 2^32, rounding 2.3e-10 a call. Ranks all-reduce words() (sum).
+// A (rows, columns) table of sums in units of 2^-31: |sum| < 2^32, rounding 2.3e-10 a call. Ranks
+// all-reduce words() (sum).
 class FixedSums {
  public:
   FixedSums(std::int64_t rows, std::int64_t columns)
@@ -19,7 +21,8 @@ class FixedSums {
   std::span<std::int64_t> words() { return words_; }
   std::span<const std::int64_t> words() const { return words_; }
   void add(std::int64_t row, std::int64_t column, double value);
-  void add_row(std::int64_t row, std::span<const float> values);  // each value is rounded on its own: order-free
+  void add_row(std::int64_t row,
+               std::span<const float> values);  // each value is rounded on its own: order-free
   double value(std::int64_t row, std::int64_t column) const;
   Matrix matrix() const;  // (rows, columns)
 
@@ -29,7 +32,7 @@ class FixedSums {
 };
 
 double dot(std::span<const float> a, std::span<const float> b);  // double accumulation
-void normalise(std::span<float> row);                            // to unit length; a zero row stays zero
+void normalise(std::span<float> row);  // to unit length; a zero row stays zero
 void normalise_rows(MutableMatrixView rows);
 
 // products (a.rows, b.rows) = a b^T, float accumulation in 4 fixed lanes.
@@ -37,8 +40,8 @@ void multiply_transposed(MatrixView a, MatrixView b, MutableMatrixView products)
 
 // Sum over the rows into row 0 of sums (1, width).
 void add_rows(MatrixView rows, FixedSums& sums);
-// Sum of column 0.. over the block's rows: sums (1, columns). The same as add_rows; the name says what f_k is.
-// Row 0 / count as float: (width).
+// Sum of column 0.. over the block's rows: sums (1, columns). The same as add_rows; the name says
+// what f_k is. Row 0 / count as float: (width).
 std::vector<float> mean_of(const FixedSums& sums, std::int64_t count);
 
 // Quality recipe, step 2: every row x becomes unit(x - weight * mean).

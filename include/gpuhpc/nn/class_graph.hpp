@@ -1,7 +1,7 @@
 #pragma once
-// TaxoClass's classifier head (Shen et al. 2021, section 3.3): class vectors from a graph network over each class's ego network (the
-// class, its parents, its children), matched with document vectors. Legend: B documents, C classes, F feature width, G hidden width,
-// H document width.
+// TaxoClass's classifier head (Shen et al. 2021, section 3.3): class vectors from a graph network
+// over each class's ego network (the class, its parents, its children), matched with document
+// vectors. Legend: B documents, C classes, F feature width, G hidden width, H document width.
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
@@ -18,31 +18,36 @@ namespace gpuhpc {
 struct EgoNetworks {
   std::vector<std::int64_t> classes;  // (nodes) the class each node stands for
   std::vector<std::int64_t> owners;   // (nodes) the class whose network it belongs to, ascending
-  std::vector<std::int64_t> sources, targets;  // edges, both ways, with an edge from every node to itself
-  std::vector<float> weights;                  // a_uv = 1 / sqrt(|N(u)| |N(v)|), N: neighbours within the network and the node itself
-  std::vector<float> shares;                   // (nodes) 1 / nodes of its network
+  std::vector<std::int64_t> sources,
+      targets;                 // edges, both ways, with an edge from every node to itself
+  std::vector<float> weights;  // a_uv = 1 / sqrt(|N(u)| |N(v)|), N: neighbours within the network
+                               // and the node itself
+  std::vector<float> shares;   // (nodes) 1 / nodes of its network
 };
 EgoNetworks ego_networks(const Taxonomy& taxonomy);
 
 struct ClassGraphOptions {
-  std::int64_t hidden = 512, layers = 3;  // 0 layers: no graph, class vectors are the features themselves
-  bool residual = true;                   // see below: against over-smoothing
-  double scale = 1;                       // of logits
-  double centring = 0;                    // share of the mean that is taken off documents
+  std::int64_t hidden = 512,
+               layers = 3;  // 0 layers: no graph, class vectors are the features themselves
+  bool residual = true;     // see below: against over-smoothing
+  double scale = 1;         // of logits
+  double centring = 0;      // share of the mean that is taken off documents
 };
 
-// logit(d, c) = scale * unit(d - centring * mean) . (B r_c [+ x_c]) + b_c. r_c: mean over c's ego network of the last layer's h_u [less the
-// mean over all classes], h_u(l) = ReLU(sum over v in N(u) of a_uv W_l h_v(l-1)) [+ h_u(l-1)], h_u(0) = x_u. In brackets: with `residual`,
-// where F must be H and B starts at 0, so that the first class vectors are the features.
+// logit(d, c) = scale * unit(d - centring * mean) . (B r_c [+ x_c]) + b_c. r_c: mean over c's ego
+// network of the last layer's h_u [less the mean over all classes], h_u(l) = ReLU(sum over v in
+// N(u) of a_uv W_l h_v(l-1)) [+ h_u(l-1)], h_u(0) = x_u. In brackets: with `residual`, where F must
+// be H and B starts at 0, so that the first class vectors are the features.
 class ClassGraphHead : public HeadParameters {
  public:
   // features x (C,F), bias b (C): where they start. mean (H) of the unit document vectors.
-  ClassGraphHead(const Taxonomy& taxonomy, MatrixView features, std::span<const float> bias, std::span<const float> mean, const ClassGraphOptions& options,
-                 std::uint64_t seed, at::Device device = at::kCPU);
+  ClassGraphHead(const Taxonomy& taxonomy, MatrixView features, std::span<const float> bias,
+                 std::span<const float> mean, const ClassGraphOptions& options, std::uint64_t seed,
+                 at::Device device = at::kCPU);
   at::Tensor class_tensor() const;                       // (C,H), with graph for autograd
   at::Tensor logits(const at::Tensor& documents) const;  // unit rows (B,H) -> (B,C), fp32
-  Matrix class_vectors() const;                          // (C,H), scale included: what a finished model keeps
-  std::vector<float> bias() const;                       // (C)
+  Matrix class_vectors() const;     // (C,H), scale included: what a finished model keeps
+  std::vector<float> bias() const;  // (C)
 
  private:
   const at::Tensor& parameter(std::size_t i) const { return parameters_[i].value; }

@@ -1,7 +1,8 @@
 #pragma once
-// The same encoder for inference on processors: weights packed once, whole documents pushed through layer by layer while their
-// activations stay in one core's second-level cache. A document's result does not depend on its neighbours in a batch, nor on
-// threads: only on the precision and the instruction set.
+// The same encoder for inference on processors: weights packed once, whole documents pushed through
+// layer by layer while their activations stay in one core's second-level cache. A document's result
+// does not depend on its neighbours in a batch, nor on threads: only on the precision and the
+// instruction set.
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,17 +17,19 @@ namespace gpuhpc {
 class Encoder;
 class CpuForward;
 
-// Of weights and activations; sums, residual stream and layer norms are fp32. tf32: as fp32, but products with weights take 16 of their 24
-// bits, as three products of bf16 on AMX.
+// Of weights and activations; sums, residual stream and layer norms are fp32. tf32: as fp32, but
+// products with weights take 16 of their 24 bits, as three products of bf16 on AMX.
 enum class CpuPrecision { fp32, tf32, bf16 };
-std::string_view to_string(CpuPrecision precision);       // "fp32", "tf32", "bf16"
-CpuPrecision parse_cpu_precision(std::string_view name);  // throws usage_error naming the allowed words
+std::string_view to_string(CpuPrecision precision);  // "fp32", "tf32", "bf16"
+CpuPrecision parse_cpu_precision(
+    std::string_view name);  // throws usage_error naming the allowed words
 
 // `wanted` where the level has kernels of its own for it, else fp32.
 CpuPrecision usable_cpu_precision(CpuPrecision wanted, kernels::Isa isa);
 
-// Documents packed one behind the other: document b is token_ids[offsets[b] .. offsets[b+1]), special tokens included,
-// 1 to max_tokens() long. segment_ids: as many as token_ids, or empty (all 0).
+// Documents packed one behind the other: document b is token_ids[offsets[b] .. offsets[b+1]),
+// special tokens included, 1 to max_tokens() long. segment_ids: as many as token_ids, or empty (all
+// 0).
 struct PackedDocuments {
   std::span<const std::int32_t> token_ids;
   std::span<const std::int32_t> offsets;  // (B+1); offsets[0] need not be 0
@@ -46,17 +49,22 @@ class CpuWorkspace {
 
 class CpuEncoder {
  public:
-  // Copies the weights of `encoder`, which must be on the CPU. bf16 and tf32 on a level without them run on the plain reference kernels.
-  CpuEncoder(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa = kernels::best_isa());
+  // Copies the weights of `encoder`, which must be on the CPU. bf16 and tf32 on a level without
+  // them run on the plain reference kernels.
+  CpuEncoder(const Encoder& encoder, CpuPrecision precision,
+             kernels::Isa isa = kernels::best_isa());
   ~CpuEncoder();
   CpuEncoder(CpuEncoder&&) noexcept;
   CpuEncoder& operator=(CpuEncoder&&) noexcept;
 
   std::unique_ptr<CpuWorkspace> make_workspace() const;
-  // Document vectors to `output` (B, hidden size). Many threads may call at once, each with a workspace of its own.
-  void embed(CpuWorkspace& workspace, const PackedDocuments& documents, const EmbeddingConfig& embedding, MutableMatrixView output) const;
+  // Document vectors to `output` (B, hidden size). Many threads may call at once, each with a
+  // workspace of its own.
+  void embed(CpuWorkspace& workspace, const PackedDocuments& documents,
+             const EmbeddingConfig& embedding, MutableMatrixView output) const;
   // Token vectors (T, hidden size) after the first `layers` layers (0: after the embeddings).
-  void hidden(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t layers, MutableMatrixView output) const;
+  void hidden(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t layers,
+              MutableMatrixView output) const;
 
   const EncoderConfig& config() const;
   CpuPrecision precision() const;

@@ -1,6 +1,7 @@
 #pragma once
-// BERT-family encoder on packed tokens, differentiable, for training and as the reference of the fast inference path.
-// Legend: T tokens of a batch, B documents, H hidden size, A heads, F intermediate size.
+// BERT-family encoder on packed tokens, differentiable, for training and as the reference of the
+// fast inference path. Legend: T tokens of a batch, B documents, H hidden size, A heads, F
+// intermediate size.
 #include <gpuhpc/nn/encoder_config.hpp>
 #include <gpuhpc/nn/packed.hpp>
 
@@ -16,22 +17,25 @@
 
 namespace gpuhpc {
 
-// A leaf tensor and its Hugging Face name without model prefix, e.g. "encoder.layer.0.attention.self.query.weight".
+// A leaf tensor and its Hugging Face name without model prefix, e.g.
+// "encoder.layer.0.attention.self.query.weight".
 struct NamedParameter {
   std::string name;
   at::Tensor value;  // fp32; requires_grad says whether it is trained
 };
 
 struct ForwardOptions {
-  // Type of the matrix products: kFloat, kBFloat16 or kHalf. Parameters, residual stream, layer norm and softmax stay fp32.
-  // kHalf needs a loss scale in training; on processors its products are rounded as on a GPU but no faster than fp32.
+  // Type of the matrix products: kFloat, kBFloat16 or kHalf. Parameters, residual stream, layer
+  // norm and softmax stay fp32. kHalf needs a loss scale in training; on processors its products
+  // are rounded as on a GPU but no faster than fp32.
   at::ScalarType compute = at::kFloat;
-  bool tf32 = false;  // with kFloat: a GPU may round the inputs of products to 10 bits (process-wide); processors take no notice
-  // Nothing of a layer but its input is kept for the backward pass, which computes the layer again: same bits, dropout included,
-  // about a sixth of the memory for a third more time.
+  bool tf32 = false;  // with kFloat: a GPU may round the inputs of products to 10 bits
+                      // (process-wide); processors take no notice
+  // Nothing of a layer but its input is kept for the backward pass, which computes the layer again:
+  // same bits, dropout included, about a sixth of the memory for a third more time.
   bool checkpoint_layers = false;
-  double hidden_dropout = 0;               // after embeddings, attention output and feed-forward output
-  double attention_dropout = 0;            // on attention probabilities
+  double hidden_dropout = 0;     // after embeddings, attention output and feed-forward output
+  double attention_dropout = 0;  // on attention probabilities
   std::optional<at::Generator> generator;  // of the device; needed when a dropout is above 0
 };
 
@@ -45,44 +49,58 @@ class Encoder {
   const EncoderConfig& config() const { return config_; }
   at::Device device() const { return device_; }
 
-  // In a fixed order: word, position, segment embeddings and their layer norm, DeBERTa's relative positions, then as many for each layer
-  // (BERT and RoBERTa: 16), then the pooler. DeBERTa 1's in_proj holds queries, keys and values one behind the other.
+  // In a fixed order: word, position, segment embeddings and their layer norm, DeBERTa's relative
+  // positions, then as many for each layer (BERT and RoBERTa: 16), then the pooler. DeBERTa 1's
+  // in_proj holds queries, keys and values one behind the other.
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
-  const at::Tensor& parameter(std::string_view name) const;  // throws internal_error when there is none
+  const at::Tensor& parameter(
+      std::string_view name) const;  // throws internal_error when there is none
   bool has_parameter(std::string_view name) const;
   bool has_pooler() const { return pooler_ >= 0; }
-  // A layer's sixteen tensors in BERT's order, whatever the file calls them, then those of DeBERTa's positions unless shared: weight and bias
-  // of their keys, of their queries.
+  // A layer's sixteen tensors in BERT's order, whatever the file calls them, then those of
+  // DeBERTa's positions unless shared: weight and bias of their keys, of their queries.
   std::vector<at::Tensor> layer(std::int64_t index) const;
-  at::Tensor position_vectors() const;  // DeBERTa's relative positions (rows, H), normalised where the model does that
+  at::Tensor position_vectors()
+      const;  // DeBERTa's relative positions (rows, H), normalised where the model does that
 
-  // Puts other storage (a view into an arena: same shape, fp32, a leaf) in place of parameter i; values are the caller's business.
+  // Puts other storage (a view into an arena: same shape, fp32, a leaf) in place of parameter i;
+  // values are the caller's business.
   void rebind(std::size_t i, at::Tensor storage);
 
-  // Only the top `count` layers (and the pooler) learn; the rest runs without gradients. Negative: everything, embeddings too.
+  // Only the top `count` layers (and the pooler) learn; the rest runs without gradients. Negative:
+  // everything, embeddings too.
   void train_top_layers(std::int64_t count);
-  std::int64_t first_trained_layer() const { return first_trained_; }  // = layers when nothing learns, -1: embeddings too
+  std::int64_t first_trained_layer() const {
+    return first_trained_;
+  }  // = layers when nothing learns, -1: embeddings too
 
   // Token vectors (T,H) fp32 after the last layer.
   at::Tensor forward(const PackedTokens& batch, const ForwardOptions& options = {}) const;
-  // The frozen part alone, without gradients: input (T,H) of layer first_trained_layer(). A faster engine may stand in for it.
+  // The frozen part alone, without gradients: input (T,H) of layer first_trained_layer(). A faster
+  // engine may stand in for it.
   at::Tensor forward_frozen(const PackedTokens& batch, const ForwardOptions& options = {}) const;
   // Layers [first, layers) on the given hidden states (T,H).
-  at::Tensor forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch, const ForwardOptions& options = {}) const;
+  at::Tensor forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch,
+                          const ForwardOptions& options = {}) const;
 
-  // Vectors (B,H) of the documents' first tokens; the last layer computes nothing else behind its attention.
+  // Vectors (B,H) of the documents' first tokens; the last layer computes nothing else behind its
+  // attention.
   at::Tensor first_tokens(const PackedTokens& batch, const ForwardOptions& options = {}) const;
 
-  // Document vectors (B,H) of token vectors (T,H); special tokens count as sentence-transformers counts them.
+  // Document vectors (B,H) of token vectors (T,H); special tokens count as sentence-transformers
+  // counts them.
   at::Tensor pool(const at::Tensor& hidden, const PackedTokens& batch, Pooling pooling) const;
-  // forward + pool (+ unit length): what sentence-transformers calls an embedding. Where only the first tokens count (cls, pooler), the
-  // last layer computes nothing else behind its attention.
-  at::Tensor embed(const PackedTokens& batch, const EmbeddingConfig& embedding, const ForwardOptions& options = {}) const;
+  // forward + pool (+ unit length): what sentence-transformers calls an embedding. Where only the
+  // first tokens count (cls, pooler), the last layer computes nothing else behind its attention.
+  at::Tensor embed(const PackedTokens& batch, const EmbeddingConfig& embedding,
+                   const ForwardOptions& options = {}) const;
 
  private:
   at::Tensor embeddings(const PackedTokens& batch, const ForwardOptions& options) const;
-  at::Tensor forward(const PackedTokens& batch, const ForwardOptions& options, bool first_tokens) const;
-  at::Tensor layers(std::int64_t first, std::int64_t last, at::Tensor hidden, const PackedTokens& batch, const ForwardOptions& options,
+  at::Tensor forward(const PackedTokens& batch, const ForwardOptions& options,
+                     bool first_tokens) const;
+  at::Tensor layers(std::int64_t first, std::int64_t last, at::Tensor hidden,
+                    const PackedTokens& batch, const ForwardOptions& options,
                     bool first_tokens) const;
   at::Tensor head(const at::Tensor& first_tokens, Pooling pooling) const;
   const at::Tensor& value(std::size_t i) const { return parameters_[i].value; }

@@ -1,5 +1,6 @@
 #pragma once
-// What a Hugging Face or sentence-transformers folder says about its encoder: shapes, pooling, length limit. No tensors here.
+// What a Hugging Face or sentence-transformers folder says about its encoder: shapes, pooling,
+// length limit. No tensors here.
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -10,39 +11,47 @@ namespace gpuhpc {
 
 enum class Activation { gelu, gelu_tanh, relu };
 
-// How token vectors become one document vector. `pooler` = tanh(dense(first token)), the head BERT was pretrained with.
+// How token vectors become one document vector. `pooler` = tanh(dense(first token)), the head BERT
+// was pretrained with.
 enum class Pooling { mean, cls, max, pooler };
 // Nothing but the first token's vector counts (pooler: BERT's tanh head on it).
-constexpr bool reads_first_token(Pooling pooling) { return pooling == Pooling::cls || pooling == Pooling::pooler; }
+constexpr bool reads_first_token(Pooling pooling) {
+  return pooling == Pooling::cls || pooling == Pooling::pooler;
+}
 
-// DeBERTa: attention also weighs how far apart two tokens lie, from a table of 2 x span vectors (He et al. 2021, section 3.1; log
-// buckets: He et al. 2023).
+// DeBERTa: attention also weighs how far apart two tokens lie, from a table of 2 x span vectors (He
+// et al. 2021, section 3.1; log buckets: He et al. 2023).
 struct RelativeAttention {
-  std::int64_t farthest = 0;        // distances beyond count as this
-  std::int64_t buckets = 0;         // above 0: distances beyond half of it share vectors, in logarithmic steps
-  bool fused_projections = false;   // version 1: one in_proj of interleaved heads, no key bias
-  bool shared_projections = false;  // positions go through the content's own query and key projections
-  bool normalised = false;          // layer norm over the table
+  std::int64_t farthest = 0;  // distances beyond count as this
+  std::int64_t buckets =
+      0;  // above 0: distances beyond half of it share vectors, in logarithmic steps
+  bool fused_projections = false;  // version 1: one in_proj of interleaved heads, no key bias
+  bool shared_projections =
+      false;                // positions go through the content's own query and key projections
+  bool normalised = false;  // layer norm over the table
 
   std::int64_t span() const { return buckets > 0 ? buckets : farthest; }
   std::int64_t rows() const { return 2 * span(); }
-  std::int64_t row(std::int64_t distance) const;  // of the table; distance = place of the query - place of the key
+  std::int64_t row(std::int64_t distance)
+      const;  // of the table; distance = place of the query - place of the key
 };
 
 // config.json. Shapes of the weights follow from it alone.
 struct EncoderConfig {
   std::string model_type = "bert";
-  std::int64_t vocabulary_size = 0;    // rows of the word table
+  std::int64_t vocabulary_size = 0;  // rows of the word table
   std::int64_t hidden_size = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
   std::int64_t intermediate_size = 0;
-  std::int64_t position_rows = 0;      // rows of the position table
-  bool position_table = true;          // false: DeBERTa without one; position_rows still limits the length
-  std::int64_t position_offset = 0;    // position of a document's first token (RoBERTa family: padding id + 1)
-  std::int64_t token_types = 0;        // rows of the segment table; 0: no such table
+  std::int64_t position_rows = 0;  // rows of the position table
+  bool position_table = true;  // false: DeBERTa without one; position_rows still limits the length
+  std::int64_t position_offset =
+      0;  // position of a document's first token (RoBERTa family: padding id + 1)
+  std::int64_t token_types = 0;  // rows of the segment table; 0: no such table
   double layer_norm_epsilon = 1e-12;
-  double hidden_dropout = 0.1;         // rates the model was pretrained with; used only when training asks for them
+  double hidden_dropout =
+      0.1;  // rates the model was pretrained with; used only when training asks for them
   double attention_dropout = 0.1;
   Activation activation = Activation::gelu;
   std::optional<RelativeAttention> relative;
@@ -61,18 +70,22 @@ struct EmbeddingConfig {
 
 struct ModelFolder {
   std::filesystem::path folder;          // as given
-  std::filesystem::path weights_folder;  // where config.json and the weights lie: `folder`, or a subfolder named by modules.json
+  std::filesystem::path weights_folder;  // where config.json and the weights lie: `folder`, or a
+                                         // subfolder named by modules.json
   EncoderConfig encoder;
   EmbeddingConfig embedding;
-  bool sentence_transformers = false;    // modules.json is there
+  bool sentence_transformers = false;  // modules.json is there
 };
 
-// `config_file` is a config.json. Throws input_error naming the file and key (missing, wrong type, impossible, unsupported).
+// `config_file` is a config.json. Throws input_error naming the file and key (missing, wrong type,
+// impossible, unsupported).
 EncoderConfig read_encoder_config(const std::filesystem::path& config_file);
-// A plain Hugging Face folder (no modules.json) gets mean pooling and no normalising, as sentence-transformers does.
+// A plain Hugging Face folder (no modules.json) gets mean pooling and no normalising, as
+// sentence-transformers does.
 ModelFolder read_model_folder(const std::filesystem::path& folder);
 
-// "A vocabulary that does not fit the weights": every id the tokenizer can give must have a row in the word table.
+// "A vocabulary that does not fit the weights": every id the tokenizer can give must have a row in
+// the word table.
 void check_vocabulary(const ModelFolder& model, std::int64_t tokenizer_vocabulary_size);
 
 std::string_view to_string(Pooling pooling);

@@ -15,19 +15,24 @@ struct LoadedEncoder {
   Encoder encoder;
 };
 
-// Reads config.json, model.safetensors (or its sharded index) and the sentence-transformers files. fp32, fp16 and bf16 weights become
-// fp32. Prefixes "bert." / "roberta." and the old names gamma/beta are understood; heads of other tasks ("cls.", "classifier." ..) are
-// left aside; any other missing, unknown or misshaped tensor is an input_error. Pickled weights alone are refused with the cure.
+// Reads config.json, model.safetensors (or its sharded index) and the sentence-transformers files.
+// fp32, fp16 and bf16 weights become fp32. Prefixes "bert." / "roberta." and the old names
+// gamma/beta are understood; heads of other tasks ("cls.", "classifier." ..) are left aside; any
+// other missing, unknown or misshaped tensor is an input_error. Pickled weights alone are refused
+// with the cure.
 LoadedEncoder load_encoder(const std::filesystem::path& folder, at::Device device = at::kCPU);
 
-// Writes a folder that transformers and sentence-transformers load unchanged: model.safetensors of `encoder`, config.json and the
-// tokenizer's files of `source` byte for byte, and modules.json with pooling, normalising and length limit of `embedding`.
-void save_encoder_folder(const std::filesystem::path& folder, const Encoder& encoder, const EmbeddingConfig& embedding,
-                         const ModelFolder& source);
+// Writes a folder that transformers and sentence-transformers load unchanged: model.safetensors of
+// `encoder`, config.json and the tokenizer's files of `source` byte for byte, and modules.json with
+// pooling, normalising and length limit of `embedding`.
+void save_encoder_folder(const std::filesystem::path& folder, const Encoder& encoder,
+                         const EmbeddingConfig& embedding, const ModelFolder& source);
 
-// The head of a sequence classifier on an encoder, as transformers' Auto...ForSequenceClassification loads it: `head` under the names that
-// the encoder's family gives it (dense layer first), one label a logit.
-void save_classifier_folder(const std::filesystem::path& folder, const Encoder& encoder, std::span<const NamedParameter> head,
+// The head of a sequence classifier on an encoder, as transformers'
+// Auto...ForSequenceClassification loads it: `head` under the names that the encoder's family gives
+// it (dense layer first), one label a logit.
+void save_classifier_folder(const std::filesystem::path& folder, const Encoder& encoder,
+                            std::span<const NamedParameter> head,
                             const std::vector<std::string>& labels, const ModelFolder& source);
 
 }  // namespace gpuhpc

@@ -25,7 +25,8 @@ class HeadParameters {
 
 struct PathClassifierOptions {
   double scale = 20;     // logits = scale * (x'.c - hubness * r)
-  double hubness = .25;  // half CSLS: share of the class's mean similarity to its nearest documents that is taken off
+  double hubness = .25;  // half CSLS: share of the class's mean similarity to its nearest documents
+                         // that is taken off
   double centring = .5;  // x' = unit(x - centring * mean)
 };
 
@@ -33,8 +34,9 @@ struct PathClassifierOptions {
 class PathClassifier : public HeadParameters {
  public:
   // class_vectors (K,H), mean (H) of the unit document vectors, hub_similarity r (K).
-  PathClassifier(MatrixView class_vectors, std::span<const float> mean, std::span<const float> hub_similarity,
-                 const PathClassifierOptions& options = {}, at::Device device = at::kCPU);
+  PathClassifier(MatrixView class_vectors, std::span<const float> mean,
+                 std::span<const float> hub_similarity, const PathClassifierOptions& options = {},
+                 at::Device device = at::kCPU);
   // (B,H) unit document vectors -> (B,K), fp32.
   at::Tensor logits(const at::Tensor& documents) const;
   Matrix class_vectors() const;  // (K,H)
@@ -51,11 +53,13 @@ enum class BilinearStart {
   uniform    // +-1/sqrt(H), seeded: the published initialisation
 };
 
-// TELEClass's head: logit(d, c) = c^T W d with learnable class embeddings c (Zhang et al., WWW 2025, section 4.4).
+// TELEClass's head: logit(d, c) = c^T W d with learnable class embeddings c (Zhang et al., WWW
+// 2025, section 4.4).
 class BilinearHead : public HeadParameters {
  public:
   // class_embeddings (C,H): encoded class names.
-  BilinearHead(MatrixView class_embeddings, BilinearStart start, std::uint64_t seed, at::Device device = at::kCPU);
+  BilinearHead(MatrixView class_embeddings, BilinearStart start, std::uint64_t seed,
+               at::Device device = at::kCPU);
   at::Tensor logits(const at::Tensor& documents) const;  // (B,H) -> (B,C), fp32
   Matrix class_embeddings() const;                       // (C,H)
   Matrix interaction() const;                            // (H,H)

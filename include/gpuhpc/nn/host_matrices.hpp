@@ -10,8 +10,9 @@
 namespace gpuhpc {
 
 at::Tensor host_view(MatrixView matrix);  // of the caller's memory; never written to
-at::Tensor to_tensor(MatrixView matrix, at::Device device = at::kCPU);            // fp32
+at::Tensor to_tensor(MatrixView matrix, at::Device device = at::kCPU);  // fp32
 at::Tensor to_tensor(std::span<const float> values, at::Device device = at::kCPU);
-Matrix to_matrix(const at::Tensor& tensor);  // one or two dimensions, any device; a vector becomes one row
+Matrix to_matrix(
+    const at::Tensor& tensor);  // one or two dimensions, any device; a vector becomes one row
 
 }  // namespace gpuhpc

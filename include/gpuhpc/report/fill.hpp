@@ -12,11 +12,13 @@
 namespace gpuhpc {
 
 // Classes with their predicted document counts (`labels`: N documents).
-void fill_classes(ReportModel& model, const Taxonomy& taxonomy, std::span<const std::vector<std::int32_t>> labels);
-// Figures, gold counts, confusion and histograms; marks the model as having gold. After fill_classes.
+void fill_classes(ReportModel& model, const Taxonomy& taxonomy,
+                  std::span<const std::vector<std::int32_t>> labels);
+// Figures, gold counts, confusion and histograms; marks the model as having gold. After
+// fill_classes.
 void fill_evaluation(ReportModel& model, const EvaluationDetails& details);
 // One example. `gold` empty: unknown. `scores` in the order of sort_scores, or empty.
-void fill_example(ReportModel& model, const Taxonomy& taxonomy, const ExampleLabels& labels, const std::string& text,
-                  std::span<const ClassScore> scores);
+void fill_example(ReportModel& model, const Taxonomy& taxonomy, const ExampleLabels& labels,
+                  const std::string& text, std::span<const ClassScore> scores);
 
 }  // namespace gpuhpc

@@ -11,7 +11,8 @@ namespace gpuhpc {
 std::string render_html(const ReportModel& model);
 void write_report(const std::filesystem::path& path, const ReportModel& model);  // atomic
 
-// Text for element content and attribute values: markup escaped, control characters and broken UTF-8 replaced by U+FFFD.
+// Text for element content and attribute values: markup escaped, control characters and broken
+// UTF-8 replaced by U+FFFD.
 std::string escape_html(std::string_view text);
 
 }  // namespace gpuhpc

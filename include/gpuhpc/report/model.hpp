@@ -1,6 +1,6 @@
 #pragma once
-// All that report.html shows, as plain values. The app fills it; every text may be hostile, the page escapes it.
-// A part that is empty leaves its section out of the page.
+// All that report.html shows, as plain values. The app fills it; every text may be hostile, the
+// page escapes it. A part that is empty leaves its section out of the page.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,7 +36,8 @@ struct ReportCurve {
   std::vector<ReportSeries> series;  // share one y axis
 };
 
-// One class on the path of an example. Not predicted and not gold: an ancestor that only leads to the others.
+// One class on the path of an example. Not predicted and not gold: an ancestor that only leads to
+// the others.
 struct ReportStep {
   std::string title;
   bool predicted = false, gold = false;
@@ -44,14 +45,16 @@ struct ReportStep {
 
 struct ReportExample {
   std::string id, text;
-  std::vector<std::vector<ReportStep>> predicted;  // root-to-class paths that end in a predicted class
-  std::vector<double> scores;                      // of the last class of each predicted path, or empty
-  std::vector<std::vector<ReportStep>> missed;     // paths that end in a gold class which no predicted path holds
+  std::vector<std::vector<ReportStep>>
+      predicted;               // root-to-class paths that end in a predicted class
+  std::vector<double> scores;  // of the last class of each predicted path, or empty
+  std::vector<std::vector<ReportStep>>
+      missed;  // paths that end in a gold class which no predicted path holds
 };
 
 // Seconds of the N training steps, part by part.
 struct ReportPart {
-  std::string name;             // "data", "compute", "sum", "update" or "other": each has its colour
+  std::string name;  // "data", "compute", "sum", "update" or "other": each has its colour
   std::vector<double> seconds;  // (N)
 };
 struct ReportSplit {
@@ -82,16 +85,16 @@ struct ReportDifference {
 };
 
 struct ReportModel {
-  std::string title;                                       // "debtags: 2,161 documents in 236 classes"
+  std::string title;  // "debtags: 2,161 documents in 236 classes"
   std::vector<std::pair<std::string, std::string>> facts;  // command, date, ranks, versions, ...
   std::vector<std::string> warnings;                       // sentences
   std::string config;                                      // resolved config.ini
   std::vector<ReportStage> stages;                         // of the one run
   bool has_gold = false;
   std::optional<Evaluation> evaluation;
-  std::vector<ReportRun> runs;       // two or more: a comparison
+  std::vector<ReportRun> runs;                // two or more: a comparison
   std::vector<ReportDifference> differences;  // options in which the runs differ
-  std::vector<ReportClass> classes;  // (C) the taxonomy
+  std::vector<ReportClass> classes;           // (C) the taxonomy
   std::int64_t documents = 0;
   std::optional<ScoreHistograms> histograms;
   std::vector<SiblingConfusion> confusion;  // class ids are positions in `classes`

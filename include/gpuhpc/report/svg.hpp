@@ -1,5 +1,6 @@
 #pragma once
-// Charts as SVG text. Colours come from the page's style by class name, so they follow the light or dark scheme.
+// Charts as SVG text. Colours come from the page's style by class name, so they follow the light or
+// dark scheme.
 #include <string>
 
 #include "gpuhpc/eval/histogram.hpp"
@@ -8,11 +9,13 @@
 namespace gpuhpc {
 
 // Stacked bars over [0, 1]: correct below wrong when `with_gold`, one colour otherwise.
-std::string histogram_svg(const ScoreHistogram& histogram, bool with_gold, const std::string& label);
+std::string histogram_svg(const ScoreHistogram& histogram, bool with_gold,
+                          const std::string& label);
 // Lines over a common x axis, the last value written at the end of each.
 std::string curve_svg(const ReportCurve& curve);
 
-// Stacked bars of the mean milliseconds of each part over neighbouring steps. "" without steps or parts.
+// Stacked bars of the mean milliseconds of each part over neighbouring steps. "" without steps or
+// parts.
 std::string split_svg(const ReportSplit& split);
 
 // Round steps (1, 2 or 5 times a power of ten) that cut [low, high] in at most `most` parts.

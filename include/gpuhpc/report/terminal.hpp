@@ -9,16 +9,19 @@
 namespace gpuhpc {
 
 // First column left, the others right; widths count characters, not bytes. Lines end in '\n'.
-std::string format_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
+std::string format_table(const std::vector<std::string>& header,
+                         const std::vector<std::vector<std::string>>& rows);
 
-// The figures that `run` and `evaluate` print, with intervals; `-` where one cannot be computed. `all`: every figure.
+// The figures that `run` and `evaluate` print, with intervals; `-` where one cannot be computed.
+// `all`: every figure.
 std::string format_metrics(const Evaluation& evaluation, bool all = false);
 std::string format_levels(const Evaluation& evaluation);
 std::string format_stages(const std::vector<ReportStage>& stages);
 
 std::string format_count(std::int64_t count);       // "1,234,567"
 std::string figure_title(const std::string& name);  // "precision_at_1" -> "P@1"
-std::string figure_about(const std::string& name);  // one clause, for people who do not know the measure
-bool figure_is_headline(const std::string& name);   // among the few that a summary shows
+std::string figure_about(
+    const std::string& name);  // one clause, for people who do not know the measure
+bool figure_is_headline(const std::string& name);  // among the few that a summary shows
 
 }  // namespace gpuhpc

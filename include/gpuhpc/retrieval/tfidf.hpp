@@ -1,7 +1,8 @@
 #pragma once
-// TF-IDF over word 1..n-grams, numerically scikit-learn's TfidfVectorizer (smooth idf, sublinear tf, l2 rows).
-// Terms are known by their 64-bit hash only, so a corpus of millions of documents needs a few bytes a term; columns are
-// numbered by ascending hash, the same on any number of ranks.
+// TF-IDF over word 1..n-grams, numerically scikit-learn's TfidfVectorizer (smooth idf, sublinear
+// tf, l2 rows). Terms are known by their 64-bit hash only, so a corpus of millions of documents
+// needs a few bytes a term; columns are numbered by ascending hash, the same on any number of
+// ranks.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,14 +23,15 @@ struct TfidfOptions {
 // Keys ngrams, stop-words, min-documents, max-document-share.
 void declare(config::Section& section, TfidfOptions& options);
 
-// The words of a text: lower case (Unicode, root locale), then runs of two or more letters, digits or `_`
-// (scikit-learn's `(?u)\b\w\w+\b`). Broken UTF-8 separates words.
+// The words of a text: lower case (Unicode, root locale), then runs of two or more letters, digits
+// or `_` (scikit-learn's `(?u)\b\w\w+\b`). Broken UTF-8 separates words.
 std::vector<std::string> words_of(std::string_view text);
 bool is_english_stop_word(std::string_view word);  // scikit-learn's list of 318
 // Hash of a term; words of an n-gram are joined by one space. Equal on every machine.
 std::uint64_t term_hash(std::string_view term);
 
-// In how many documents each term occurs: a partial result that ranks merge (the sum does not depend on order).
+// In how many documents each term occurs: a partial result that ranks merge (the sum does not
+// depend on order).
 class DocumentFrequencies {
  public:
   struct Entry {
@@ -43,7 +45,8 @@ class DocumentFrequencies {
   std::int64_t terms() const { return used_; }
   const TfidfOptions& options() const { return options_; }
 
-  // What a rank sends: flat 64-bit words (documents, then term and count of each entry, ascending by term).
+  // What a rank sends: flat 64-bit words (documents, then term and count of each entry, ascending
+  // by term).
   std::vector<std::int64_t> pack() const;
   void merge(std::span<const std::int64_t> packed);  // adds another rank's pack()
   std::vector<Entry> entries() const;                // ascending by term
@@ -53,7 +56,7 @@ class DocumentFrequencies {
   void grow();
   TfidfOptions options_;
   std::int64_t documents_ = 0, used_ = 0;
-  std::vector<std::uint64_t> slots_;      // open addressing; 0 = free (hash 0 is kept as 1)
+  std::vector<std::uint64_t> slots_;  // open addressing; 0 = free (hash 0 is kept as 1)
   std::vector<std::int32_t> counts_;
 };
 
@@ -61,17 +64,22 @@ class TfidfModel {
  public:
   TfidfModel() = default;
   explicit TfidfModel(const DocumentFrequencies& frequencies);
-  // From stored arrays: terms ascending, idf of each. Throws input_error when they do not fit each other.
+  // From stored arrays: terms ascending, idf of each. Throws input_error when they do not fit each
+  // other.
   TfidfModel(TfidfOptions options, std::vector<std::uint64_t> terms, std::vector<float> idf);
-  static TfidfModel fit(std::span<const std::string> texts, const TfidfOptions& options = {}, int threads = 1);
+  static TfidfModel fit(std::span<const std::string> texts, const TfidfOptions& options = {},
+                        int threads = 1);
 
   std::int64_t size() const { return static_cast<std::int64_t>(terms_.size()); }
-  const std::vector<std::uint64_t>& terms() const { return terms_; }  // hashes, ascending: column order
-  const std::vector<float>& idf() const { return idf_; }              // ln((1+n)/(1+df)) + 1
+  const std::vector<std::uint64_t>& terms() const {
+    return terms_;
+  }                                                       // hashes, ascending: column order
+  const std::vector<float>& idf() const { return idf_; }  // ln((1+n)/(1+df)) + 1
   const TfidfOptions& options() const { return options_; }
   std::int64_t column(std::uint64_t term) const;  // -1: not a column
 
-  // One row a text: (1 + ln tf) idf, rows of unit length (a text without known terms gives an empty row).
+  // One row a text: (1 + ln tf) idf, rows of unit length (a text without known terms gives an empty
+  // row).
   SparseMatrix transform(std::span<const std::string> texts, int threads = 1) const;
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
-// Plain words of a text, for phrases and terms (not for the encoder): lower-case letters, digits and marks; an apostrophe,
-// hyphen, plus, sharp or dot inside a word stays ("e-mail", "node.js"), as do "+" and "#" at its end ("c++", "c#").
+// Plain words of a text, for phrases and terms (not for the encoder): lower-case letters, digits
+// and marks; an apostrophe, hyphen, plus, sharp or dot inside a word stays ("e-mail", "node.js"),
+// as do "+" and "#" at its end ("c++", "c#").
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ class Words {
     const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
     return std::string_view(bytes_).substr(begin, ends_[i] - begin);
   }
-  // Punctuation other than / _ & * ' - stands before word i, or it is the first: no phrase goes across.
+  // Punctuation other than / _ & * ' - stands before word i, or it is the first: no phrase goes
+  // across.
   bool after_break(std::size_t i) const { return breaks_[i] != 0; }
 
  private:

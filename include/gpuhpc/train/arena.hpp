@@ -1,7 +1,8 @@
 #pragma once
-// The parameters of a model in one flat fp32 buffer, its gradients in a second one of the same layout. The model keeps
-// views: autograd accumulates straight into the gradient buffer, so the sum over ranks is one all_reduce, the norm one
-// reduction, the optimizer one loop, and a rank's share under a sharded optimizer a slice.
+// The parameters of a model in one flat fp32 buffer, its gradients in a second one of the same
+// layout. The model keeps views: autograd accumulates straight into the gradient buffer, so the sum
+// over ranks is one all_reduce, the norm one reduction, the optimizer one loop, and a rank's share
+// under a sharded optimizer a slice.
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -26,14 +27,16 @@ class ParameterArena {
     Range range;  // floats, padding included
   };
 
-  // Copies the values (any floating type) into the arena and rebinds every slot. A tensor given twice (tied weights)
-  // takes one place. All parameters live on the device of the first. The buffers are padded so that `ranks` equal
-  // slices cover them.
+  // Copies the values (any floating type) into the arena and rebinds every slot. A tensor given
+  // twice (tied weights) takes one place. All parameters live on the device of the first. The
+  // buffers are padded so that `ranks` equal slices cover them.
   explicit ParameterArena(const std::vector<ParameterGroup>& groups, int ranks = 1);
 
   const std::vector<Group>& groups() const { return groups_; }
   const std::vector<Entry>& entries() const { return entries_; }
-  const std::vector<at::Tensor>& leaves() const { return leaves_; }  // one an entry: what the model computes with
+  const std::vector<at::Tensor>& leaves() const {
+    return leaves_;
+  }                                                 // one an entry: what the model computes with
   at::Tensor& parameters() { return parameters_; }  // (capacity) fp32, zero in the padding
   at::Tensor& gradients() { return gradients_; }    // (capacity)
   std::int64_t capacity() const { return capacity_; }

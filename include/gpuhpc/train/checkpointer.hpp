@@ -11,17 +11,23 @@ namespace gpuhpc {
 class Checkpointer {
  public:
   // `options`: checkpoint_every, checkpoint_minutes, keep.
-  Checkpointer(CheckpointSettings settings, const TrainOptions& options, Communicator& comm, Log log);
+  Checkpointer(CheckpointSettings settings, const TrainOptions& options, Communicator& comm,
+               Log log);
   // Sets writer_status and checkpoint; this object must outlive the Trainer that gets the hooks.
   void attach(TrainHooks& hooks);
   // Collective, before run(). The step that training goes on after; 0: it starts at the beginning.
   std::int64_t resume(Trainer& trainer);
-  // Collective, after run(): the weights are those of the best validation, from its checkpoint. diverged: no validation was finite.
+  // Collective, after run(): the weights are those of the best validation, from its checkpoint.
+  // diverged: no validation was finite.
   void restore_best(Trainer& trainer);
 
-  std::int64_t saved() const { return saved_; }                    // checkpoints started
-  double blocked_seconds() const { return blocked_seconds_; }      // that training waited for copies, on this rank
-  std::int64_t last_step() const { return store_.last_step(); }    // of the newest checkpoint; -1: none
+  std::int64_t saved() const { return saved_; }  // checkpoints started
+  double blocked_seconds() const {
+    return blocked_seconds_;
+  }  // that training waited for copies, on this rank
+  std::int64_t last_step() const {
+    return store_.last_step();
+  }  // of the newest checkpoint; -1: none
 
  private:
   WriterStatus status();

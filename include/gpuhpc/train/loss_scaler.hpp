@@ -1,6 +1,7 @@
 #pragma once
-// The factor of the loss in fp16 training (Micikevicius et al., ICLR 2018): large enough that small gradients do not vanish, halved
-// when they overflow, doubled after many finite updates. It moves by what all ranks agreed on, so it is the same on all.
+// The factor of the loss in fp16 training (Micikevicius et al., ICLR 2018): large enough that small
+// gradients do not vanish, halved when they overflow, doubled after many finite updates. It moves
+// by what all ranks agreed on, so it is the same on all.
 #include <algorithm>
 #include <cstdint>
 
@@ -16,9 +17,12 @@ struct LossScalerOptions {
 
 class LossScaler {
  public:
-  explicit LossScaler(const LossScalerOptions& options = {}) : options_(options), scale_(options.scale) {}
+  explicit LossScaler(const LossScalerOptions& options = {})
+      : options_(options), scale_(options.scale) {}
   double scale() const { return scale_; }
-  std::int64_t good_steps() const { return good_steps_; }  // finite updates since the scale last changed
+  std::int64_t good_steps() const {
+    return good_steps_;
+  }  // finite updates since the scale last changed
   bool dynamic() const { return options_.dynamic; }
 
   // After each step: were the gradients of all ranks finite?

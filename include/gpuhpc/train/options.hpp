@@ -14,10 +14,12 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
 };
 
-// Type of the matrix products; parameters, optimizer state, softmax and loss are fp32 in all of them.
+// Type of the matrix products; parameters, optimizer state, softmax and loss are fp32 in all of
+// them.
 enum class Precision {
   fp32,
-  tf32,  // fp32 data, products on the tensor cores of a GPU with 10 bits of mantissa; fp32 on a processor
+  tf32,  // fp32 data, products on the tensor cores of a GPU with 10 bits of mantissa; fp32 on a
+         // processor
   bf16,
   fp16,  // with dynamic loss scaling
 };
@@ -27,36 +29,45 @@ struct TrainOptions {
   double encoder_rate = 3e-5;
   double head_rate = 1e-3;
   std::int64_t epochs = 1;
-  std::int64_t batch = 32;        // documents an update, over all ranks
-  std::int64_t batch_tokens = 0;  // above 0: the batch is as many documents as fit these tokens instead
-  // Documents a forward and backward: cut from the batch alone, so that each micro-batch gives the same gradient whoever
-  // computes it. 0: one a rank (faster on a GPU; rounding then depends on the number of ranks). -1 (auto): the largest that fits memory.
+  std::int64_t batch = 32;  // documents an update, over all ranks
+  std::int64_t batch_tokens =
+      0;  // above 0: the batch is as many documents as fit these tokens instead
+  // Documents a forward and backward: cut from the batch alone, so that each micro-batch gives the
+  // same gradient whoever computes it. 0: one a rank (faster on a GPU; rounding then depends on the
+  // number of ranks). -1 (auto): the largest that fits memory.
   std::int64_t micro_batch = 8;
-  std::string rate_rule = "auto";  // none | linear | sqrt | auto
-  std::int64_t base_batch = 32;    // documents; the batch that the rates above are meant for
-  std::string optimizer = "adamw"; // adamw | lamb
+  std::string rate_rule = "auto";   // none | linear | sqrt | auto
+  std::int64_t base_batch = 32;     // documents; the batch that the rates above are meant for
+  std::string optimizer = "adamw";  // adamw | lamb
   double weight_decay = .01;
   double warmup = .1;            // below 1: share of all updates; from 1: updates
   std::string decay = "linear";  // linear | cosine | constant | inverse-sqrt
   double clip = 1;               // largest gradient norm; 0: no clipping
   std::int64_t max_length = 96;  // tokens a document
-  std::int64_t layers = 3;       // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
-  double dropout = 0;            // in the encoder
-  bool activation_checkpointing = false;  // keep each layer's input alone, compute the layer again in the backward pass
+  std::int64_t layers =
+      3;               // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
+  double dropout = 0;  // in the encoder
+  bool activation_checkpointing =
+      false;  // keep each layer's input alone, compute the layer again in the backward pass
   std::string precision = "auto";
   std::int64_t seed = 42;
   double beta1 = .9, beta2 = .999, epsilon = 1e-8;
-  std::int64_t max_skipped = 20;  // updates skipped in a row (not finite) before the run is given up
-  double loss_scale = 4096;       // fp16: the first scale; losses are sums over a micro-batch, so less than the usual 65536
+  std::int64_t max_skipped =
+      20;                    // updates skipped in a row (not finite) before the run is given up
+  double loss_scale = 4096;  // fp16: the first scale; losses are sums over a micro-batch, so less
+                             // than the usual 65536
   std::int64_t loss_scale_interval = 500;  // fp16: finite updates before the scale doubles
 
-  double validation = 0;         // share of the documents that is held out; its mean loss is computed after each epoch
-  std::string restore = "last";  // last | best: weights that are left at the end; best: of the epoch with the best validation
+  double validation =
+      0;  // share of the documents that is held out; its mean loss is computed after each epoch
+  std::string restore = "last";  // last | best: weights that are left at the end; best: of the
+                                 // epoch with the best validation
 
-  // Checkpoints, where the trainer was given a folder for them; one that is asked to stop saves one in any case.
-  std::int64_t checkpoint_every = 0;     // steps; 0: by time alone
-  double checkpoint_minutes = 10;        // 0: by steps alone
-  std::int64_t keep = 2;                 // newest ones that stay, beside the one of the best validation
+  // Checkpoints, where the trainer was given a folder for them; one that is asked to stop saves one
+  // in any case.
+  std::int64_t checkpoint_every = 0;  // steps; 0: by time alone
+  double checkpoint_minutes = 10;     // 0: by steps alone
+  std::int64_t keep = 2;  // newest ones that stay, beside the one of the best validation
 
   // configuration_error for values that contradict each other.
   void check() const;

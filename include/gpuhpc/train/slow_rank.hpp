@@ -1,6 +1,7 @@
 #pragma once
-// Names the rank that all others wait for. Under data parallel a step takes as long as its slowest rank, and the time that the others lose
-// looks like communication; how long each rank took to the sum, for each of its tokens, tells who it was.
+// Names the rank that all others wait for. Under data parallel a step takes as long as its slowest
+// rank, and the time that the others lose looks like communication; how long each rank took to the
+// sum, for each of its tokens, tells who it was.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,7 +25,8 @@ std::optional<SlowRank> slow_rank(std::span<const double> seconds_a_token);
 class SlowRankWatch {
  public:
   SlowRankWatch(Communicator& comm, Log log, std::int64_t window = 20);  // collective
-  // After each step, on every rank. Compares the ranks at the end of each window of steps; rank 0 warns when another one is slow.
+  // After each step, on every rank. Compares the ranks at the end of each window of steps; rank 0
+  // warns when another one is slow.
   void after_step(const StepReport& report);
 
  private:

@@ -13,8 +13,13 @@ namespace {
 
 using Table = std::vector<std::vector<std::string>>;
 
-std::string format_bytes(std::int64_t bytes) { return bytes < 1 << 20 ? fmt::format("{} KiB", bytes >> 10) : fmt::format("{} MiB", bytes >> 20); }
-std::string format_rate(double rate) { return rate < 1e9 ? fmt::format("{:.1f} MB/s", rate / 1e6) : fmt::format("{:.2f} GB/s", rate / 1e9); }
+std::string format_bytes(std::int64_t bytes) {
+  return bytes < 1 << 20 ? fmt::format("{} KiB", bytes >> 10) : fmt::format("{} MiB", bytes >> 20);
+}
+std::string format_rate(double rate) {
+  return rate < 1e9 ? fmt::format("{:.1f} MB/s", rate / 1e6)
+                    : fmt::format("{:.2f} GB/s", rate / 1e9);
+}
 
 // What each rank runs on, and each host's network and GPUs; each rank fills its row.
 void show_places(CommandContext& c) {
@@ -31,19 +36,25 @@ void show_places(CommandContext& c) {
     access = fmt::format("{} of {}", peers.direct, peers.pairs);
   });
   const auto gather = [&](const std::string& text) { return comm.all_gather_strings(text); };
-  const auto hosts = gather(mine.host), buses = gather(mine.bus), devices = gather(device), accesses = gather(access), networks = gather(describe_network());
-  const auto places = gather(std::to_string(comm.node_rank())), cores = gather(std::to_string(query_cores().count())), threads = gather(std::to_string(c.device.threads));
+  const auto hosts = gather(mine.host), buses = gather(mine.bus), devices = gather(device),
+             accesses = gather(access), networks = gather(describe_network());
+  const auto places = gather(std::to_string(comm.node_rank())),
+             cores = gather(std::to_string(query_cores().count())),
+             threads = gather(std::to_string(c.device.threads));
   on_root(comm, [&] {
     Table by_rank, by_host;
     std::vector<RankPlace> ranks;
     std::set<std::string> seen;
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
       ranks.push_back({hosts[rank], buses[rank], 0});
-      by_rank.push_back({std::to_string(rank), hosts[rank], places[rank], cores[rank], threads[rank], devices[rank]});
+      by_rank.push_back({std::to_string(rank), hosts[rank], places[rank], cores[rank],
+                         threads[rank], devices[rank]});
       if (seen.insert(hosts[rank]).second)
-        by_host.push_back({hosts[rank], std::to_string(std::ranges::count(hosts, hosts[rank])), accesses[rank], networks[rank]});
+        by_host.push_back({hosts[rank], std::to_string(std::ranges::count(hosts, hosts[rank])),
+                           accesses[rank], networks[rank]});
     }
-    fmt::print("{}, {} rank{} on {} host{}\n\n{}\n{}\n", "gpuhpc " GPUHPC_VERSION, hosts.size(), hosts.size() == 1 ? "" : "s", by_host.size(), by_host.size() == 1 ? "" : "s",
+    fmt::print("{}, {} rank{} on {} host{}\n\n{}\n{}\n", "gpuhpc " GPUHPC_VERSION, hosts.size(),
+               hosts.size() == 1 ? "" : "s", by_host.size(), by_host.size() == 1 ? "" : "s",
                format_table({"rank", "host", "local rank", "cores", "threads", "device"}, by_rank),
                format_table({"host", "ranks", "GPU pairs with direct access", "network"}, by_host));
     check_gpus_apart(ranks);
@@ -65,11 +76,14 @@ void doctor_command(CommandContext& c) {
   Table rates;
   for (std::int64_t bytes = 4 << 10; bytes <= 64 << 20; bytes *= 4) {
     const AllReduceRate rate = measure_all_reduce(c.comm, bytes, .2);
-    rates.push_back({format_bytes(rate.bytes), fmt::format("{:.3f} ms", 1e3 * rate.seconds), format_rate(rate.rate()), format_rate(rate.link_rate(c.comm.size()))});
+    rates.push_back({format_bytes(rate.bytes), fmt::format("{:.3f} ms", 1e3 * rate.seconds),
+                     format_rate(rate.rate()), format_rate(rate.link_rate(c.comm.size()))});
   }
   if (c.comm.is_root())
-    fmt::print("{}\nall_reduce of float32 in host memory; each link: what every rank sends and receives, 2 (n - 1) / n of the bytes\nevery element of every answer is right\n",
-               format_table({"bytes a rank", "time", "rate", "each link"}, rates));
+    fmt::print(
+        "{}\nall_reduce of float32 in host memory; each link: what every rank sends and receives, "
+        "2 (n - 1) / n of the bytes\nevery element of every answer is right\n",
+        format_table({"bytes a rank", "time", "rate", "each link"}, rates));
 }
 
 }  // namespace gpuhpc

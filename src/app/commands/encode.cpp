@@ -12,7 +12,8 @@ namespace gpuhpc {
 // {"id", "embedding": [...]} a line, in order, in bounded memory.
 void encode_command(CommandContext& c) {
   const Options& o = c.options;
-  const TextEncoder encoder(o.files.model.empty() ? o.teleclass.model.encoder : o.files.model, o.teleclass.infer, c.device, c.comm, c.log);
+  const TextEncoder encoder(o.files.model.empty() ? o.teleclass.model.encoder : o.files.model,
+                            o.teleclass.infer, c.device, c.comm, c.log);
   CorpusOptions corpus = o.teleclass.input.corpus;
   corpus.ids_optional = true;
   corpus.check_duplicates = false;
@@ -27,7 +28,8 @@ void encode_command(CommandContext& c) {
     on_root(c.comm, [&] {
       for (std::size_t i = 0; i < ids.size(); ++i) {
         const auto row = vectors.row(static_cast<std::int64_t>(i));
-        writer->write(nlohmann::ordered_json{{"id", ids[i]}, {"embedding", std::vector<float>(row.begin(), row.end())}});
+        writer->write(nlohmann::ordered_json{
+            {"id", ids[i]}, {"embedding", std::vector<float>(row.begin(), row.end())}});
       }
     });
     documents += std::ssize(texts);
@@ -35,7 +37,9 @@ void encode_command(CommandContext& c) {
   }
   on_root(c.comm, [&] { writer->commit(); });
   progress.finish();
-  if (c.comm.is_root()) c.log->info("{}: {} documents; peak memory {} MiB", o.files.output, documents, peak_memory() >> 20);
+  if (c.comm.is_root())
+    c.log->info("{}: {} documents; peak memory {} MiB", o.files.output, documents,
+                peak_memory() >> 20);
 }
 
 }  // namespace gpuhpc

@@ -1,9 +1,9 @@
+#include "gpuhpc/stages/classify/evaluate.hpp"
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/data/layout.hpp"
 #include "gpuhpc/report/terminal.hpp"
-#include "gpuhpc/stages/classify/evaluate.hpp"
 
 namespace gpuhpc {
 
@@ -16,15 +16,19 @@ void evaluate_command(CommandContext& c) {
   together(c.comm, [&] {
     layout = resolve_layout(o.teleclass.input.dir, false);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
-    predictions = o.eval.predictions.empty() ? fs::path(o.run_dir) / "predictions.jsonl" : fs::path(o.eval.predictions);
+    predictions = o.eval.predictions.empty() ? fs::path(o.run_dir) / "predictions.jsonl"
+                                             : fs::path(o.eval.predictions);
     gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
-    if (gold.empty()) throw usage_error("{} has no test/doc2labels.txt; name the gold labels with --eval.gold FILE", o.teleclass.input.dir);
+    if (gold.empty())
+      throw usage_error("{} has no test/doc2labels.txt; name the gold labels with --eval.gold FILE",
+                        o.teleclass.input.dir);
     folder = predictions.has_parent_path() ? predictions.parent_path() : fs::path(".");
   });
   evaluate_predictions(taxonomy, predictions, gold, o.eval, folder, c.comm, c.device.threads);
   if (!c.comm.is_root()) return;
   const EvaluationDetails details = read_evaluation(folder / "evaluation.json");
-  fmt::print("{}\n{}metrics: {}\n", format_metrics(details.evaluation, true), format_levels(details.evaluation), (folder / "metrics.json").string());
+  fmt::print("{}\n{}metrics: {}\n", format_metrics(details.evaluation, true),
+             format_levels(details.evaluation), (folder / "metrics.json").string());
 }
 
 }  // namespace gpuhpc

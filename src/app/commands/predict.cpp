@@ -15,15 +15,20 @@ namespace {
 std::string line_of(const Prediction& p, const ClassWords& words, double review_below) {
   std::string line = prediction_line(p.id, p.labels, p.scores, words);
   line.pop_back();
-  return line + (p.scores.front().score < review_below ? ", \"review\": true}" : ", \"review\": false}");
+  return line +
+         (p.scores.front().score < review_below ? ", \"review\": true}" : ", \"review\": false}");
 }
 
 }  // namespace
 
 void predict_command(CommandContext& c) {
   const Options& o = c.options;
-  together(c.comm, [&] { if (o.files.model.empty()) throw usage_error("predict needs --model.dir FOLDER, the model/ of a finished run"); });
-  const auto classifier = load_classifier(o.files.model, o.teleclass.infer, c.device, c.comm, c.log);
+  together(c.comm, [&] {
+    if (o.files.model.empty())
+      throw usage_error("predict needs --model.dir FOLDER, the model/ of a finished run");
+  });
+  const auto classifier =
+      load_classifier(o.files.model, o.teleclass.infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
   CorpusOptions corpus = o.teleclass.input.corpus;
   corpus.ids_optional = true;
@@ -33,7 +38,8 @@ void predict_command(CommandContext& c) {
   Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
   predict_corpus(
       *classifier, o.files.input, corpus, o.teleclass.decode, c.comm, c.device.threads,
-      [&](const Prediction& p) { writer->write_line(line_of(p, words, o.files.review_below)); }, [&](std::int64_t n) { progress.advance(n); });
+      [&](const Prediction& p) { writer->write_line(line_of(p, words, o.files.review_below)); },
+      [&](std::int64_t n) { progress.advance(n); });
   on_root(c.comm, [&] { writer->commit(); });
 }
 

@@ -12,11 +12,16 @@ std::vector<std::filesystem::path> folders_of(const std::string& list) {
   std::vector<std::filesystem::path> folders;
   for (std::size_t first = 0; first <= list.size();) {
     const std::size_t comma = std::min(list.find(',', first), list.size());
-    if (comma == first) throw usage_error("--report.runs {}: a folder is missing beside a comma; write FOLDER,FOLDER", list);
+    if (comma == first)
+      throw usage_error("--report.runs {}: a folder is missing beside a comma; write FOLDER,FOLDER",
+                        list);
     folders.emplace_back(list.substr(first, comma - first));
     first = comma + 1;
   }
-  if (folders.size() > most_runs) throw usage_error("--report.runs names {} folders; {} runs at most can be told apart on one page", folders.size(), most_runs);
+  if (folders.size() > most_runs)
+    throw usage_error(
+        "--report.runs names {} folders; {} runs at most can be told apart on one page",
+        folders.size(), most_runs);
   return folders;
 }
 
@@ -26,7 +31,10 @@ void report_command(CommandContext& c) {
   const Options& o = c.options;
   on_root(c.comm, [&] {
     const auto runs = folders_of(o.files.report_runs.empty() ? o.run_dir : o.files.report_runs);
-    const std::filesystem::path page = !o.files.report_page.empty() ? std::filesystem::path(o.files.report_page) : runs.size() == 1 ? runs[0] / "report.html" : "report.html";
+    const std::filesystem::path page = !o.files.report_page.empty()
+                                           ? std::filesystem::path(o.files.report_page)
+                                       : runs.size() == 1 ? runs[0] / "report.html"
+                                                          : "report.html";
     const ReportModel model = runs.size() == 1 ? make_run_report(runs[0]) : compare_runs(runs);
     write_report(page, model);
     for (const std::string& warning : model.warnings) c.log->warn("{}", warning);

@@ -5,8 +5,9 @@
 
 namespace gpuhpc {
 
-std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model, const InferOptions& infer, const DeviceChoice& device, Communicator& comm,
-                                            Log log) {
+std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model,
+                                            const InferOptions& infer, const DeviceChoice& device,
+                                            Communicator& comm, Log log) {
   ClassifierSettings settings;
   Taxonomy taxonomy;
   together(comm, [&] {

@@ -26,9 +26,13 @@ struct ClassInputs {
 ClassInputs read_class_inputs(const InputLayout& layout, const ScoringOptions& options) {
   ClassInputs inputs;
   inputs.taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
-  if (!layout.descriptions.empty() && options.descriptions) inputs.descriptions = read_class_descriptions(layout.descriptions, inputs.taxonomy.names());
-  if (!layout.keywords.empty()) inputs.terms = read_class_terms(layout.keywords, inputs.taxonomy.names());
-  if (!layout.generated_docs.empty()) inputs.generated = read_generated_documents(layout.generated_docs, layout.generated_labels, inputs.taxonomy.names());
+  if (!layout.descriptions.empty() && options.descriptions)
+    inputs.descriptions = read_class_descriptions(layout.descriptions, inputs.taxonomy.names());
+  if (!layout.keywords.empty())
+    inputs.terms = read_class_terms(layout.keywords, inputs.taxonomy.names());
+  if (!layout.generated_docs.empty())
+    inputs.generated = read_generated_documents(layout.generated_docs, layout.generated_labels,
+                                                inputs.taxonomy.names());
   return inputs;
 }
 
@@ -38,29 +42,38 @@ ClassTexts choose_texts(const ClassInputs& inputs, const std::string& kind) {
   return five_class_texts(inputs.taxonomy, inputs.descriptions);
 }
 
-void write_class_texts(const std::filesystem::path& path, const ClassTexts& texts, const Taxonomy& taxonomy) {
+void write_class_texts(const std::filesystem::path& path, const ClassTexts& texts,
+                       const Taxonomy& taxonomy) {
   std::string lines;
-  for (std::size_t i = 0; i < texts.texts.size(); ++i) lines += fmt::format("{}\t{}\n", taxonomy.name(texts.owner[i]), texts.texts[i]);
+  for (std::size_t i = 0; i < texts.texts.size(); ++i)
+    lines += fmt::format("{}\t{}\n", taxonomy.name(texts.owner[i]), texts.texts[i]);
   write_text_file(path, lines);
 }
 
-// TELEClass asks an LLM for key terms once; here the question is written down and the answer is a file of the input folder.
+// TELEClass asks an LLM for key terms once; here the question is written down and the answer is a
+// file of the input folder.
 void write_prompts(const std::filesystem::path& path, const Taxonomy& taxonomy) {
   JsonlWriter writer(path);
   for (ClassId c = 0; c < taxonomy.size(); ++c)
-    writer.write(Json{{"class", taxonomy.name(c)},
-                      {"prompt", fmt::format("Name 10 key terms of the class \"{}\" ({}) that tell it apart from its sibling classes. Answer on one line: {}:term,term,...",
-                                             taxonomy.title(c), path_text(taxonomy, c), taxonomy.name(c))}});
+    writer.write(Json{
+        {"class", taxonomy.name(c)},
+        {"prompt", fmt::format("Name 10 key terms of the class \"{}\" ({}) that tell it apart from "
+                               "its sibling classes. Answer on one line: {}:term,term,...",
+                               taxonomy.title(c), path_text(taxonomy, c), taxonomy.name(c))}});
   writer.commit();
 }
 
-// Quality recipe, step 1, with whatever the input has: class texts, keywords, generated documents. (C,H) unit rows.
-Matrix encode_classes(const ClassInputs& inputs, const ClassTexts& texts, const TextEncoder& encoder, const ScoringOptions& options, Communicator& comm) {
+// Quality recipe, step 1, with whatever the input has: class texts, keywords, generated documents.
+// (C,H) unit rows.
+Matrix encode_classes(const ClassInputs& inputs, const ClassTexts& texts,
+                      const TextEncoder& encoder, const ScoringOptions& options,
+                      Communicator& comm) {
   const std::int64_t classes = inputs.taxonomy.size();
   Matrix named = class_vectors(encoder.encode(texts.texts, comm).view(), texts.owner, classes);
   if (options.class_texts != "five" || inputs.terms.empty()) return named;
   const ClassTexts keyword_texts = keyword_class_texts(inputs.taxonomy, inputs.terms);
-  const Matrix keywords = class_vectors(encoder.encode(keyword_texts.texts, comm).view(), keyword_texts.owner, classes);
+  const Matrix keywords =
+      class_vectors(encoder.encode(keyword_texts.texts, comm).view(), keyword_texts.owner, classes);
   FixedSums sums(classes, encoder.width());
   std::vector<std::int64_t> counts(static_cast<std::size_t>(classes));
   if (inputs.generated.documents.size() == 0) {
@@ -96,10 +109,11 @@ void run_encoding(const StageContext& c, const ClassifyOptions& o, const InputLa
   const auto tokens = c.folder / "tokens";
   {
     Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
-    prepare_shards(layout.train_corpus, o.input.corpus, encoder.tokenizer(), tokens, o.shards, c.comm, [&](std::int64_t n) {
-      progress.advance(n);
-      c.leave_if_asked();
-    });
+    prepare_shards(layout.train_corpus, o.input.corpus, encoder.tokenizer(), tokens, o.shards,
+                   c.comm, [&](std::int64_t n) {
+                     progress.advance(n);
+                     c.leave_if_asked();
+                   });
   }
   const TokenDataset documents(tokens);
   encoder.encode(documents, c.folder / "documents.h5", c.comm, [&] { c.leave_if_asked(); });
@@ -109,15 +123,19 @@ void run_encoding(const StageContext& c, const ClassifyOptions& o, const InputLa
   const std::vector<float> mean = mean_document(c.folder / "documents.h5", c.comm);
   {
     const MappedMatrix vectors(c.folder / "documents.h5");
-    write_row_blocks(c.folder / "centred.h5", vectors.view().rows, vectors.view().columns, c.comm, c.device.threads, [&](Range rows, MutableMatrixView values) {
-      std::copy_n(vectors.view().row(rows.first).data(), rows.size() * values.columns, values.data);
-      centre_rows(values, mean, o.scoring.centring);
-    });
+    write_row_blocks(c.folder / "centred.h5", vectors.view().rows, vectors.view().columns, c.comm,
+                     c.device.threads, [&](Range rows, MutableMatrixView values) {
+                       std::copy_n(vectors.view().row(rows.first).data(),
+                                   rows.size() * values.columns, values.data);
+                       centre_rows(values, mean, o.scoring.centring);
+                     });
   }
   on_root(c.comm, [&] {
     Matrix centred = classes;
     centre_all(centred.view(), o.scoring.centring);
-    write_arrays(c.folder / "classes.h5", {{"vectors", classes.view()}, {"centred", std::as_const(centred).view()}, {"document_mean", std::span<const float>(mean)}});
+    write_arrays(c.folder / "classes.h5", {{"vectors", classes.view()},
+                                           {"centred", std::as_const(centred).view()},
+                                           {"document_mean", std::span<const float>(mean)}});
     write_class_texts(c.folder / "class_texts.txt", texts, inputs.taxonomy);
     write_prompts(c.folder / "llm_prompts.jsonl", inputs.taxonomy);
   });

@@ -10,7 +10,8 @@
 
 namespace gpuhpc {
 
-void run_inference(const StageContext& c, const ClassifyOptions& o, const InputLayout& layout, const std::filesystem::path& model) {
+void run_inference(const StageContext& c, const ClassifyOptions& o, const InputLayout& layout,
+                   const std::filesystem::path& model) {
   const auto classifier = load_classifier(model, o.infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
   std::optional<AtomicFile> predictions, submission;

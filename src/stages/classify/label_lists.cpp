@@ -19,7 +19,11 @@ LabelledSet read_labels(const std::filesystem::path& path) {
     set.documents.push_back(row);
     ++(json.at("generated").get<bool>() ? set.generated : set.real);
   }
-  if (set.documents.empty()) throw input_error("{}: no document got a core class; check that corpus and taxonomy are about the same subject", path.string());
+  if (set.documents.empty())
+    throw input_error(
+        "{}: no document got a core class; check that corpus and taxonomy are about the same "
+        "subject",
+        path.string());
   return set;
 }
 

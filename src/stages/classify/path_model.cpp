@@ -4,7 +4,8 @@
 
 namespace gpuhpc {
 
-void PathModel::posterior(MatrixView centred, std::span<const std::string> texts, const LexicalEvidence& lexical, MutableMatrixView posterior) const {
+void PathModel::posterior(MatrixView centred, std::span<const std::string> texts,
+                          const LexicalEvidence& lexical, MutableMatrixView posterior) const {
   score_paths(centred, vectors.view(), posterior);
   to_logits(posterior, hubness, temperature, csls);
   if (lexical_weight > 0) lexical.add(texts, lexical_weight, posterior);

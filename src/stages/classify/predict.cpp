@@ -6,11 +6,14 @@
 
 namespace gpuhpc {
 
-BroadcastReader::BroadcastReader(const std::filesystem::path& corpus, const CorpusOptions& options, Communicator& comm) : comm_(comm) {
+BroadcastReader::BroadcastReader(const std::filesystem::path& corpus, const CorpusOptions& options,
+                                 Communicator& comm)
+    : comm_(comm) {
   on_root(comm, [&] { reader_ = std::make_unique<CorpusReader>(corpus, options); });
 }
 
-bool BroadcastReader::next(std::int64_t most, std::vector<std::string>& ids, std::vector<std::string>& texts) {
+bool BroadcastReader::next(std::int64_t most, std::vector<std::string>& ids,
+                           std::vector<std::string>& texts) {
   ids.clear();
   texts.clear();
   std::vector<std::int64_t> lengths;
@@ -35,8 +38,11 @@ bool BroadcastReader::next(std::int64_t most, std::vector<std::string>& ids, std
   return count > 0;
 }
 
-void predict_corpus(const Classifier& classifier, const std::filesystem::path& corpus, const CorpusOptions& corpus_options, const DecodeOptions& decode,
-                    Communicator& comm, int threads, const std::function<void(const Prediction&)>& sink, const std::function<void(std::int64_t)>& progress) {
+void predict_corpus(const Classifier& classifier, const std::filesystem::path& corpus,
+                    const CorpusOptions& corpus_options, const DecodeOptions& decode,
+                    Communicator& comm, int threads,
+                    const std::function<void(const Prediction&)>& sink,
+                    const std::function<void(std::int64_t)>& progress) {
   DecodeOptions options = decode;
   if (classifier.gives_memberships()) options.expected_leaves = 1;
   const Decoder decoder(classifier.taxonomy(), options);
@@ -50,8 +56,10 @@ void predict_corpus(const Classifier& classifier, const std::filesystem::path& c
         Prediction& p = predictions[static_cast<std::size_t>(i)];
         p.id = ids[static_cast<std::size_t>(i)];
         const auto marginals = scores.marginals.row(i);
-        p.labels = decoder.decode(marginals, scores.posterior.rows > 0 ? scores.posterior.row(i) : std::span<const float>{});
-        for (std::size_t c = 0; c < marginals.size(); ++c) p.scores.push_back({static_cast<std::int32_t>(c), marginals[c]});
+        p.labels = decoder.decode(marginals, scores.posterior.rows > 0 ? scores.posterior.row(i)
+                                                                       : std::span<const float>{});
+        for (std::size_t c = 0; c < marginals.size(); ++c)
+          p.scores.push_back({static_cast<std::int32_t>(c), marginals[c]});
         sort_scores(p.scores);
       });
       for (const Prediction& prediction : predictions) sink(prediction);

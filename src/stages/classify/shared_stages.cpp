@@ -11,23 +11,38 @@ std::vector<std::string> with_corpus_options(std::vector<std::string> names) {
 }
 
 std::vector<std::string> free_training_options() {
-  return {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every", "train.checkpoint-minutes", "train.keep"};
+  return {"train.micro-batch", "train.activation-checkpointing", "train.checkpoint-every",
+          "train.checkpoint-minutes", "train.keep"};
 }
 
 Stage encoding_stage(const ClassifyOptions& options, const InputLayout& layout) {
-  std::vector<std::filesystem::path> files{layout.labels, layout.train_corpus, options.model.encoder};
-  for (const auto& path : {layout.hierarchy, layout.keywords, layout.descriptions, layout.generated_docs, layout.generated_labels})
+  std::vector<std::filesystem::path> files{layout.labels, layout.train_corpus,
+                                           options.model.encoder};
+  for (const auto& path : {layout.hierarchy, layout.keywords, layout.descriptions,
+                           layout.generated_docs, layout.generated_labels})
     if (!path.empty()) files.push_back(path);
-  return {"encoding", with_corpus_options({"infer.", "prepare.", "scoring.class-texts", "scoring.descriptions", "scoring.centring", "model.encoder"}), files, {},
-          {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt", "llm_prompts.jsonl"},
+  return {"encoding",
+          with_corpus_options({"infer.", "prepare.", "scoring.class-texts", "scoring.descriptions",
+                               "scoring.centring", "model.encoder"}),
+          files,
+          {},
+          {"tokens", "documents.h5", "centred.h5", "classes.h5", "class_texts.txt",
+           "llm_prompts.jsonl"},
           [=](const StageContext& context) { run_encoding(context, options, layout); }};
 }
 
-Stage inference_stage(const ClassifyOptions& options, const InputLayout& layout, const std::string& trained) {
-  return {"inference", with_corpus_options({"decode.mode", "decode.expected-leaves", "decode.minimum", "decode.maximum", "decode.threshold", "decode.k", "infer.",
-                                            "output.submission-header"}),
-          {layout.test_corpus}, {trained}, {"predictions.jsonl", "submission.csv"},
-          [=](const StageContext& context) { run_inference(context, options, layout, context.folder_of(trained) / "model"); }};
+Stage inference_stage(const ClassifyOptions& options, const InputLayout& layout,
+                      const std::string& trained) {
+  return {"inference",
+          with_corpus_options({"decode.mode", "decode.expected-leaves", "decode.minimum",
+                               "decode.maximum", "decode.threshold", "decode.k", "infer.",
+                               "output.submission-header"}),
+          {layout.test_corpus},
+          {trained},
+          {"predictions.jsonl", "submission.csv"},
+          [=](const StageContext& context) {
+            run_inference(context, options, layout, context.folder_of(trained) / "model");
+          }};
 }
 
 }  // namespace gpuhpc

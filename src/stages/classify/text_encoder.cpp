@@ -16,7 +16,8 @@ struct TextEncoder::State {
   Log log;
 };
 
-TextEncoder::TextEncoder(const std::filesystem::path& folder, const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log)
+TextEncoder::TextEncoder(const std::filesystem::path& folder, const InferOptions& infer,
+                         const DeviceChoice& device, Communicator& comm, Log log)
     : state_(std::make_unique<State>()) {
   together(comm, [&] {
     state_->model.emplace(load_encoder(folder, torch_device(device)));
@@ -27,7 +28,8 @@ TextEncoder::TextEncoder(const std::filesystem::path& folder, const InferOptions
   });
   state_->threads = device.threads;
   state_->log = std::move(log);
-  if (comm.is_root()) state_->log->info("encoder {}: {}", folder.string(), state_->encoder->describe());
+  if (comm.is_root())
+    state_->log->info("encoder {}: {}", folder.string(), state_->encoder->describe());
 }
 
 TextEncoder::~TextEncoder() = default;
@@ -40,10 +42,12 @@ Matrix TextEncoder::encode(std::span<const std::string> texts, Communicator& com
   return state_->encoder->encode_together(token_source(tokens), comm);
 }
 
-void TextEncoder::encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm, const std::function<void()>& after_batch) const {
+void TextEncoder::encode(const TokenDataset& dataset, const std::filesystem::path& path,
+                         Communicator& comm, const std::function<void()>& after_batch) const {
   dataset.check_tokenizer(*state_->tokenizer);
-  state_->encoder->encode_to_file(token_source(dataset), comm, path, {}, [&](std::int64_t i) { return dataset.id(i); }, state_->log,
-                                  after_batch);
+  state_->encoder->encode_to_file(
+      token_source(dataset), comm, path, {}, [&](std::int64_t i) { return dataset.id(i); },
+      state_->log, after_batch);
 }
 
 }  // namespace gpuhpc

@@ -11,17 +11,25 @@
 
 namespace gpuhpc {
 
-std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t layers, const std::vector<ParameterSlot>& head, const TrainOptions& options) {
+std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t layers,
+                                             const std::vector<ParameterSlot>& head,
+                                             const TrainOptions& options) {
   encoder.train_top_layers(layers);
-  std::vector<ParameterGroup> groups = split_by_decay("encoder", options.encoder_rate, options.weight_decay, trained_parameters(encoder));
-  for (ParameterGroup& group : split_by_decay("head", options.head_rate, options.weight_decay, head)) groups.push_back(std::move(group));
+  std::vector<ParameterGroup> groups = split_by_decay(
+      "encoder", options.encoder_rate, options.weight_decay, trained_parameters(encoder));
+  for (ParameterGroup& group :
+       split_by_decay("head", options.head_rate, options.weight_decay, head))
+    groups.push_back(std::move(group));
   return groups;
 }
 
-ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& options, std::uint64_t seed) {
+ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& options,
+                                std::uint64_t seed) {
   const Precision precision = options.precision_kind(encoder.device().is_cuda());
   ForwardOptions forward;
-  forward.compute = precision == Precision::bf16 ? at::kBFloat16 : precision == Precision::fp16 ? at::kHalf : at::kFloat;
+  forward.compute = precision == Precision::bf16   ? at::kBFloat16
+                    : precision == Precision::fp16 ? at::kHalf
+                                                   : at::kFloat;
   forward.tf32 = precision == Precision::tf32;
   forward.checkpoint_layers = options.activation_checkpointing;
   if (options.dropout > 0 && c10::GradMode::is_enabled()) {
@@ -36,20 +44,33 @@ ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& opti
   return forward;
 }
 
-std::optional<TrainingRun::Split> TrainingRun::split(const BatchSource& source, const TrainOptions& options) {
+std::optional<TrainingRun::Split> TrainingRun::split(const BatchSource& source,
+                                                     const TrainOptions& options) {
   if (options.validation == 0) return std::nullopt;
-  HeldOut parts = hold_out(source.size(), options.validation, static_cast<std::uint64_t>(options.seed));
+  HeldOut parts =
+      hold_out(source.size(), options.validation, static_cast<std::uint64_t>(options.seed));
   if (parts.learnt.empty() || parts.validation.empty())
-    throw Error(ExitCode::configuration, fmt::format("--train.validation {} of {} documents leaves {} to learn from and {} to validate on; give another share, or 0",
-                                                     options.validation, source.size(), parts.learnt.size(), parts.validation.size()), true);
+    throw Error(ExitCode::configuration,
+                fmt::format("--train.validation {} of {} documents leaves {} to learn from and {} "
+                            "to validate on; give another share, or 0",
+                            options.validation, source.size(), parts.learnt.size(),
+                            parts.validation.size()),
+                true);
   return Split{{source, std::move(parts.learnt)}, {source, std::move(parts.validation)}};
 }
 
-TrainingRun::TrainingRun(const StageContext& c, const ClassifyOptions& o, const ParameterArena& arena, const BatchSource& source)
-    : c_(c), o_(o), source_(source), lines_(c.checkpoints / "metrics.jsonl"),
-      metrics_(lines_, c.run_folder / "events" / c.name, arena, c.device, c.comm), checkpointer_({c.checkpoints, c.task, o.train.keep}, o.train, c.comm, c.log),
+TrainingRun::TrainingRun(const StageContext& c, const ClassifyOptions& o,
+                         const ParameterArena& arena, const BatchSource& source)
+    : c_(c),
+      o_(o),
+      source_(source),
+      lines_(c.checkpoints / "metrics.jsonl"),
+      metrics_(lines_, c.run_folder / "events" / c.name, arena, c.device, c.comm),
+      checkpointer_({c.checkpoints, c.task, o.train.keep}, o.train, c.comm, c.log),
       slow_ranks_(c.comm, c.log),
-      trace_(o.profile.range(), c.run_folder / "trace" / c.name / fmt::format("rank-{:05d}.json", c.comm.rank()), c.comm.rank(), c.comm.host()),
+      trace_(o.profile.range(),
+             c.run_folder / "trace" / c.name / fmt::format("rank-{:05d}.json", c.comm.rank()),
+             c.comm.rank(), c.comm.host()),
       parts_(split(source, o.train)) {
   if (c.comm.all_reduce_value<std::int32_t>(c.device.cuda, Reduce::min) > 0 && c.comm.size() > 1)
     between_gpus_ = make_nccl_communicator(c.comm, make_nccl_api(c.device.index), o.parallel);
@@ -73,7 +94,8 @@ double TrainingRun::validate(Trainer& trainer) {
   const double loss = trainer.mean_loss(parts_->held_out);
   metrics_.validation(state.step, state.epoch, loss);
   if (c_.log && c_.comm.is_root())
-    c_.log->info("epoch {}: validation loss {:.5f} on {} documents{}", state.epoch + 1, loss, parts_->held_out.size(), -loss > state.best_metric ? ", the best so far" : "");
+    c_.log->info("epoch {}: validation loss {:.5f} on {} documents{}", state.epoch + 1, loss,
+                 parts_->held_out.size(), -loss > state.best_metric ? ", the best so far" : "");
   return -loss;
 }
 
@@ -84,8 +106,12 @@ void TrainingRun::resume(Trainer& trainer) {
     metrics_.begin(done);
     if (chosen.size() > 0) std::filesystem::remove_all(c_.run_folder / "trace" / c_.name);
   });
-  if (chosen.size() > 0 && (chosen.last <= done + 1 || chosen.first > trainer.total_steps()) && c_.log && c_.comm.is_root())
-    c_.log->warn("--profile.steps {}: there will be no trace of the stage {}, this start makes the updates {} to {}", o_.profile.steps, c_.name, done + 1, trainer.total_steps());
+  if (chosen.size() > 0 && (chosen.last <= done + 1 || chosen.first > trainer.total_steps()) &&
+      c_.log && c_.comm.is_root())
+    c_.log->warn(
+        "--profile.steps {}: there will be no trace of the stage {}, this start makes the updates "
+        "{} to {}",
+        o_.profile.steps, c_.name, done + 1, trainer.total_steps());
 }
 
 void TrainingRun::finish(Trainer& trainer, const TrainSummary& summary) {

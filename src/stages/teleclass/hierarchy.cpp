@@ -23,7 +23,8 @@ Mass sum_mass(const Taxonomy& taxonomy, MatrixView posterior, Communicator& comm
   const Range own = own_documents(posterior.rows, comm);
   Matrix marginals(document_block, taxonomy.size());
   for (std::int64_t first = own.first; first < own.last; first += document_block) {
-    const MatrixView block = posterior.slice(first, std::min(own.last, first + document_block) - first);
+    const MatrixView block =
+        posterior.slice(first, std::min(own.last, first + document_block) - first);
     const MutableMatrixView values{marginals.values.data(), block.rows, taxonomy.size()};
     path_marginals(taxonomy, block, values);
     add_rows(block, paths);
@@ -41,23 +42,30 @@ void make_soft_targets(const StageContext& c, const Taxonomy& taxonomy, bool sha
   write_row_blocks(c.folder / "targets.h5", rows.rows, rows.columns, c.comm, c.device.threads,
                    [&](Range range, MutableMatrixView values) {
                      const MatrixView block = rows.slice(range.first, range.size());
-                     if (sharpened) sharpen_targets(block, mass.paths, values);
-                     else std::copy_n(block.data, block.rows * block.columns, values.data);
+                     if (sharpened)
+                       sharpen_targets(block, mass.paths, values);
+                     else
+                       std::copy_n(block.data, block.rows * block.columns, values.data);
                    });
   on_root(c.comm, [&] {
     std::string lines = "class\texpected_documents\n";
-    for (ClassId id = 0; id < taxonomy.size(); ++id) lines += fmt::format("{}\t{:.1f}\n", taxonomy.name(id), mass.classes[static_cast<std::size_t>(id)]);
+    for (ClassId id = 0; id < taxonomy.size(); ++id)
+      lines += fmt::format("{}\t{:.1f}\n", taxonomy.name(id),
+                           mass.classes[static_cast<std::size_t>(id)]);
     write_text_file(c.folder / "documents_per_class.tsv", lines);
   });
 }
 
 }  // namespace
 
-void run_hierarchy(const StageContext& c, const TeleclassPipelineOptions& o, const InputLayout& layout) {
+void run_hierarchy(const StageContext& c, const TeleclassPipelineOptions& o,
+                   const InputLayout& layout) {
   Taxonomy taxonomy;
   together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
-  if (o.teleclass.refinement == "soft") make_soft_targets(c, taxonomy, o.teleclass.targets == "sharpened");
-  else make_training_labels(c, taxonomy);
+  if (o.teleclass.refinement == "soft")
+    make_soft_targets(c, taxonomy, o.teleclass.targets == "sharpened");
+  else
+    make_training_labels(c, taxonomy);
 }
 
 }  // namespace gpuhpc

@@ -1,5 +1,6 @@
 #pragma once
-// A finished model/ folder at work on new text: what the inference phase and `gpuhpc predict` share.
+// A finished model/ folder at work on new text: what the inference phase and `gpuhpc predict`
+// share.
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -23,7 +24,8 @@ class Classifier {
  public:
   virtual ~Classifier() = default;
   const Taxonomy& taxonomy() const { return taxonomy_; }
-  // Marginals are probabilities of membership as they are: decoding must not raise them by --decode.expected-leaves.
+  // Marginals are probabilities of membership as they are: decoding must not raise them by
+  // --decode.expected-leaves.
   virtual bool gives_memberships() const { return false; }
   // Every rank hands in the same texts and gets all rows. Collective.
   virtual ClassScores score(std::span<const std::string> texts, Communicator& comm) const = 0;
@@ -36,14 +38,17 @@ class Classifier {
 };
 
 // Collective. input_error when the folder is not a finished model.
-std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model, const InferOptions& infer, const DeviceChoice& device, Communicator& comm,
-                                            Log log);
+std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model,
+                                            const InferOptions& infer, const DeviceChoice& device,
+                                            Communicator& comm, Log log);
 
 // The kinds behind load_classifier.
 struct ClassifierSettings;
-std::unique_ptr<Classifier> load_path_classifier(const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
-                                                 const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);
-std::unique_ptr<Classifier> load_bilinear_classifier(const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
-                                                     const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);
+std::unique_ptr<Classifier> load_path_classifier(
+    const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
+    const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);
+std::unique_ptr<Classifier> load_bilinear_classifier(
+    const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
+    const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);
 
 }  // namespace gpuhpc

@@ -9,11 +9,13 @@
 
 namespace gpuhpc {
 
-// Reads gold and forgets it: a file that cannot be used should stop a run before it computes for hours. Collective.
+// Reads gold and forgets it: a file that cannot be used should stop a run before it computes for
+// hours. Collective.
 void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold, Communicator& comm);
 
 // Collective; the work is the root's. Writes metrics.json and evaluation.json into `folder`.
-void evaluate_predictions(const Taxonomy& taxonomy, const std::filesystem::path& predictions, const std::filesystem::path& gold,
-                          const EvalOptions& options, const std::filesystem::path& folder, Communicator& comm, int threads);
+void evaluate_predictions(const Taxonomy& taxonomy, const std::filesystem::path& predictions,
+                          const std::filesystem::path& gold, const EvalOptions& options,
+                          const std::filesystem::path& folder, Communicator& comm, int threads);
 
 }  // namespace gpuhpc

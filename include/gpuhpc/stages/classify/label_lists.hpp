@@ -1,5 +1,6 @@
 #pragma once
-// labels.jsonl: what a classifier is to learn of each document, {"id", "positives": [..], "masked": [..], "generated": ..} a line.
+// labels.jsonl: what a classifier is to learn of each document, {"id", "positives": [..], "masked":
+// [..], "generated": ..} a line.
 #include <cstdint>
 #include <filesystem>
 #include <vector>
@@ -9,8 +10,9 @@
 namespace gpuhpc {
 
 struct LabelledSet {
-  MultiLabelTargets labels;             // one entry a document, generated ones last
-  std::vector<std::int64_t> documents;  // those with a positive: a document without core class teaches nothing
+  MultiLabelTargets labels;  // one entry a document, generated ones last
+  std::vector<std::int64_t>
+      documents;  // those with a positive: a document without core class teaches nothing
   std::int64_t real = 0, generated = 0;
 };
 

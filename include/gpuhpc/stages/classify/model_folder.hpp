@@ -1,5 +1,6 @@
 #pragma once
-// model/: the trained encoder in Hugging Face layout, and in model/gpuhpc/ all else that inference needs.
+// model/: the trained encoder in Hugging Face layout, and in model/gpuhpc/ all else that inference
+// needs.
 #include <filesystem>
 #include <string>
 
@@ -9,18 +10,20 @@
 namespace gpuhpc {
 
 struct ClassifierSettings {
-  std::string kind;                 // "paths" (quality recipe; with `classes` TaxoClass's ensemble) or "bilinear"
-  bool student = false;             // paths: the encoder in model/ was trained, model/gpuhpc/teacher is what it came from
-  bool transductive = false;        // the test texts served as the training corpus
+  std::string kind;  // "paths" (quality recipe; with `classes` TaxoClass's ensemble) or "bilinear"
+  bool student =
+      false;  // paths: the encoder in model/ was trained, model/gpuhpc/teacher is what it came from
+  bool transductive = false;  // the test texts served as the training corpus
   double temperature = 20, csls = .25, lexical = 1, centring = .5;
   double smoothing_keep = .5;
   bool smoothing = true;
   std::int64_t neighbours = 10;
-  std::int64_t ngrams = 2;          // of the TF-IDF neighbours
+  std::int64_t ngrams = 2;  // of the TF-IDF neighbours
   bool stop_words = true;
-  bool classes = false;             // paths: a head over classes beside the teacher
-  double expected_leaves = 1.5;     // classes: what makes the teacher's probabilities those of membership
-  bool sigmoid_exp = false;         // bilinear: the link from logits to probabilities
+  bool classes = false;  // paths: a head over classes beside the teacher
+  double expected_leaves =
+      1.5;                   // classes: what makes the teacher's probabilities those of membership
+  bool sigmoid_exp = false;  // bilinear: the link from logits to probabilities
 };
 
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);

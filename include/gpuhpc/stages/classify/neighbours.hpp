@@ -1,5 +1,6 @@
 #pragma once
-// The neighbour matrix A of a corpus: mean of TF-IDF and dense nearest neighbours (quality recipe, step 8).
+// The neighbour matrix A of a corpus: mean of TF-IDF and dense nearest neighbours (quality recipe,
+// step 8).
 #include <filesystem>
 
 #include "gpuhpc/base/matrix.hpp"
@@ -17,7 +18,9 @@ struct CorpusNeighbours {
 };
 
 // `centred`: file of x' (N,H). Collective.
-CorpusNeighbours find_neighbours(const std::filesystem::path& corpus, const CorpusOptions& corpus_options, const std::filesystem::path& centred,
-                                 const TfidfOptions& tfidf, const NeighbourOptions& options, Communicator& comm, int threads);
+CorpusNeighbours find_neighbours(const std::filesystem::path& corpus,
+                                 const CorpusOptions& corpus_options,
+                                 const std::filesystem::path& centred, const TfidfOptions& tfidf,
+                                 const NeighbourOptions& options, Communicator& comm, int threads);
 
 }  // namespace gpuhpc

@@ -1,5 +1,6 @@
 #pragma once
-// What both classification methods share: their sections, and the struct that every stage of theirs is handed.
+// What both classification methods share: their sections, and the struct that every stage of theirs
+// is handed.
 #include <cstdint>
 #include <string>
 
@@ -33,13 +34,14 @@ void declare(config::Section& section, ModelOptions& options);
 
 // [scoring]: how documents are held against classes (quality recipe, steps 1 to 8).
 struct ScoringOptions {
-  std::string class_texts = "five";   // five: name, path and sentence templates; name: the name alone; keywords: the multi-GPU description
+  std::string class_texts = "five";  // five: name, path and sentence templates; name: the name
+                                     // alone; keywords: the multi-GPU description
   bool descriptions = true;
-  double centring = .5;               // share of the mean that is taken off documents and classes
-  double temperature = 20;            // of cosines
-  double csls = .25;                  // share of the hubness mean r that is taken off scores
-  double lexical = 1;                 // weight of class-name words found in the document
-  double name_votes = 3;              // weight of the class vector against its documents; 0: no soft refinement
+  double centring = .5;     // share of the mean that is taken off documents and classes
+  double temperature = 20;  // of cosines
+  double csls = .25;        // share of the hubness mean r that is taken off scores
+  double lexical = 1;       // weight of class-name words found in the document
+  double name_votes = 3;  // weight of the class vector against its documents; 0: no soft refinement
   std::int64_t smoothing_rounds = 3;  // 0: no neighbour smoothing
 };
 void declare(config::Section& section, ScoringOptions& options);

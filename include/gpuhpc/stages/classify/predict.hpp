@@ -19,14 +19,20 @@ struct Prediction {
   std::vector<ClassScore> scores;    // of every class, best first
 };
 
-// The root reads `corpus` and gets every prediction in order through `sink`. Collective. `progress`: documents done.
-void predict_corpus(const Classifier& classifier, const std::filesystem::path& corpus, const CorpusOptions& corpus_options, const DecodeOptions& decode,
-                    Communicator& comm, int threads, const std::function<void(const Prediction&)>& sink, const std::function<void(std::int64_t)>& progress);
+// The root reads `corpus` and gets every prediction in order through `sink`. Collective.
+// `progress`: documents done.
+void predict_corpus(const Classifier& classifier, const std::filesystem::path& corpus,
+                    const CorpusOptions& corpus_options, const DecodeOptions& decode,
+                    Communicator& comm, int threads,
+                    const std::function<void(const Prediction&)>& sink,
+                    const std::function<void(std::int64_t)>& progress);
 
-// The next documents of a stream that the root alone reads: their texts on every rank, their ids on the root. Collective.
+// The next documents of a stream that the root alone reads: their texts on every rank, their ids on
+// the root. Collective.
 class BroadcastReader {
  public:
-  BroadcastReader(const std::filesystem::path& corpus, const CorpusOptions& options, Communicator& comm);
+  BroadcastReader(const std::filesystem::path& corpus, const CorpusOptions& options,
+                  Communicator& comm);
   // False at the end.
   bool next(std::int64_t most, std::vector<std::string>& ids, std::vector<std::string>& texts);
 

@@ -10,7 +10,8 @@ namespace gpuhpc {
 
 Stage encoding_stage(const ClassifyOptions& options, const InputLayout& layout);
 // `trained`: the stage that leaves the model/ folder.
-Stage inference_stage(const ClassifyOptions& options, const InputLayout& layout, const std::string& trained);
+Stage inference_stage(const ClassifyOptions& options, const InputLayout& layout,
+                      const std::string& trained);
 
 // These names and those that say how a corpus file is read.
 std::vector<std::string> with_corpus_options(std::vector<std::string> names);

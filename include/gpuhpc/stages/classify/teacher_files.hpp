@@ -1,5 +1,6 @@
 #pragma once
-// What a finished model/ folder keeps of the phases before training, so that new text is scored as the corpus was.
+// What a finished model/ folder keeps of the phases before training, so that new text is scored as
+// the corpus was.
 #include <filesystem>
 
 #include "gpuhpc/data/corpus.hpp"
@@ -8,10 +9,14 @@
 
 namespace gpuhpc {
 
-// From the folders that run_encoding and find_posterior filled: paths, posterior, neighbours' index and the encoder as it was.
-void copy_teacher(const std::filesystem::path& encoding, const std::filesystem::path& posterior, const LoadedEncoder& teacher, const std::filesystem::path& model);
+// From the folders that run_encoding and find_posterior filled: paths, posterior, neighbours' index
+// and the encoder as it was.
+void copy_teacher(const std::filesystem::path& encoding, const std::filesystem::path& posterior,
+                  const LoadedEncoder& teacher, const std::filesystem::path& model);
 
-// Hashes of the training texts: where the test texts served as the corpus, a document keeps what the corpus gave it.
-void write_text_hashes(const CorpusOptions& options, const InputLayout& layout, const std::filesystem::path& path);
+// Hashes of the training texts: where the test texts served as the corpus, a document keeps what
+// the corpus gave it.
+void write_text_hashes(const CorpusOptions& options, const InputLayout& layout,
+                       const std::filesystem::path& path);
 
 }  // namespace gpuhpc

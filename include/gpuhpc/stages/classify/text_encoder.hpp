@@ -19,14 +19,15 @@ namespace gpuhpc {
 class TextEncoder {
  public:
   // Collective. Loads the folder's weights and tokenizer, and checks that they fit each other.
-  TextEncoder(const std::filesystem::path& folder, const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);
+  TextEncoder(const std::filesystem::path& folder, const InferOptions& infer,
+              const DeviceChoice& device, Communicator& comm, Log log);
   ~TextEncoder();
   const Tokenizer& tokenizer() const;
   std::int64_t width() const;
   // Unit vectors (texts, width), in order, on every rank. Collective.
   Matrix encode(std::span<const std::string> texts, Communicator& comm) const;
-  // Unit vectors of the dataset's documents to a file, dataset "values" (documents, width). Collective.
-  // `after_batch` may throw, on any rank: then all ranks do.
+  // Unit vectors of the dataset's documents to a file, dataset "values" (documents, width).
+  // Collective. `after_batch` may throw, on any rank: then all ranks do.
   void encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm,
               const std::function<void()>& after_batch = {}) const;
 

@@ -1,5 +1,6 @@
 #pragma once
-// What the stages that train share: parameter groups, the encoder's forward options, and all that goes on beside the Trainer.
+// What the stages that train share: parameter groups, the encoder's forward options, and all that
+// goes on beside the Trainer.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -20,27 +21,39 @@
 
 namespace gpuhpc {
 
-// The encoder's top layers and the head, each with its own rate, biases and LayerNorm weights without decay.
-std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t layers, const std::vector<ParameterSlot>& head, const TrainOptions& options);
+// The encoder's top layers and the head, each with its own rate, biases and LayerNorm weights
+// without decay.
+std::vector<ParameterGroup> encoder_and_head(Encoder& encoder, std::int64_t layers,
+                                             const std::vector<ParameterSlot>& head,
+                                             const TrainOptions& options);
 
-// How the encoder computes one micro-batch; `seed` is the one that the Trainer gives to the loss. Without gradients nothing is dropped.
-ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& options, std::uint64_t seed);
+// How the encoder computes one micro-batch; `seed` is the one that the Trainer gives to the loss.
+// Without gradients nothing is dropped.
+ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& options,
+                                std::uint64_t seed);
 
-// What goes on beside one training: checkpoints, validation on documents held out, metrics.jsonl and ranks.jsonl of the stage, in the run
-// folder events/ and, where --profile.steps asks for it, trace/; slow ranks are named.
+// What goes on beside one training: checkpoints, validation on documents held out, metrics.jsonl
+// and ranks.jsonl of the stage, in the run folder events/ and, where --profile.steps asks for it,
+// trace/; slow ranks are named.
 //   TrainingRun run(context, options, arena, source);
-//   Trainer trainer(arena, run.learnt(), loss, options.train, options.parallel, context.comm, run.hooks(), run.between_gpus());
-//   run.resume(trainer);
-//   run.finish(trainer, trainer.run());
+//   Trainer trainer(arena, run.learnt(), loss, options.train, options.parallel, context.comm,
+//   run.hooks(), run.between_gpus()); run.resume(trainer); run.finish(trainer, trainer.run());
 class TrainingRun {
  public:
   // Collective. All of these must outlive this object.
-  TrainingRun(const StageContext& context, const ClassifyOptions& options, const ParameterArena& arena, const BatchSource& source);
-  const BatchSource& learnt() const { return parts_ ? parts_->learnt : source_; }  // the source without what validation looks at
+  TrainingRun(const StageContext& context, const ClassifyOptions& options,
+              const ParameterArena& arena, const BatchSource& source);
+  const BatchSource& learnt() const {
+    return parts_ ? parts_->learnt : source_;
+  }  // the source without what validation looks at
   TrainHooks hooks();
-  Communicator* between_gpus() const { return between_gpus_.get(); }  // none unless every rank has a GPU
-  void resume(Trainer& trainer);                                // collective: from the newest checkpoint, if there is one
-  void finish(Trainer& trainer, const TrainSummary& summary);   // collective: the best weights where those were asked for, and the stage's files
+  Communicator* between_gpus() const {
+    return between_gpus_.get();
+  }                               // none unless every rank has a GPU
+  void resume(Trainer& trainer);  // collective: from the newest checkpoint, if there is one
+  void finish(Trainer& trainer,
+              const TrainSummary& summary);  // collective: the best weights where those were asked
+                                             // for, and the stage's files
 
  private:
   // What is learnt from, and what is only looked at after each epoch.
@@ -53,7 +66,8 @@ class TrainingRun {
   const StageContext& c_;
   const ClassifyOptions& o_;
   const BatchSource& source_;
-  std::filesystem::path lines_;  // metrics.jsonl, beside the checkpoints: it outlives a run that is stopped or killed
+  std::filesystem::path
+      lines_;  // metrics.jsonl, beside the checkpoints: it outlives a run that is stopped or killed
   MetricsLog metrics_;
   Checkpointer checkpointer_;
   SlowRankWatch slow_ranks_;

@@ -1,5 +1,6 @@
 #pragma once
-// The stages of TaxoClass in order: encoding, posterior, similarity (with the backend `pair` behind pair-model), cores, classifier, self-training, inference.
+// The stages of TaxoClass in order: encoding, posterior, similarity (with the backend `pair` behind
+// pair-model), cores, classifier, self-training, inference.
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,8 @@ struct TaxoclassPipelineOptions : ClassifyOptions {
   TaxoclassOptions taxoclass;
 };
 
-std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options, const InputLayout& layout);
+std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options,
+                                    const InputLayout& layout);
 
 // As teleclass_preset: `recommended` and `fixed` are the defaults, `paper` the published method.
 std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::string& name);

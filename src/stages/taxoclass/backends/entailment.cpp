@@ -36,19 +36,27 @@ struct Scoring {
     std::vector<std::string> lowered;
     for (const std::string& text : texts) lowered.push_back(as_premise(text));
     std::vector<TokenIds> premises = tokenize(scorer.tokenizer(), lowered, threads);
-    for (TokenIds& premise : premises) premise.resize(std::min<std::size_t>(premise.size(), static_cast<std::size_t>(premise_tokens)));
-    std::vector<CandidateSearch> searches(premises.size(), CandidateSearch(taxonomy, taxoclass_candidates()));
-    for (std::vector<TextPair> wanted = next(searches, similarity); !wanted.empty(); wanted = next(searches, similarity)) {
+    for (TokenIds& premise : premises)
+      premise.resize(
+          std::min<std::size_t>(premise.size(), static_cast<std::size_t>(premise_tokens)));
+    std::vector<CandidateSearch> searches(premises.size(),
+                                          CandidateSearch(taxonomy, taxoclass_candidates()));
+    for (std::vector<TextPair> wanted = next(searches, similarity); !wanted.empty();
+         wanted = next(searches, similarity)) {
       const std::vector<float> found = scorer.entailment(premises, hypotheses, wanted);
-      for (std::size_t i = 0; i < wanted.size(); ++i) similarity.row(wanted[i].premise)[static_cast<std::size_t>(wanted[i].hypothesis)] = found[i];
+      for (std::size_t i = 0; i < wanted.size(); ++i)
+        similarity.row(wanted[i].premise)[static_cast<std::size_t>(wanted[i].hypothesis)] =
+            found[i];
       pairs += std::ssize(wanted);
       if (full_matrix) return;
       for (std::size_t d = 0; d < searches.size(); ++d)
-        if (!searches[d].needed().empty()) searches[d].advance(similarity.row(static_cast<std::int64_t>(d)));
+        if (!searches[d].needed().empty())
+          searches[d].advance(similarity.row(static_cast<std::int64_t>(d)));
     }
   }
 
-  std::vector<TextPair> next(const std::vector<CandidateSearch>& searches, MutableMatrixView similarity) const {
+  std::vector<TextPair> next(const std::vector<CandidateSearch>& searches,
+                             MutableMatrixView similarity) const {
     std::vector<ClassId> all(static_cast<std::size_t>(taxonomy.size()));
     std::iota(all.begin(), all.end(), 0);
     std::vector<TextPair> wanted;
@@ -61,42 +69,54 @@ struct Scoring {
 
 }  // namespace
 
-void write_entailment(const StageContext& c, const TaxoclassPipelineOptions& o, const InputLayout& layout, const Taxonomy& taxonomy,
-                      const fs::path& model) {
+void write_entailment(const StageContext& c, const TaxoclassPipelineOptions& o,
+                      const InputLayout& layout, const Taxonomy& taxonomy, const fs::path& model) {
   std::unique_ptr<PairScorer> scorer;
   together(c.comm, [&] { scorer = std::make_unique<PairScorer>(model, o.infer, c.device); });
   if (c.comm.is_root()) c.log->info("cross-encoder {}: {}", model.string(), scorer->describe());
   const std::int64_t documents = TokenDataset(c.folder_of("encoding") / "tokens").size();
   const std::vector<std::string> texts = class_statements(taxonomy, o.taxoclass.hypothesis);
-  Scoring scoring{*scorer, taxonomy, tokenize(scorer->tokenizer(), texts, c.device.threads), o.taxoclass.premise_tokens, o.taxoclass.full_matrix};
+  Scoring scoring{*scorer, taxonomy, tokenize(scorer->tokenizer(), texts, c.device.threads),
+                  o.taxoclass.premise_tokens, o.taxoclass.full_matrix};
   on_root(c.comm, [&] { create_folder(c.checkpoints); });
   const auto start = std::chrono::steady_clock::now();
-  MatrixFileWriter writer(c.folder / "similarity.h5", c.comm, {{"values", ElementType::float32, {documents, taxonomy.size()}}});
+  MatrixFileWriter writer(c.folder / "similarity.h5", c.comm,
+                          {{"values", ElementType::float32, {documents, taxonomy.size()}}});
   together(c.comm, [&] {
-    Progress progress(c.log, "entailment", own_documents(documents, c.comm).size(), "documents", c.comm.is_root());
-    for_own_blocks(layout.train_corpus, o.input.corpus, documents, c.comm, [&](Range rows, std::span<const std::string> block) {
-      for (std::int64_t first = 0; first < rows.size(); first += scored_block) {
-        const std::int64_t count = std::min(scored_block, rows.size() - first);
-        const fs::path file = c.checkpoints / fmt::format("similarity-{:09d}.h5", rows.first + first);
-        Matrix similarity(count, taxonomy.size());
-        if (fs::exists(file)) {
-          similarity = read_matrix(file);
-        } else {
-          scoring.score(block.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), c.device.threads, similarity.view());
-          write_matrix(file, std::as_const(similarity).view());
-        }
-        writer.write_rows("values", rows.first + first, std::as_const(similarity).view());
-        progress.advance(count);
-        c.leave_if_asked();
-      }
-    });
+    Progress progress(c.log, "entailment", own_documents(documents, c.comm).size(), "documents",
+                      c.comm.is_root());
+    for_own_blocks(
+        layout.train_corpus, o.input.corpus, documents, c.comm,
+        [&](Range rows, std::span<const std::string> block) {
+          for (std::int64_t first = 0; first < rows.size(); first += scored_block) {
+            const std::int64_t count = std::min(scored_block, rows.size() - first);
+            const fs::path file =
+                c.checkpoints / fmt::format("similarity-{:09d}.h5", rows.first + first);
+            Matrix similarity(count, taxonomy.size());
+            if (fs::exists(file)) {
+              similarity = read_matrix(file);
+            } else {
+              scoring.score(
+                  block.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+                  c.device.threads, similarity.view());
+              write_matrix(file, std::as_const(similarity).view());
+            }
+            writer.write_rows("values", rows.first + first, std::as_const(similarity).view());
+            progress.advance(count);
+            c.leave_if_asked();
+          }
+        });
     progress.finish();
   });
   writer.commit();
-  const std::int64_t pairs = c.comm.all_reduce_value(scoring.pairs), all = documents * taxonomy.size();
+  const std::int64_t pairs = c.comm.all_reduce_value(scoring.pairs),
+                     all = documents * taxonomy.size();
   if (c.comm.is_root())
-    c.log->info("entailment: {} pairs scored of {} ({:.1f}%) in {}", pairs, all, 100 * static_cast<double>(pairs) / static_cast<double>(all),
-                format_duration(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
+    c.log->info(
+        "entailment: {} pairs scored of {} ({:.1f}%) in {}", pairs, all,
+        100 * static_cast<double>(pairs) / static_cast<double>(all),
+        format_duration(
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
 }
 
 }  // namespace gpuhpc

@@ -14,7 +14,8 @@ std::string statement(const std::string& form, const std::string& words) {
 
 std::vector<std::string> class_statements(const Taxonomy& taxonomy, const std::string& form) {
   std::vector<std::string> statements;
-  for (ClassId c = 0; c < taxonomy.size(); ++c) statements.push_back(statement(form, taxonomy.title(c)));
+  for (ClassId c = 0; c < taxonomy.size(); ++c)
+    statements.push_back(statement(form, taxonomy.title(c)));
   return statements;
 }
 

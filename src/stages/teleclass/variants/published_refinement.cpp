@@ -27,9 +27,11 @@ struct EncodedCorpus {
   Range own() const { return own_documents(vectors.rows, context.comm); }
   MatrixView own_vectors() const { return vectors.slice(own().first, own().size()); }
   void for_texts(const std::function<void(std::int64_t own_row, const std::string&)>& work) const {
-    for_own_blocks(layout.train_corpus, options.input.corpus, vectors.rows, context.comm, [&](Range rows, std::span<const std::string> texts) {
-      for (std::int64_t i = rows.first; i < rows.last; ++i) work(i - own().first, texts[static_cast<std::size_t>(i - rows.first)]);
-    });
+    for_own_blocks(layout.train_corpus, options.input.corpus, vectors.rows, context.comm,
+                   [&](Range rows, std::span<const std::string> texts) {
+                     for (std::int64_t i = rows.first; i < rows.last; ++i)
+                       work(i - own().first, texts[static_cast<std::size_t>(i - rows.first)]);
+                   });
   }
 };
 
@@ -39,9 +41,12 @@ std::vector<std::string> mine_terms(const EncodedCorpus& corpus) {
   options.most = 20000;
   PhraseMiner miner(options);
   while (!miner.done()) {
-    together(comm, [&] { corpus.for_texts([&](std::int64_t, const std::string& text) { miner.count(text); }); });
+    together(comm, [&] {
+      corpus.for_texts([&](std::int64_t, const std::string& text) { miner.count(text); });
+    });
     std::vector<std::string> partials;
-    for (int root = 0; root < comm.size(); ++root) partials.push_back(comm.broadcast_string(root == comm.rank() ? miner.partial() : "", root));
+    for (int root = 0; root < comm.size(); ++root)
+      partials.push_back(comm.broadcast_string(root == comm.rank() ? miner.partial() : "", root));
     miner.finish_level(partials);
   }
   std::vector<std::string> terms;
@@ -49,19 +54,25 @@ std::vector<std::string> mine_terms(const EncodedCorpus& corpus) {
   return terms;
 }
 
-// TELEClass section 3.1 without an LLM's choice: top-down candidates by the best class term, the best path's end is the core.
-std::vector<ClassList> initial_cores(const EncodedCorpus& corpus, const ClassTexts& texts, const Matrix& text_vectors) {
+// TELEClass section 3.1 without an LLM's choice: top-down candidates by the best class term, the
+// best path's end is the core.
+std::vector<ClassList> initial_cores(const EncodedCorpus& corpus, const ClassTexts& texts,
+                                     const Matrix& text_vectors) {
   std::vector<ClassList> cores;
   Matrix similarity(1, corpus.taxonomy.size());
   for (std::int64_t i = 0; i < corpus.own().size(); ++i) {
-    best_text_similarity(corpus.own_vectors().slice(i, 1), text_vectors.view(), texts.owner, similarity.view());
-    cores.push_back(best_path_core(corpus.taxonomy, find_candidates(corpus.taxonomy, similarity.row(0), teleclass_candidates())));
+    best_text_similarity(corpus.own_vectors().slice(i, 1), text_vectors.view(), texts.owner,
+                         similarity.view());
+    cores.push_back(best_path_core(
+        corpus.taxonomy,
+        find_candidates(corpus.taxonomy, similarity.row(0), teleclass_candidates())));
   }
   return cores;
 }
 
 // Similarity of every own document with every class vector, cut at the largest gap.
-std::vector<GapCut> cut_all(const EncodedCorpus& corpus, const Matrix& classes, std::int64_t first, std::int64_t minimum) {
+std::vector<GapCut> cut_all(const EncodedCorpus& corpus, const Matrix& classes, std::int64_t first,
+                            std::int64_t minimum) {
   std::vector<GapCut> cuts;
   Matrix similarity(1, classes.rows);
   for (std::int64_t i = 0; i < corpus.own().size(); ++i) {
@@ -71,13 +82,16 @@ std::vector<GapCut> cut_all(const EncodedCorpus& corpus, const Matrix& classes, 
   return cuts;
 }
 
-Matrix reduced_means(const EncodedCorpus& corpus, FixedSums& sums, std::vector<std::int64_t>& counts, const Matrix& fallback) {
+Matrix reduced_means(const EncodedCorpus& corpus, FixedSums& sums,
+                     std::vector<std::int64_t>& counts, const Matrix& fallback) {
   corpus.context.comm.all_reduce(sums.words());
   corpus.context.comm.all_reduce(std::span<std::int64_t>(counts));
   return mean_class_vectors(sums, counts, fallback.view());
 }
 
-void write_results(const EncodedCorpus& corpus, std::span<const ClassList> initial, std::span<const ClassList> refined, const Matrix& classes, const std::string& enrichment) {
+void write_results(const EncodedCorpus& corpus, std::span<const ClassList> initial,
+                   std::span<const ClassList> refined, const Matrix& classes,
+                   const std::string& enrichment) {
   const std::filesystem::path& folder = corpus.context.folder;
   const TokenDataset documents(corpus.context.folder_of("encoding") / "tokens");
   on_root(corpus.context.comm, [&] {
@@ -89,7 +103,8 @@ void write_results(const EncodedCorpus& corpus, std::span<const ClassList> initi
 }
 
 // TELEClass sections 3.1 to 3.3.
-void refine_by_terms(const EncodedCorpus& corpus, const TextEncoder& encoder, const std::vector<std::vector<std::string>>& given_terms) {
+void refine_by_terms(const EncodedCorpus& corpus, const TextEncoder& encoder,
+                     const std::vector<std::vector<std::string>>& given_terms) {
   Communicator& comm = corpus.context.comm;
   const Taxonomy& taxonomy = corpus.taxonomy;
   const ClassTexts texts = term_class_texts(taxonomy, given_terms);
@@ -114,9 +129,11 @@ void refine_by_terms(const EncodedCorpus& corpus, const TextEncoder& encoder, co
   comm.all_reduce(std::span<std::int32_t>(counts.documents));
   comm.all_reduce(std::span<std::int32_t>(counts.occurrences));
   comm.all_reduce(std::span<std::int64_t>(counts.lengths));
-  EnrichmentOptions enrichment = corpus.options.teleclass.refinement == "code" ? code_enrichment() : EnrichmentOptions{};
+  EnrichmentOptions enrichment =
+      corpus.options.teleclass.refinement == "code" ? code_enrichment() : EnrichmentOptions{};
   enrichment.terms = corpus.options.teleclass.enrichment_terms;
-  const auto enriched = enrich_classes(taxonomy, counts, named.view(), term_vectors.view(), enrichment);
+  const auto enriched =
+      enrich_classes(taxonomy, counts, named.view(), term_vectors.view(), enrichment);
 
   std::vector<std::vector<std::int32_t>> class_terms;
   std::string lines;
@@ -133,7 +150,8 @@ void refine_by_terms(const EncodedCorpus& corpus, const TextEncoder& encoder, co
   }
   FixedSums sums(taxonomy.size(), encoder.width());
   std::vector<std::int64_t> document_counts(static_cast<std::size_t>(taxonomy.size()));
-  add_class_documents(taxonomy, corpus.own_vectors(), cores, document_terms, class_terms, sums, document_counts);
+  add_class_documents(taxonomy, corpus.own_vectors(), cores, document_terms, class_terms, sums,
+                      document_counts);
   const Matrix classes = reduced_means(corpus, sums, document_counts, named);
 
   const std::vector<GapCut> cuts = cut_all(corpus, classes, 3, 1);
@@ -143,14 +161,16 @@ void refine_by_terms(const EncodedCorpus& corpus, const TextEncoder& encoder, co
     confidences.push_back(cut.confidence);
     refined.push_back(cut.classes);
   }
-  const std::vector<bool> kept = keep_confident(comm.all_gather_vector(std::span<const float>(confidences)), .75);
+  const std::vector<bool> kept =
+      keep_confident(comm.all_gather_vector(std::span<const float>(confidences)), .75);
   std::vector<ClassList> all = gather_lists(refined, comm);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!kept[i]) all[i].clear();
   write_results(corpus, gather_lists(cores, comm), all, classes, lines);
 }
 
-// The multi-GPU variant: three rounds of {20 nearest documents -> class vector}, at least two labels a document.
+// The multi-GPU variant: three rounds of {20 nearest documents -> class vector}, at least two
+// labels a document.
 void refine_by_nearest_documents(const EncodedCorpus& corpus) {
   Communicator& comm = corpus.context.comm;
   const std::int64_t class_count = corpus.taxonomy.size();
@@ -163,7 +183,8 @@ void refine_by_nearest_documents(const EncodedCorpus& corpus) {
       for (const GapCut& cut : cut_all(corpus, classes, 5, 2)) initial.push_back(cut.classes);
     TopDocuments top(class_count, 20), merged(class_count, 20);
     Matrix scores(document_block, class_count);
-    for (std::int64_t first = corpus.own().first; first < corpus.own().last; first += document_block) {
+    for (std::int64_t first = corpus.own().first; first < corpus.own().last;
+         first += document_block) {
       const std::int64_t count = std::min(corpus.own().last, first + document_block) - first;
       const MutableMatrixView block{scores.values.data(), count, class_count};
       multiply_transposed(corpus.vectors.slice(first, count), classes.view(), block);
@@ -176,13 +197,15 @@ void refine_by_nearest_documents(const EncodedCorpus& corpus) {
     classes = reduced_means(corpus, sums, counts, classes);
   }
   std::vector<ClassList> refined;
-  for (const GapCut& cut : cut_all(corpus, classes, 5, 2)) refined.push_back(corpus.taxonomy.with_ancestors(cut.classes));
+  for (const GapCut& cut : cut_all(corpus, classes, 5, 2))
+    refined.push_back(corpus.taxonomy.with_ancestors(cut.classes));
   write_results(corpus, gather_lists(initial, comm), gather_lists(refined, comm), classes, "");
 }
 
 }  // namespace
 
-void refine_as_published(const StageContext& c, const TeleclassPipelineOptions& o, const InputLayout& layout, const Taxonomy& taxonomy) {
+void refine_as_published(const StageContext& c, const TeleclassPipelineOptions& o,
+                         const InputLayout& layout, const Taxonomy& taxonomy) {
   const MappedMatrix vectors(c.folder_of("encoding") / "documents.h5");
   const EncodedCorpus corpus{c, o, layout, taxonomy, vectors.view()};
   if (o.teleclass.refinement == "multi-gpu") {
@@ -190,7 +213,9 @@ void refine_as_published(const StageContext& c, const TeleclassPipelineOptions& 
     return;
   }
   std::vector<std::vector<std::string>> terms(static_cast<std::size_t>(taxonomy.size()));
-  together(c.comm, [&] { if (!layout.keywords.empty()) terms = read_class_terms(layout.keywords, taxonomy.names()); });
+  together(c.comm, [&] {
+    if (!layout.keywords.empty()) terms = read_class_terms(layout.keywords, taxonomy.names());
+  });
   const TextEncoder encoder(o.model.encoder, o.infer, c.device, c.comm, c.log);
   refine_by_terms(corpus, encoder, terms);
 }

@@ -4,7 +4,8 @@
 
 namespace gpuhpc {
 
-// What the bilinear head learns from: labels.jsonl, {"id", "positives": [..], "masked": [..]} a document, generated ones last.
+// What the bilinear head learns from: labels.jsonl, {"id", "positives": [..], "masked": [..]} a
+// document, generated ones last.
 void make_training_labels(const StageContext& context, const Taxonomy& taxonomy);
 
 }  // namespace gpuhpc
