@@ -1,8 +1,8 @@
 // From the command line to an exit code. Without another command the stages of a pipeline run one
 // after the other: run_command(), below. A reader who goes on to the optimizer step opens three
-// files: stages/teleclass/pipeline.cpp, which lists the stages;
-// stages/teleclass/variants/student_training.cpp, which hands model, documents and loss of the
-// training stage to a Trainer; and train/trainer.cpp with its loop and, on one screen,
+// files: pipelines/label/teleclass/pipeline.cpp, which lists the stages;
+// pipelines/label/teleclass/variants/student_training.cpp, which hands model, documents and loss of
+// the training stage to a Trainer; and train/trainer.cpp with its loop and, on one screen,
 // Trainer::step().
 #include <c10/util/Exception.h>
 #include <fmt/ranges.h>
@@ -27,8 +27,8 @@
 #include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/lock.hpp"
+#include "gpuhpc/pipelines/label/evaluate.hpp"
 #include "gpuhpc/report/terminal.hpp"
-#include "gpuhpc/stages/classify/evaluate.hpp"
 #include "invocation.hpp"
 #include "publish.hpp"
 

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "gpuhpc/stages/stage.hpp"
+#include "gpuhpc/pipelines/stage.hpp"
 
 namespace gpuhpc {
 

@@ -9,9 +9,10 @@
 #else
 #define GPUHPC_PRAGMA(text) _Pragma(#text)
 // GCC 12 takes the deliberately undefined operands inside its own intrinsics for mistakes of ours.
-#define GPUHPC_TARGET_BEGIN(features)                                                              \
-  GPUHPC_PRAGMA(GCC target(features))                                                              \
-  GPUHPC_PRAGMA(GCC diagnostic push) GPUHPC_PRAGMA(GCC diagnostic ignored "-Wmaybe-uninitialized") \
+#define GPUHPC_TARGET_BEGIN(features)                           \
+  GPUHPC_PRAGMA(GCC target(features))                           \
+  GPUHPC_PRAGMA(GCC diagnostic push)                            \
+  GPUHPC_PRAGMA(GCC diagnostic ignored "-Wmaybe-uninitialized") \
       GPUHPC_PRAGMA(GCC diagnostic ignored "-Wuninitialized")
 #define GPUHPC_TARGET_END
 #endif

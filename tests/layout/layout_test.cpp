@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 const std::vector<std::string> kRooms = {"base",   "config", "device",  "comm",      "io", "text",
                                          "labels", "data",   "kernels", "retrieval", "nn", "infer",
-                                         "eval",   "report", "train",   "stages",    "app"};
+                                         "eval",   "report", "train",   "pipelines", "app"};
 
 int level(const std::string& room) {
   const auto found = std::find(kRooms.begin(), kRooms.end(), room);
@@ -42,11 +42,10 @@ void check_include(const std::string& file, const std::string& room, const std::
   const std::string name = fs::path(file).filename().string();
   if (included == "eval/gold.hpp" && room != "eval" && name != "evaluate.cpp")
     problems.push_back(file + ": only the evaluate stage may read gold labels");
-  const bool is_stage =
-      included.starts_with("stages/") && std::count(included.begin(), included.end(), '/') == 2 &&
-      !included.ends_with("/pipeline.hpp") && !included.ends_with("/options.hpp") &&
-      !included.starts_with("stages/classify/");
-  if (is_stage && room == "stages" && name != "pipeline.cpp" &&
+  const bool is_stage = included.starts_with("pipelines/") &&
+                        std::count(included.begin(), included.end(), '/') == 3 &&
+                        !included.ends_with("/pipeline.hpp") && !included.ends_with("/options.hpp");
+  if (is_stage && room == "pipelines" && name != "pipeline.cpp" &&
       fs::path(included).stem() != fs::path(file).stem())
     problems.push_back(file + ": only pipeline.cpp includes other stages");
 }
@@ -124,16 +123,16 @@ TEST_F(PlantedTree, IncludeOfALowerRoomIsFound) {
               Contains(HasSubstr("labels includes the lower room nn")));
 }
 TEST_F(PlantedTree, GoldOutsideEvaluateIsFound) {
-  EXPECT_THAT(plant("src/stages/classify/training.cpp", "#include \"gpuhpc/eval/gold.hpp\""),
+  EXPECT_THAT(plant("src/pipelines/label/training.cpp", "#include \"gpuhpc/eval/gold.hpp\""),
               Contains(HasSubstr("gold")));
 }
 TEST_F(PlantedTree, EvaluateMayReadGold) {
-  EXPECT_THAT(plant("src/stages/classify/evaluate.cpp", "#include \"gpuhpc/eval/gold.hpp\""),
+  EXPECT_THAT(plant("src/pipelines/label/evaluate.cpp", "#include \"gpuhpc/eval/gold.hpp\""),
               IsEmpty());
 }
 TEST_F(PlantedTree, StageIncludingAStageIsFound) {
-  EXPECT_THAT(plant("src/stages/teleclass/hierarchy.cpp",
-                    "#include \"gpuhpc/stages/teleclass/refinement.hpp\""),
+  EXPECT_THAT(plant("src/pipelines/label/teleclass/hierarchy.cpp",
+                    "#include \"gpuhpc/pipelines/label/teleclass/refinement.hpp\""),
               Contains(HasSubstr("pipeline.cpp")));
 }
 TEST_F(PlantedTree, ConditionalCompilationIsFound) {

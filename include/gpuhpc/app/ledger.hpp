@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gpuhpc/config/options.hpp"
-#include "gpuhpc/stages/stage.hpp"
+#include "gpuhpc/pipelines/stage.hpp"
 
 namespace gpuhpc {
 

@@ -6,8 +6,8 @@
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/device/device.hpp"
 #include "gpuhpc/eval/options.hpp"
-#include "gpuhpc/stages/taxoclass/pipeline.hpp"
-#include "gpuhpc/stages/teleclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 
 namespace gpuhpc {
 

@@ -14,10 +14,10 @@ namespace gpuhpc {
 enum class CorpusFormat {
   automatic,  // by name without .gz: .jsonl/.ndjson, .csv, .tsv (tabbed when its first line names
               // no columns); else a first line that begins with `{` is JSONL; else tabbed
-  tabbed,  // id<TAB>text, split at the first tab only, no header
-  jsonl,   // one object a line
-  csv,     // header line, quoted fields ("" is a quote; line breaks inside quotes)
-  tsv      // header line, tabs, no quoting
+  tabbed,     // id<TAB>text, split at the first tab only, no header
+  jsonl,      // one object a line
+  csv,        // header line, quoted fields ("" is a quote; line breaks inside quotes)
+  tsv         // header line, tabs, no quoting
 };
 
 struct CorpusOptions {

@@ -2,8 +2,8 @@
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/stages/classify/predict.hpp"
-#include "gpuhpc/stages/classify/text_encoder.hpp"
+#include "gpuhpc/pipelines/label/predict.hpp"
+#include "gpuhpc/pipelines/label/text_encoder.hpp"
 
 #include <optional>
 

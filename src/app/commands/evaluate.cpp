@@ -1,4 +1,4 @@
-#include "gpuhpc/stages/classify/evaluate.hpp"
+#include "gpuhpc/pipelines/label/evaluate.hpp"
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"

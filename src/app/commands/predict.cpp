@@ -6,7 +6,7 @@
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/stages/classify/predict.hpp"
+#include "gpuhpc/pipelines/label/predict.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -1,0 +1,14 @@
+#pragma once
+#include <filesystem>
+
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/stage.hpp"
+
+namespace gpuhpc {
+
+// The last phase: labels for the test texts by the finished `model` folder, as `gpuhpc predict`
+// gives them. Outputs: predictions.jsonl, submission.csv.
+void run_inference(const StageContext& context, const ClassifyOptions& options,
+                   const InputLayout& layout, const std::filesystem::path& model);
+
+}  // namespace gpuhpc

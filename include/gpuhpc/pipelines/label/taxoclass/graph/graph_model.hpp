@@ -1,0 +1,73 @@
+#pragma once
+// The classifier of TaxoClass as its two training stages share it: encoder, graph head, and what
+// both learn from.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/labels/taxonomy.hpp"
+#include "gpuhpc/nn/class_graph.hpp"
+#include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/pipelines/label/label_lists.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
+#include "gpuhpc/train/batch_source.hpp"
+#include "gpuhpc/train/parameters.hpp"
+
+namespace gpuhpc {
+
+struct GraphTask {
+  // Collective. `encoder`: a model folder.
+  GraphTask(const StageContext& context, const TaxoclassPipelineOptions& options,
+            const InputLayout& layout, const std::filesystem::path& encoder);
+  // The head as it starts: features from stage 1, every class's bias such that it gets its silver
+  // share of the corpus.
+  ClassGraphHead head(at::Device device) const;
+  // (B,C) logits of one micro-batch.
+  at::Tensor logits(const Encoder& encoder, const ClassGraphHead& head, const PackedIds& batch,
+                    const TrainOptions& train, std::uint64_t seed) const;
+  // Top encoder layers, features and bias, graph.
+  std::vector<ParameterGroup> parameters(Encoder& encoder, ClassGraphHead& head,
+                                         double encoder_rate, double head_rate,
+                                         double graph_rate) const;
+  // The documents that are learnt from: with `all` every one, else those with a core class; the
+  // held-out ones in neither case.
+  DocumentSource source(bool all) const;
+
+  const TaxoclassPipelineOptions& options;
+  Taxonomy taxonomy;
+  std::unique_ptr<LoadedEncoder> encoder;
+  EmbeddingConfig unit;  // the encoder's, to unit length
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<TokenDataset> documents;
+  LabelledSet silver;
+  std::vector<std::int64_t> held_out;  // documents, ascending
+  std::vector<float> mean;             // of the unit document vectors (H)
+
+ private:
+  void choose_features(const std::filesystem::path& encoding);
+  void choose_bias(const std::filesystem::path& encoding);
+  Matrix features_;  // (C,F)
+  std::vector<float> bias_;
+};
+
+// The head's parameters, by name, as matrices (a vector has one row).
+using NamedMatrices = std::vector<std::pair<std::string, Matrix>>;
+NamedMatrices head_parameters(const ClassGraphHead& head);
+void restore_head(ClassGraphHead& head, const std::filesystem::path& graph);  // from graph.h5
+
+// model/ and graph.h5 of a training stage: the encoder as it is now, class vectors, what the
+// ensemble needs. Collective.
+struct TrainedHead {
+  Matrix class_vectors;  // (C,H)
+  std::vector<float> bias;
+  NamedMatrices parameters;
+};
+// `labels_from`: as taxoclass.labels-from.
+void write_graph_model(const StageContext& context, const GraphTask& task,
+                       const InputLayout& layout, const TrainedHead& head,
+                       const std::string& labels_from);
+
+}  // namespace gpuhpc

@@ -1,0 +1,81 @@
+// A trained head over classes on new text: sigmoid(c^T W d) of TELEClass, sigmoid(c . d + b) of
+// TaxoClass.
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/labels/vectors.hpp"
+#include "gpuhpc/pipelines/label/classifier.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/label/text_encoder.hpp"
+
+namespace gpuhpc {
+namespace {
+
+struct Head {
+  Matrix classes;  // (C,H); TELEClass: c^T W, the interaction is folded into the class vectors
+  std::vector<float> bias, mean;  // (C), (H): TaxoClass's
+  Link link = Link::sigmoid;
+};
+
+class BilinearPredictor final : public Classifier {
+ public:
+  BilinearPredictor(Taxonomy taxonomy, Head head, double centring,
+                    std::unique_ptr<TextEncoder> encoder)
+      : Classifier(std::move(taxonomy)),
+        head_(std::move(head)),
+        centring_(centring),
+        encoder_(std::move(encoder)) {}
+
+  bool gives_memberships() const override { return true; }
+  ClassScores score(std::span<const std::string> texts, Communicator& comm) const override {
+    Matrix documents = encoder_->encode(texts, comm);
+    if (!head_.mean.empty()) centre_rows(documents.view(), head_.mean, centring_);
+    ClassScores scores;
+    scores.marginals = Matrix(documents.rows, head_.classes.rows);
+    class_probabilities(std::as_const(documents).view(), head_.classes.view(), head_.bias,
+                        scores.marginals.view(), head_.link);
+    return scores;
+  }
+
+ private:
+  Head head_;
+  double centring_;
+  std::unique_ptr<TextEncoder> encoder_;
+};
+
+// (C,H) rows c^T W.
+Matrix fold(MatrixView classes, MatrixView interaction) {
+  Matrix folded(classes.rows, interaction.columns);
+  for (std::int64_t c = 0; c < classes.rows; ++c)
+    for (std::int64_t i = 0; i < interaction.rows; ++i)
+      for (std::int64_t j = 0; j < interaction.columns; ++j)
+        folded.row(c)[static_cast<std::size_t>(j)] +=
+            classes.row(c)[static_cast<std::size_t>(i)] *
+            interaction.row(i)[static_cast<std::size_t>(j)];
+  return folded;
+}
+
+}  // namespace
+
+std::unique_ptr<Classifier> load_bilinear_classifier(
+    const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
+    const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log) {
+  Head head;
+  together(comm, [&] {
+    const Hdf5File file(model / "gpuhpc" / "head.h5");
+    if (settings.classes) {
+      const auto bias = file.dataset<float>("bias"), mean = file.dataset<float>("document_mean");
+      head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"),
+              {bias.begin(), bias.end()},
+              {mean.begin(), mean.end()},
+              settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid};
+    } else {
+      head.classes = fold(file.matrix("class_embeddings"), file.matrix("interaction"));
+    }
+  });
+  return std::make_unique<BilinearPredictor>(
+      std::move(taxonomy), std::move(head), settings.centring,
+      std::make_unique<TextEncoder>(model, infer, device, comm, std::move(log)));
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,65 @@
+#include "gpuhpc/pipelines/label/model_folder.hpp"
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+
+namespace gpuhpc {
+
+void write_settings(const std::filesystem::path& model, const ClassifierSettings& s) {
+  write_json(model / "gpuhpc" / "settings.json", Json{{"kind", s.kind},
+                                                      {"student", s.student},
+                                                      {"transductive", s.transductive},
+                                                      {"temperature", s.temperature},
+                                                      {"csls", s.csls},
+                                                      {"lexical", s.lexical},
+                                                      {"centring", s.centring},
+                                                      {"smoothing_keep", s.smoothing_keep},
+                                                      {"smoothing", s.smoothing},
+                                                      {"neighbours", s.neighbours},
+                                                      {"ngrams", s.ngrams},
+                                                      {"stop_words", s.stop_words},
+                                                      {"classes", s.classes},
+                                                      {"expected_leaves", s.expected_leaves},
+                                                      {"sigmoid_exp", s.sigmoid_exp}});
+}
+
+ClassifierSettings read_settings(const std::filesystem::path& model) {
+  const auto path = model / "gpuhpc" / "settings.json";
+  if (!std::filesystem::exists(path))
+    throw input_error(
+        "{}: not a finished model (no gpuhpc/settings.json); name the model/ folder of a finished "
+        "run with --model.dir",
+        model.string());
+  const Json json = read_json(path);
+  try {
+    return {json.at("kind"),
+            json.at("student"),
+            json.at("transductive"),
+            json.at("temperature"),
+            json.at("csls"),
+            json.at("lexical"),
+            json.at("centring"),
+            json.at("smoothing_keep"),
+            json.at("smoothing"),
+            json.at("neighbours"),
+            json.at("ngrams"),
+            json.at("stop_words"),
+            json.value("classes", false),
+            json.value("expected_leaves", 1.5),
+            json.value("sigmoid_exp", false)};
+  } catch (const Json::exception& e) {
+    throw input_error("{}: {}; the file is not one of ours", path.string(), e.what());
+  }
+}
+
+void copy_taxonomy(const InputLayout& layout, const std::filesystem::path& model) {
+  create_folder(model / "gpuhpc");
+  const auto copy = [&](const std::filesystem::path& from, const char* name) {
+    gpuhpc::copy_file(
+        from, model / "gpuhpc" / (std::string(name) + (from.extension() == ".gz" ? ".gz" : "")));
+  };
+  copy(layout.labels, "labels.txt");
+  copy(layout.hierarchy, "label_hierarchy.txt");
+}
+
+}  // namespace gpuhpc

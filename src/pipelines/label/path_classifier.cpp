@@ -1,0 +1,240 @@
+// The classifier of the quality recipe: teacher and student posteriors of a new document, each
+// smoothed with its neighbours in the training corpus, averaged. TaxoClass's ensemble is the same
+// with a head over classes in the student's place.
+#include <optional>
+#include <unordered_map>
+
+#include "gpuhpc/base/parallel.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/checksum.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/decoding.hpp"
+#include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/labels/smoothing.hpp"
+#include "gpuhpc/pipelines/label/classifier.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/label/path_model.hpp"
+#include "gpuhpc/pipelines/label/text_encoder.hpp"
+#include "gpuhpc/retrieval/neighbours.hpp"
+#include "gpuhpc/retrieval/tfidf.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+Matrix copy(MatrixView view) {
+  Matrix matrix(view.rows, view.columns);
+  std::copy_n(view.data, matrix.values.size(), matrix.values.data());
+  return matrix;
+}
+
+TfidfModel load_tfidf(const fs::path& path, const ClassifierSettings& settings) {
+  const Hdf5File file(path);
+  const auto terms = file.dataset<std::int64_t>("terms");
+  TfidfOptions options;
+  options.longest_ngram = settings.ngrams;
+  options.english_stop_words = settings.stop_words;
+  return TfidfModel(options, {terms.begin(), terms.end()}, copy(file.dataset<float>("idf")));
+}
+
+class PathPredictor final : public Classifier {
+ public:
+  PathPredictor(const fs::path& folder, Taxonomy taxonomy, const ClassifierSettings& settings,
+                int threads)
+      : Classifier(std::move(taxonomy)),
+        settings_(settings),
+        threads_(threads),
+        data_(folder / "gpuhpc"),
+        lexical_(this->taxonomy()),
+        documents_(data_ / "centred.h5"),
+        posterior_(data_ / "posterior.h5"),
+        tfidf_(load_tfidf(data_ / "tfidf.h5", settings)),
+        index_(read_sparse(data_ / "tfidf_rows.h5")) {
+    const Hdf5File paths(data_ / "paths.h5"), classes(data_ / "classes.h5");
+    teacher_ = {copy(paths.matrix("vectors")), copy(paths.dataset<float>("hubness")),
+                settings.temperature, settings.csls, settings.lexical};
+    lexical_.set_idf(paths.dataset<float>("idf"));
+    mean_ = copy(classes.dataset<float>("document_mean"));
+    if (settings.transductive) {
+      const Hdf5File hashes(data_ / "text_hashes.h5");
+      const auto values = hashes.dataset<std::int64_t>("hashes");
+      for (std::size_t i = 0; i < values.size(); ++i)
+        row_of_text_.emplace(values[i], static_cast<std::int64_t>(i));
+    }
+    if (settings.classes) {
+      const Hdf5File head(data_ / "head.h5");
+      head_ = {copy(head.matrix("class_embeddings")), copy(head.dataset<float>("bias"))};
+      class_probabilities_.emplace(data_ / "class_probabilities.h5");
+      membership_.emplace(this->taxonomy(),
+                          DecodeOptions{.expected_leaves = settings.expected_leaves});
+    }
+    if (!settings.student) return;
+    student_ = {copy(MappedMatrix(data_ / "student_paths.h5").view()), teacher_.hubness,
+                settings.temperature, settings.csls, 0};
+    student_posterior_.emplace(data_ / "student_posterior.h5");
+  }
+  // Collective.
+  void load_encoders(const fs::path& folder, const InferOptions& infer, const DeviceChoice& device,
+                     Communicator& comm, const Log& log) {
+    teacher_encoder_ = std::make_unique<TextEncoder>(data_ / "teacher", infer, device, comm, log);
+    if (settings_.student || settings_.classes)
+      student_encoder_ = std::make_unique<TextEncoder>(folder, infer, device, comm, log);
+  }
+
+  bool gives_memberships() const override { return settings_.classes; }
+  ClassScores score(std::span<const std::string> texts, Communicator& comm) const override {
+    const Matrix teacher = centred(*teacher_encoder_, texts, comm);
+    const Matrix student = student_encoder_ ? centred(*student_encoder_, texts, comm) : Matrix();
+    const std::int64_t paths = teacher_.vectors.rows;
+    const Range own = items_of_rank(std::ssize(texts), neighbour_block, comm.rank(), comm.size());
+    Matrix posterior(own.size(), paths),
+        memberships(settings_.classes ? own.size() : 0, taxonomy().size());
+    together(comm, [&] {
+      parallel_for(0, block_count(own.size(), neighbour_block), threads_, [&](std::int64_t i, int) {
+        const Range rows{own.first + i * neighbour_block,
+                         std::min(own.last, own.first + (i + 1) * neighbour_block)};
+        const Range local{rows.first - own.first, rows.last - own.first};
+        const SparseMatrix neighbours = score_block(
+            texts, teacher, student, rows, posterior.view().slice(local.first, local.size()));
+        if (settings_.classes)
+          score_classes(texts, student, neighbours, rows,
+                        std::as_const(posterior).view().slice(local.first, local.size()),
+                        memberships.view().slice(local.first, local.size()));
+      });
+    });
+    ClassScores scores;
+    scores.posterior = Matrix(std::ssize(texts), paths);
+    scores.posterior.values = comm.all_gather_vector(std::span<const float>(posterior.values));
+    scores.marginals = Matrix(std::ssize(texts), taxonomy().size());
+    if (settings_.classes)
+      scores.marginals.values = comm.all_gather_vector(std::span<const float>(memberships.values));
+    else
+      path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
+    return scores;
+  }
+
+ private:
+  Matrix centred(const TextEncoder& encoder, std::span<const std::string> texts,
+                 Communicator& comm) const {
+    Matrix rows = encoder.encode(texts, comm);
+    centre_rows(rows.view(), mean_, settings_.centring);
+    return rows;
+  }
+
+  SparseMatrix score_block(std::span<const std::string> texts, const Matrix& teacher,
+                           const Matrix& student, Range rows, MutableMatrixView posterior) const {
+    const auto block_texts =
+        texts.subspan(static_cast<std::size_t>(rows.first), static_cast<std::size_t>(rows.size()));
+    const SparseMatrix neighbours =
+        settings_.smoothing ? find_neighbours(block_texts, teacher.view(), rows) : SparseMatrix();
+    one_posterior(teacher_, teacher.view().slice(rows.first, rows.size()), block_texts, neighbours,
+                  posterior_.view(), posterior);
+    if (settings_.student) {
+      Matrix second(rows.size(), posterior.columns);
+      one_posterior(student_, student.view().slice(rows.first, rows.size()), block_texts,
+                    neighbours, student_posterior_->view(), second.view());
+      average_into(posterior, second.view());
+    }
+    for (std::int64_t i = 0; i < rows.size() && !row_of_text_.empty(); ++i)
+      keep_known(block_texts[static_cast<std::size_t>(i)], posterior.slice(i, 1));
+    return neighbours;
+  }
+
+  // TaxoClass: the head's probabilities, smoothed, and the teacher's, both of membership, averaged.
+  void score_classes(std::span<const std::string> texts, const Matrix& student,
+                     const SparseMatrix& neighbours, Range rows, MatrixView posterior,
+                     MutableMatrixView memberships) const {
+    Matrix own(rows.size(), memberships.columns), marginals(rows.size(), memberships.columns);
+    class_probabilities(student.view().slice(rows.first, rows.size()), head_.vectors.view(),
+                        head_.bias, own.view());
+    if (settings_.smoothing)
+      smooth_rows(std::as_const(own).view(), neighbours, class_probabilities_->view(),
+                  settings_.smoothing_keep, memberships);
+    else
+      std::ranges::copy(own.values, memberships.data);
+    for (std::int64_t i = 0; i < rows.size(); ++i)
+      if (const auto known = known_row(texts[static_cast<std::size_t>(rows.first + i)]))
+        std::ranges::copy(class_probabilities_->view().row(*known), memberships.row(i).begin());
+    path_marginals(taxonomy(), posterior, marginals.view());
+    for (std::int64_t i = 0; i < rows.size(); ++i)
+      std::ranges::copy(membership_->probabilities(marginals.row(i)), marginals.row(i).begin());
+    average_into(memberships, std::as_const(marginals).view());
+  }
+
+  // Quality recipe, step 8: with no training corpus a document's posterior is F itself.
+  void keep_known(const std::string& text, MutableMatrixView posterior) const {
+    const auto known = known_row(text);
+    if (!known) return;
+    std::copy_n(posterior_.view().row(*known).data(), posterior.columns, posterior.data);
+    if (settings_.student) average_into(posterior, student_posterior_->view().slice(*known, 1));
+  }
+
+  std::optional<std::int64_t> known_row(const std::string& text) const {
+    const auto known =
+        row_of_text_.find(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(text)))));
+    return known == row_of_text_.end() ? std::nullopt : std::optional(known->second);
+  }
+
+  void one_posterior(const PathModel& model, MatrixView documents,
+                     std::span<const std::string> texts, const SparseMatrix& neighbours,
+                     MatrixView training, MutableMatrixView posterior) const {
+    if (!settings_.smoothing) {
+      model.posterior(documents, texts, lexical_, posterior);
+      return;
+    }
+    Matrix own(posterior.rows, posterior.columns);
+    model.posterior(documents, texts, lexical_, own.view());
+    smooth_rows(std::as_const(own).view(), neighbours, training, settings_.smoothing_keep,
+                posterior);
+  }
+
+  SparseMatrix find_neighbours(std::span<const std::string> texts, MatrixView centred_chunk,
+                               Range rows) const {
+    NeighbourOptions options;
+    options.k = settings_.neighbours;
+    const Neighbours dense =
+        dense_neighbours(centred_chunk, documents_.view(), rows, QuerySet::other, options);
+    const SparseMatrix queries = tfidf_.transform(texts);
+    const Neighbours sparse = index_.exact(queries, {0, rows.size()}, QuerySet::other, options);
+    return average_neighbours(dense, sparse, documents_.view().rows);
+  }
+
+  ClassifierSettings settings_;
+  int threads_;
+  fs::path data_;
+  LexicalEvidence lexical_;
+  MappedMatrix documents_, posterior_;  // x' (N,H) and F (N,K) of the training corpus
+  std::optional<MappedMatrix> student_posterior_, class_probabilities_;
+  struct Head {
+    Matrix vectors;           // (C,H)
+    std::vector<float> bias;  // (C)
+  } head_;
+  std::optional<Decoder> membership_;  // from the teacher's marginals
+  std::unordered_map<std::int64_t, std::int64_t>
+      row_of_text_;  // transductive: hash of a training text -> its row
+  TfidfModel tfidf_;
+  SparseIndex index_;
+  PathModel teacher_, student_;
+  std::vector<float> mean_;
+  std::unique_ptr<TextEncoder> teacher_encoder_, student_encoder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Classifier> load_path_classifier(const fs::path& model, Taxonomy taxonomy,
+                                                 const ClassifierSettings& settings,
+                                                 const InferOptions& infer,
+                                                 const DeviceChoice& device, Communicator& comm,
+                                                 Log log) {
+  std::unique_ptr<PathPredictor> predictor;
+  together(comm, [&] {
+    predictor =
+        std::make_unique<PathPredictor>(model, std::move(taxonomy), settings, device.threads);
+  });
+  predictor->load_encoders(model, infer, device, comm, log);
+  return predictor;
+}
+
+}  // namespace gpuhpc

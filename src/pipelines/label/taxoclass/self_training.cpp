@@ -1,0 +1,240 @@
+#include "gpuhpc/pipelines/label/taxoclass/self_training.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/infer/encode.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/lines.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/decoding.hpp"
+#include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/labels/self_training.hpp"
+#include "gpuhpc/labels/vectors.hpp"
+#include "gpuhpc/nn/host_matrices.hpp"
+#include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
+#include "gpuhpc/pipelines/label/replicas.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/graph/graph_model.hpp"
+#include "gpuhpc/pipelines/label/training_run.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr const char* table_head = "batches\tagreement\tchanged_mass\tentropy\n";
+
+// The classifier of one replica, its present targets, and the best state by held-out silver labels.
+class SelfTraining {
+ public:
+  SelfTraining(const StageContext& c, const GraphTask& task, LoadedEncoder& model,
+               ClassGraphHead& head, ParameterArena& arena)
+      : c_(c), task_(task), model_(model), head_(head), arena_(arena) {}
+
+  LossSum loss(const PackedIds& batch, std::uint64_t seed) const {
+    const at::Tensor targets =
+        gather_rows(targets_.view(), batch.documents, model_.encoder.device());
+    return {binary_divergence(task_.logits(model_.encoder, head_, batch, task_.options.train, seed),
+                              targets),
+            static_cast<double>(batch.size())};
+  }
+
+  // Before every step: new targets when they are due; false when quality has passed its best.
+  bool before_step(std::int64_t step) {
+    const std::int64_t refresh = task_.options.taxoclass.refresh, due = step - step % refresh;
+    if (due == step) {
+      if (step > 0 && probabilities_.rows == 0) reload(step - refresh);  // after a restart
+      probabilities_before_ = std::move(probabilities_);
+      probabilities_ = corpus_probabilities();
+      judge(step);
+    } else if (targets_.rows == 0) {
+      reload(due);
+    } else {
+      return true;
+    }
+    make_targets();
+    return waited_ < patience;
+  }
+
+  void restore_best() {
+    if (best_.defined()) arena_.parameters().copy_(best_);
+  }
+
+ private:
+  static constexpr int patience = 2;  // new targets without a better agreement
+
+  fs::path file(const std::string& name, std::int64_t step) const {
+    return c_.checkpoints / fmt::format("{}-{:09d}.h5", name, step);
+  }
+
+  // (N,C) by the model as it is now, every rank its own documents.
+  Matrix corpus_probabilities() const {
+    const ClassifyOptions& o = task_.options;
+    const Range own = own_documents(task_.documents->size(), c_.comm);
+    Matrix mine(own.size(), task_.taxonomy.size());
+    together(c_.comm, [&] {
+      const DocumentEncoder encoder(model_, *task_.tokenizer, o.infer, c_.device);
+      Matrix rows = encoder.encode(token_source(*task_.documents), own);
+      normalise_rows(rows.view());
+      centre_rows(rows.view(), task_.mean, o.scoring.centring);
+      class_probabilities(std::as_const(rows).view(), head_.class_vectors().view(), head_.bias(),
+                          mine.view(), task_.options.taxoclass.link_kind());
+    });
+    Matrix all(task_.documents->size(), task_.taxonomy.size());
+    all.values = c_.comm.all_gather_vector(std::span<const float>(mine.values));
+    return all;
+  }
+
+  void make_targets() {
+    FixedSums sums(2, probabilities_.columns);
+    add_probability_sums(std::as_const(probabilities_).view(), sums);
+    targets_ = Matrix(probabilities_.rows, probabilities_.columns);
+    self_training_targets(std::as_const(probabilities_).view(), sums, targets_.view());
+  }
+
+  // Mean F1 of the decoded labels of held-out documents with their silver labels.
+  double agreement() const {
+    DecodeOptions options = task_.options.decode;
+    options.mode = "expected-f1", options.expected_leaves = 1;
+    const Decoder decoder(task_.taxonomy, options);
+    double sum = 0;
+    for (const std::int64_t document : task_.held_out) {
+      const std::vector<ClassId> labels =
+          decoder.decode(std::as_const(probabilities_).row(document));
+      const auto silver = task_.silver.labels.positives.of(document);
+      const auto common = std::ranges::count_if(
+          labels, [&](ClassId c) { return std::ranges::find(silver, c) != silver.end(); });
+      sum += 2 * static_cast<double>(common) / static_cast<double>(labels.size() + silver.size());
+    }
+    return task_.held_out.empty() ? 0 : sum / static_cast<double>(task_.held_out.size());
+  }
+
+  // Every rank comes to the same judgement: all hold all probabilities.
+  void judge(std::int64_t step) {
+    double change = 0, entropy = 0;
+    for (std::size_t i = 0; i < probabilities_.values.size(); ++i) {
+      const double p = std::clamp<double>(probabilities_.values[i], 1e-7, 1 - 1e-7);
+      entropy -= p * std::log(p) + (1 - p) * std::log(1 - p);
+      if (!probabilities_before_.values.empty())
+        change += std::abs(p - static_cast<double>(probabilities_before_.values[i]));
+    }
+    const auto documents = static_cast<double>(probabilities_.rows);
+    const double now = agreement();
+    waited_ = now > best_agreement_ || step == 0 || task_.held_out.empty() ? 0 : waited_ + 1;
+    if (waited_ == 0) best_agreement_ = now, best_ = arena_.parameters().clone();
+    on_root(c_.comm, [&] {
+      create_folder(c_.checkpoints);
+      const fs::path table = c_.checkpoints / "self_training.tsv";
+      const std::string line = fmt::format("{}\t{:.5f}\t{:.5f}\t{:.5f}\n", step, now,
+                                           change / documents, entropy / documents);
+      write_text_file(table,
+                      (step == 0 ? std::string(table_head) : rows_before(table, step)) + line);
+      const Matrix best = to_matrix(best_);
+      const std::vector<double> state{best_agreement_, static_cast<double>(waited_)};
+      write_arrays(file("refresh", step), {{"probabilities", std::as_const(probabilities_).view()},
+                                           {"best", best.view()},
+                                           {"state", std::span<const double>(state)}});
+      if (step >= 3 * task_.options.taxoclass.refresh)
+        remove_file(file("refresh", step - 3 * task_.options.taxoclass.refresh));
+    });
+    if (c_.log && c_.comm.is_root())
+      c_.log->info(
+          "self-training after {} batches: agreement with held-out silver labels {:.4f}{}, {:.3f} "
+          "changed a document, entropy {:.3f}",
+          step, now, waited_ == 0 ? ", the best so far" : "", change / documents,
+          entropy / documents);
+  }
+
+  // Head and rows of earlier steps: a restart may come to a step for the second time.
+  static std::string rows_before(const fs::path& table, std::int64_t step) {
+    std::string kept = table_head;
+    LineReader lines(table);
+    for (std::string line; lines.next(line);)
+      if (line != std::string_view(table_head).substr(0, line.size()) && std::stoll(line) < step)
+        kept += line + "\n";
+    return kept;
+  }
+
+  // After a restart between two refreshes: what the last one left.
+  void reload(std::int64_t step) {
+    together(c_.comm, [&] {
+      const Hdf5File saved(file("refresh", step));
+      probabilities_ = read_matrix(file("refresh", step), "probabilities");
+      const Matrix best = read_matrix(file("refresh", step), "best");
+      best_ = to_tensor(best.values, arena_.parameters().device());
+      const auto state = saved.dataset<double>("state");
+      best_agreement_ = state[0], waited_ = static_cast<int>(state[1]);
+    });
+  }
+
+  const StageContext& c_;
+  const GraphTask& task_;
+  LoadedEncoder& model_;
+  ClassGraphHead& head_;
+  ParameterArena& arena_;
+  Matrix probabilities_, probabilities_before_, targets_;  // (N,C)
+  at::Tensor best_;                                        // the arena's parameters
+  double best_agreement_ = -1;
+  int waited_ = 0;
+};
+
+}  // namespace
+
+void run_self_training(const StageContext& c, const TaxoclassPipelineOptions& o,
+                       const InputLayout& layout) {
+  const fs::path classifier = c.folder_of("classifier");
+  TaxoclassPipelineOptions options = o;
+  options.model.encoder = (classifier / "model").string();  // what replicas read
+  options.train.decay = "constant", options.train.warmup = 0, options.train.validation = 0,
+  options.train.restore = "last";
+  GraphTask task(c, options, layout, classifier / "model");
+  if (o.taxoclass.batches == 0) {
+    ClassGraphHead head = task.head(task.encoder->encoder.device());
+    restore_head(head, classifier / "graph.h5");
+    on_root(c.comm, [&] {
+      for (const char* name : {"metrics.jsonl", "ranks.jsonl"})
+        gpuhpc::copy_file(classifier / name, c.folder / name);
+      write_text_file(c.folder / "self_training.tsv", table_head);
+    });
+    options.model.encoder = o.model.encoder;
+    return write_graph_model(c, task, layout,
+                             {head.class_vectors(), head.bias(), head_parameters(head)},
+                             o.taxoclass.labels_from);
+  }
+  const DocumentSource source = task.source(/*all=*/true);
+  const std::int64_t batches_an_epoch =
+      std::max<std::int64_t>(1, block_count(source.size(), options.train.batch));
+  options.train.epochs = block_count(o.taxoclass.batches, batches_an_epoch);
+  TrainedHead trained;
+  run_replicas(c, options, *task.encoder, [&](const StageContext& replica, LoadedEncoder& model) {
+    ClassGraphHead head = task.head(model.encoder.device());
+    restore_head(head, classifier / "graph.h5");
+    ParameterArena arena(task.parameters(model.encoder, head, o.taxoclass.encoder_rate,
+                                         o.taxoclass.head_rate, o.taxoclass.head_rate),
+                         replica.comm.size());
+    SelfTraining self(replica, task, model, head, arena);
+    TrainingRun run(replica, options, arena, source);
+    TrainHooks hooks = run.hooks();
+    hooks.before_step = [&](Trainer&, std::int64_t step) {
+      return step < o.taxoclass.batches && self.before_step(step);
+    };
+    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
+      return self.loss(batch, seed);
+    };
+    Trainer trainer(arena, run.learnt(), loss, options.train, options.parallel, replica.comm,
+                    std::move(hooks), run.between_gpus());
+    run.resume(trainer);
+    run.finish(trainer, trainer.run());
+    self.restore_best();
+    if (&model == task.encoder.get())
+      trained = {head.class_vectors(), head.bias(), head_parameters(head)};
+  });
+  on_root(c.comm, [&] {
+    gpuhpc::copy_file(c.checkpoints / "self_training.tsv", c.folder / "self_training.tsv");
+  });
+  options.model.encoder = o.model.encoder;
+  write_graph_model(c, task, layout, trained, o.taxoclass.labels_from);
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,29 @@
+#include "gpuhpc/pipelines/label/teacher_files.hpp"
+
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/checksum.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+
+namespace gpuhpc {
+namespace fs = std::filesystem;
+
+void copy_teacher(const fs::path& encoding, const fs::path& posterior, const LoadedEncoder& teacher,
+                  const fs::path& model) {
+  for (const char* name : {"paths.h5", "posterior.h5", "tfidf.h5", "tfidf_rows.h5"})
+    gpuhpc::copy_file(posterior / name, model / "gpuhpc" / name);
+  for (const char* name : {"centred.h5", "classes.h5"})
+    gpuhpc::copy_file(encoding / name, model / "gpuhpc" / name);
+  save_encoder_folder(model / "gpuhpc" / "teacher", teacher.encoder, teacher.model.embedding,
+                      teacher.model);
+}
+
+void write_text_hashes(const CorpusOptions& options, const InputLayout& layout,
+                       const fs::path& path) {
+  std::vector<std::int64_t> hashes;
+  CorpusReader reader(layout.train_corpus, options);
+  for (Document document; reader.next(document);)
+    hashes.push_back(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(document.text)))));
+  write_arrays(path, {{"hashes", std::span<const std::int64_t>(hashes)}});
+}
+
+}  // namespace gpuhpc

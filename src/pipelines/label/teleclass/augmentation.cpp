@@ -1,0 +1,177 @@
+#include "gpuhpc/pipelines/label/teleclass/augmentation.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/data/class_files.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/pseudo_documents.hpp"
+#include "gpuhpc/labels/refinement.hpp"
+#include "gpuhpc/labels/vectors.hpp"
+#include "gpuhpc/pipelines/label/class_list_files.hpp"
+#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
+#include "gpuhpc/pipelines/label/text_encoder.hpp"
+
+namespace gpuhpc {
+namespace {
+
+struct AugmentedDocument {
+  std::string text;
+  ClassId target = 0;
+};
+
+void write_augmented(const StageContext& c, const Taxonomy& taxonomy,
+                     std::span<const AugmentedDocument> documents) {
+  on_root(c.comm, [&] {
+    std::string lines;
+    Json labels = Json::object();
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      lines += fmt::format("{}\t{}\n", i, documents[i].text);
+      Json ancestors = Json::array();
+      const ClassId target[] = {documents[i].target};
+      for (const ClassId id : taxonomy.with_ancestors(target))
+        ancestors.push_back(std::to_string(id));
+      labels[std::to_string(i)] = {{"core_classes", std::to_string(documents[i].target)},
+                                   {"with ancestors", ancestors}};
+    }
+    write_text_file(c.folder / "generated_docs.txt", lines);
+    write_json(c.folder / "generated_doc2label.json", labels);
+  });
+}
+
+// Leaves that the refinement gave fewer than --teleclass.augment-below documents.
+std::vector<ClassId> starved_leaves(const StageContext& c, const Taxonomy& taxonomy,
+                                    const TokenDataset& documents, std::int64_t below) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(taxonomy.size()));
+  for (const ClassList& list : read_class_lists(
+           c.folder_of("refinement") / "refined_core_classes.json", documents, taxonomy))
+    for (const ClassId id : list) ++counts[static_cast<std::size_t>(id)];
+  std::vector<ClassId> starved;
+  for (const ClassId id : starved_classes(counts, below))
+    if (taxonomy.is_leaf(id)) starved.push_back(id);
+  return starved;
+}
+
+// The documents nearest to each class, and their texts (on every rank).
+struct NearestTexts {
+  std::vector<std::vector<std::int64_t>> documents;  // one list a starved class
+  std::unordered_map<std::int64_t, std::string> texts;
+};
+
+NearestTexts find_nearest(const StageContext& c, const TeleclassPipelineOptions& o,
+                          const InputLayout& layout, std::span<const ClassId> starved) {
+  const MappedMatrix vectors(c.folder_of("encoding") / "documents.h5"),
+      classes(c.folder_of("encoding") / "classes.h5", "vectors");
+  const Range own = own_documents(vectors.view().rows, c.comm);
+  Matrix wanted(std::ssize(starved), classes.view().columns);
+  for (std::size_t i = 0; i < starved.size(); ++i)
+    std::copy_n(classes.view().row(starved[i]).data(), wanted.columns,
+                wanted.row(static_cast<std::int64_t>(i)).data());
+  TopDocuments top(wanted.rows, 10), merged(wanted.rows, 10);
+  for (std::int64_t first = own.first; first < own.last; first += document_block) {
+    const std::int64_t count = std::min(own.last, first + document_block) - first;
+    Matrix scores(count, wanted.rows);
+    multiply_transposed(vectors.view().slice(first, count), wanted.view(), scores.view());
+    top.add(std::as_const(scores).view(), first);
+  }
+  merged.merge(c.comm.all_gather_vector(top.scores()), c.comm.all_gather_vector(top.documents()));
+  NearestTexts nearest;
+  for (ClassId i = 0; i < wanted.rows; ++i) {
+    nearest.documents.push_back(merged.of(i));
+    for (const std::int64_t document : nearest.documents.back()) nearest.texts[document];
+  }
+  together(c.comm, [&] {
+    CorpusReader reader(layout.train_corpus, o.input.corpus);
+    Document document;
+    for (std::int64_t i = 0; reader.next(document); ++i)
+      if (const auto found = nearest.texts.find(i); found != nearest.texts.end())
+        found->second = document.text;
+  });
+  return nearest;
+}
+
+// The sentences of a class's nearest documents that are nearest to the class, best first.
+std::vector<std::string> nearest_sentences(const NearestTexts& nearest, std::size_t i,
+                                           std::span<const float> class_vector,
+                                           const TextEncoder& encoder, Communicator& comm,
+                                           std::size_t most) {
+  std::vector<std::string> sentences;
+  for (const std::int64_t document : nearest.documents[i])
+    for (std::string& sentence : split_sentences(nearest.texts.at(document)))
+      sentences.push_back(std::move(sentence));
+  const Matrix vectors = encoder.encode(sentences, comm);
+  std::vector<std::pair<double, std::size_t>> ranked;
+  for (std::size_t s = 0; s < sentences.size(); ++s)
+    ranked.emplace_back(-dot(vectors.row(static_cast<std::int64_t>(s)), class_vector), s);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> best;
+  for (std::size_t s = 0; s < std::min(most, ranked.size()); ++s)
+    best.push_back(sentences[ranked[s].second]);
+  return best;
+}
+
+std::vector<AugmentedDocument> build_for_starved(const StageContext& c,
+                                                 const TeleclassPipelineOptions& o,
+                                                 const InputLayout& layout,
+                                                 const Taxonomy& taxonomy) {
+  const TokenDataset documents(c.folder_of("encoding") / "tokens");
+  std::vector<ClassId> starved;
+  std::vector<std::vector<std::string>> terms(static_cast<std::size_t>(taxonomy.size()));
+  together(c.comm, [&] {
+    starved = starved_leaves(c, taxonomy, documents, o.teleclass.augment_below);
+    if (!layout.keywords.empty()) terms = read_class_terms(layout.keywords, taxonomy.names());
+  });
+  if (starved.empty()) return {};
+  const NearestTexts nearest = find_nearest(c, o, layout, starved);
+  const MappedMatrix classes(c.folder_of("encoding") / "classes.h5", "vectors");
+  const TextEncoder encoder(o.model.encoder, o.infer, c.device, c.comm, c.log);
+  PseudoDocumentOptions options;
+  options.documents = o.teleclass.augment_documents;
+  std::vector<AugmentedDocument> augmented;
+  for (std::size_t i = 0; i < starved.size(); ++i) {
+    const ClassId id = starved[i];
+    const auto sentences = nearest_sentences(nearest, i, classes.view().row(id), encoder, c.comm,
+                                             static_cast<std::size_t>(3 * options.sentences));
+    RandomStream random(static_cast<std::uint64_t>(o.train.seed), static_cast<std::uint64_t>(id));
+    for (std::string& text :
+         build_pseudo_documents(taxonomy, taxonomy.first_path(id),
+                                terms[static_cast<std::size_t>(id)], sentences, options, random))
+      augmented.push_back({std::move(text), id});
+  }
+  if (c.comm.is_root())
+    c.log->info("{} pseudo-documents for {} classes with fewer than {} documents", augmented.size(),
+                starved.size(), o.teleclass.augment_below);
+  return augmented;
+}
+
+}  // namespace
+
+void run_augmentation(const StageContext& c, const TeleclassPipelineOptions& o,
+                      const InputLayout& layout) {
+  Taxonomy taxonomy;
+  std::vector<AugmentedDocument> documents;
+  const bool generated = o.teleclass.augmentation == "generated" ||
+                         (o.teleclass.augmentation == "auto" && !layout.generated_docs.empty());
+  together(c.comm, [&] {
+    taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
+    if (!generated) return;
+    if (layout.generated_docs.empty())
+      throw input_error(
+          "{}: --teleclass.augmentation is generated but there is no train/generated_docs.txt; add "
+          "it or choose pseudo",
+          layout.folder.string());
+    GeneratedDocuments given =
+        read_generated_documents(layout.generated_docs, layout.generated_labels, taxonomy.names());
+    for (std::size_t i = 0; i < given.target.size(); ++i)
+      documents.push_back({std::move(given.documents.texts[i]), given.target[i]});
+  });
+  if (!generated && o.teleclass.augmentation != "none")
+    documents = build_for_starved(c, o, layout, taxonomy);
+  write_augmented(c, taxonomy, documents);
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,53 @@
+#include "gpuhpc/pipelines/label/text_encoder.hpp"
+
+#include <optional>
+
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/infer/encode.hpp"
+#include "gpuhpc/nn/folder.hpp"
+
+namespace gpuhpc {
+
+struct TextEncoder::State {
+  std::optional<LoadedEncoder> model;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::optional<DocumentEncoder> encoder;
+  int threads = 1;
+  Log log;
+};
+
+TextEncoder::TextEncoder(const std::filesystem::path& folder, const InferOptions& infer,
+                         const DeviceChoice& device, Communicator& comm, Log log)
+    : state_(std::make_unique<State>()) {
+  together(comm, [&] {
+    state_->model.emplace(load_encoder(folder, torch_device(device)));
+    state_->model->model.embedding.normalise = true;  // every use here compares directions
+    state_->tokenizer = load_tokenizer(folder);
+    check_vocabulary(state_->model->model, state_->tokenizer->vocabulary_size());
+    state_->encoder.emplace(*state_->model, *state_->tokenizer, infer, device);
+  });
+  state_->threads = device.threads;
+  state_->log = std::move(log);
+  if (comm.is_root())
+    state_->log->info("encoder {}: {}", folder.string(), state_->encoder->describe());
+}
+
+TextEncoder::~TextEncoder() = default;
+
+const Tokenizer& TextEncoder::tokenizer() const { return *state_->tokenizer; }
+std::int64_t TextEncoder::width() const { return state_->encoder->dimension(); }
+
+Matrix TextEncoder::encode(std::span<const std::string> texts, Communicator& comm) const {
+  const auto tokens = tokenize(*state_->tokenizer, texts, state_->threads);
+  return state_->encoder->encode_together(token_source(tokens), comm);
+}
+
+void TextEncoder::encode(const TokenDataset& dataset, const std::filesystem::path& path,
+                         Communicator& comm, const std::function<void()>& after_batch) const {
+  dataset.check_tokenizer(*state_->tokenizer);
+  state_->encoder->encode_to_file(
+      token_source(dataset), comm, path, {}, [&](std::int64_t i) { return dataset.id(i); },
+      state_->log, after_batch);
+}
+
+}  // namespace gpuhpc
