@@ -12,9 +12,11 @@ Invocation read_invocation(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && !arguments[0].starts_with("-")) invocation.command = arguments[i++];
   for (; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
-    if (word == "--help" || word == "-h")
+    if (word == "--help" || word == "-h") {
       invocation.help = true;
-    else if (word == "--version")
+      while (i + 1 < arguments.size() && !arguments[i + 1].starts_with("-"))
+        invocation.help_words.push_back(arguments[++i]);
+    } else if (word == "--version")
       invocation.version = true;
     else if (word == "--dry-run")
       invocation.dry_run = true;
@@ -48,14 +50,14 @@ const Command& find_command(const std::string& name) {
   throw usage_error("unknown command `{}`; the commands are {}", name, known);
 }
 
-void print_help(const config::OptionSet& set) {
+void print_help(const config::OptionSet& set, const std::vector<std::string>& words) {
   std::string text =
       "gpuhpc [COMMAND] [--config FILE] [--section.option VALUE ...] [--dry-run] [--version] "
-      "[--help]\n"
+      "[--help [all|SECTION]]\n"
       "Labels documents from a class taxonomy alone; also under mpirun or srun.\n\nCommands:\n";
   for (const Command& command : commands())
     text += fmt::format("  {:10} {}\n", command.name, command.about);
-  fmt::print("{}{}", text, set.help());
+  fmt::print("{}{}", text, set.help(words));
 }
 
 }  // namespace gpuhpc

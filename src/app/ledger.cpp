@@ -1,5 +1,7 @@
 #include "gpuhpc/app/ledger.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -14,61 +16,58 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 
-void add_files(Fingerprint& fingerprint, const fs::path& path) {
-  if (!fs::is_directory(path)) {
-    fingerprint.add_file(path);
-    return;
-  }
+std::string content_hash(const fs::path& file) {
+  Fingerprint fingerprint;
+  return fingerprint.add_file(file).hex();
+}
+
+// The file itself, or all files of a folder.
+std::vector<fs::path> files_of(const fs::path& path) {
+  if (!fs::is_directory(path)) return {path};
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(path))
     if (entry.is_regular_file()) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files)
-    fingerprint.add(fs::relative(file, path).string()).add_file(file);
+  std::ranges::sort(files);
+  return files;
 }
 
-std::map<std::string, std::int64_t> output_sizes(const fs::path& folder,
+std::map<std::string, std::string> output_hashes(const fs::path& folder,
                                                  const std::vector<std::string>& outputs) {
-  std::map<std::string, std::int64_t> sizes;
+  std::map<std::string, std::string> hashes;
   for (const std::string& output : outputs) {
-    const fs::path path = folder / output;
-    if (!fs::exists(path)) throw internal_error("the stage did not write {}", path.string());
-    if (fs::is_regular_file(path)) sizes[output] = static_cast<std::int64_t>(fs::file_size(path));
-    if (fs::is_directory(path))
-      for (const auto& entry : fs::recursive_directory_iterator(path))
-        if (entry.is_regular_file())
-          sizes[fs::relative(entry.path(), folder).string()] =
-              static_cast<std::int64_t>(entry.file_size());
+    if (!fs::exists(folder / output))
+      throw internal_error("the stage did not write {}", (folder / output).string());
+    for (const fs::path& file : files_of(folder / output))
+      hashes[fs::relative(file, folder).string()] = content_hash(file);
   }
-  return sizes;
-}
-
-void check_stage_name(const std::vector<Stage>& stages, const std::string& name,
-                      const char* option) {
-  std::string known;
-  for (const Stage& stage : stages) {
-    if (name.empty() || stage.name == name) return;
-    known += (known.empty() ? "" : ", ") + stage.name;
-  }
-  throw usage_error("--pipeline.{} {}: no such stage; the stages are {}", option, name, known);
-}
-
-// "section.key = value" of all that the outputs depend on.
-std::vector<std::string> option_lines(const Stage& stage, const config::OptionSet& options) {
-  std::vector<std::string> lines;
-  for (const std::string& prefix : stage.options)
-    for (const std::string& line : options.resolved(prefix))
-      if (std::ranges::find(stage.free_options, line.substr(0, line.find(' '))) ==
-          stage.free_options.end())
-        lines.push_back(line);
-  return lines;
+  return hashes;
 }
 
 std::size_t position(const std::vector<Stage>& stages, const std::string& name,
                      std::size_t fallback) {
-  for (std::size_t i = 0; i < stages.size(); ++i)
-    if (stages[i].name == name) return i;
-  return fallback;
+  const auto found = std::ranges::find(stages, name, &Stage::name);
+  return found == stages.end() ? fallback : static_cast<std::size_t>(found - stages.begin());
+}
+
+// A stage more or less in front of it moves a finished stage to another number, and no more.
+void settle_folders(const Pipeline& pipeline, const Ledger& ledger) {
+  const fs::path parent = pipeline.run_folder() / "stages";
+  if (!fs::is_directory(parent)) return;
+  std::map<std::string, fs::path> present;
+  for (const auto& entry : fs::directory_iterator(parent)) {
+    const std::string name = entry.path().filename().string();
+    if (const std::size_t dash = name.find('-'); dash != name.npos && !name.ends_with(".partial"))
+      present[name.substr(dash + 1)] = entry.path();
+  }
+  std::vector<std::pair<fs::path, fs::path>> moves;
+  for (std::size_t i = 0; i < pipeline.stages().size(); ++i) {
+    const std::string& name = pipeline.stages()[i].name;
+    const auto found = present.find(name);
+    if (ledger.find(name) != nullptr && found != present.end() &&
+        found->second != pipeline.folder(i))
+      moves.emplace_back(found->second, pipeline.folder(i));
+  }
+  for (const auto& [from, to] : moves) rename_synced(from, to);
 }
 
 }  // namespace
@@ -77,11 +76,12 @@ Ledger::Ledger(fs::path run_folder) : path_(std::move(run_folder) / "ledger.json
   if (!fs::exists(path_)) return;
   try {
     const Json json = read_json(path_);
+    order_ = json.at("order").get<std::vector<std::string>>();
     for (const auto& [name, value] : json.at("stages").items())
       entries_[name] = {value.at("fingerprint"), value.at("seconds"),
-                        value.at("outputs").get<std::map<std::string, std::int64_t>>()};
+                        value.at("outputs").get<std::map<std::string, std::string>>()};
   } catch (const Json::exception& e) {
-    throw input_error("{}: not a ledger of ours ({}); remove it to start the run afresh",
+    throw input_error("{}: not a ledger of this version ({}); remove it to start the run afresh",
                       path_.string(), e.what());
   }
 }
@@ -89,6 +89,12 @@ Ledger::Ledger(fs::path run_folder) : path_(std::move(run_folder) / "ledger.json
 const LedgerEntry* Ledger::find(const std::string& stage) const {
   const auto found = entries_.find(stage);
   return found == entries_.end() ? nullptr : &found->second;
+}
+
+void Ledger::set_order(std::vector<std::string> stages) {
+  if (order_ == stages) return;
+  order_ = std::move(stages);
+  save();
 }
 
 void Ledger::finish(const std::string& stage, LedgerEntry entry) {
@@ -105,60 +111,90 @@ void Ledger::save() const {
   for (const auto& [name, entry] : entries_)
     stages[name] = {
         {"fingerprint", entry.fingerprint}, {"seconds", entry.seconds}, {"outputs", entry.outputs}};
-  write_json(path_, Json{{"stages", stages}});
+  write_json(path_, Json{{"order", order_}, {"stages", stages}});
 }
 
 bool Ledger::holds(const std::string& stage, const std::string& fingerprint,
                    const fs::path& folder) const {
   const LedgerEntry* entry = find(stage);
   if (entry == nullptr || entry->fingerprint != fingerprint) return false;
-  return std::all_of(entry->outputs.begin(), entry->outputs.end(), [&](const auto& output) {
+  return std::ranges::all_of(entry->outputs, [&](const auto& output) {
     const fs::path path = folder / output.first;
-    return fs::is_regular_file(path) &&
-           static_cast<std::int64_t>(fs::file_size(path)) == output.second;
+    return fs::is_regular_file(path) && content_hash(path) == output.second;
   });
 }
 
-std::string stage_fingerprint(const Stage& stage, const config::OptionSet& options,
-                              const std::map<std::string, std::string>& earlier) {
-  Fingerprint fingerprint;
-  fingerprint.add(stage.name);
-  for (const std::string& line : option_lines(stage, options)) fingerprint.add(line);
-  for (const fs::path& file : stage.files) add_files(fingerprint, file);
-  for (const std::string& name : stage.after) fingerprint.add(name).add(earlier.at(name));
-  return fingerprint.hex();
+std::vector<std::string> stage_fingerprints(const std::vector<Stage>& stages) {
+  std::map<fs::path, std::string> hashes;
+  std::map<std::string, std::string> known;
+  std::vector<std::string> fingerprints;
+  for (const Stage& stage : stages) {
+    Fingerprint fingerprint;
+    fingerprint.add(stage.name);
+    for (const std::string& setting : stage.settings) fingerprint.add(setting);
+    for (const fs::path& input : stage.files)
+      for (const fs::path& file : files_of(input)) {
+        std::string& hash = hashes[file];
+        if (hash.empty()) hash = content_hash(file);
+        fingerprint.add(fs::relative(file, input).string()).add(hash);
+      }
+    for (const std::string& earlier : stage.after) fingerprint.add(earlier).add(known.at(earlier));
+    fingerprints.push_back(known[stage.name] = fingerprint.hex());
+  }
+  return fingerprints;
 }
 
-StageDecision decide(const Stage& stage, bool holds, bool earlier_ran, const std::string& forced) {
-  return holds && !earlier_ran && stage.name != forced ? StageDecision::skip : StageDecision::run;
+std::vector<std::string> with_dependents(const std::vector<Stage>& stages,
+                                         const std::string& stage) {
+  std::vector<std::string> names{stage};
+  for (const Stage& later : stages)
+    if (std::ranges::any_of(later.after, [&](const std::string& earlier) {
+          return std::ranges::find(names, earlier) != names.end();
+        }))
+      names.push_back(later.name);
+  return names;
+}
+
+void check_pipeline(const Pipeline& pipeline, const PipelineRange& range) {
+  std::vector<std::string> names;
+  for (const Stage& stage : pipeline.stages()) names.push_back(stage.name);
+  for (const auto& [option, name] :
+       {std::pair{"from", range.from}, {"to", range.to}, {"force", range.force}})
+    if (!name.empty() && std::ranges::find(names, name) == names.end())
+      throw usage_error("--pipeline.{} {}: no such stage; the stages are {}", option, name,
+                        fmt::join(names, ", "));
+  for (const Stage& stage : pipeline.stages())
+    if (stage.check) stage.check();
 }
 
 namespace {
 
 // One stage, from empty temporary folder to ledger entry.
-double run_stage(const Stage& stage, StageContext context, Ledger& ledger) {
+double run_stage(const Pipeline& pipeline, std::size_t number, const StageContext& context,
+                 Ledger& ledger) {
+  const Stage& stage = pipeline.stages()[number];
   Communicator& comm = context.comm;
-  const fs::path folder = context.folder_of(stage.name), partial = folder.string() + ".partial";
+  const fs::path folder = pipeline.folder(number), partial = folder.string() + ".partial";
   on_root(comm, [&] {
-    ledger.forget(stage.name);
+    for (const std::string& name : with_dependents(pipeline.stages(), stage.name))
+      ledger.forget(name);
     fs::remove_all(folder);
     fs::remove_all(partial);
     create_folder(partial);
   });
   const auto start = std::chrono::steady_clock::now();
-  context.folder = partial;
-  stage.run(context);
+  stage.run(context, partial);
   comm.barrier();
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   on_root(comm, [&] {
-    auto sizes = output_sizes(partial, stage.outputs);
+    auto hashes = output_hashes(partial, stage.outputs);
     rename_synced(partial, folder);
-    ledger.finish(stage.name, {context.task.fingerprint, seconds, std::move(sizes)});
+    ledger.finish(stage.name, {context.task.fingerprint, seconds, std::move(hashes)});
     std::error_code ignored;  // they do no harm
     fs::remove_all(context.checkpoints, ignored);
-    fs::remove(context.checkpoints.parent_path(),
-               ignored);  // when it is empty: those of other options stay for them
+    // When it is empty: those of other options stay for them.
+    fs::remove(context.checkpoints.parent_path(), ignored);
     fs::remove(context.checkpoints.parent_path().parent_path(), ignored);
   });
   return seconds;
@@ -166,43 +202,36 @@ double run_stage(const Stage& stage, StageContext context, Ledger& ledger) {
 
 }  // namespace
 
-fs::path stage_folder(const fs::path& run_folder, const std::vector<Stage>& stages,
-                      std::size_t stage) {
-  return run_folder / "stages" / fmt::format("{:02d}-{}", stage + 1, stages[stage].name);
-}
-
-std::vector<StageTime> run_stages(const std::vector<Stage>& stages,
-                                  const config::OptionSet& options, const PipelineRange& range,
-                                  const fs::path& run_folder, Communicator& comm, const Log& log,
-                                  const DeviceChoice& device,
+std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange& range,
+                                  Communicator& comm, const Log& log, const DeviceChoice& device,
                                   const std::function<bool()>& stop_requested) {
-  check_stage_name(stages, range.from, "from");
-  check_stage_name(stages, range.to, "to");
-  check_stage_name(stages, range.force, "force");
-  const auto folder_of = [&](const std::string& name) {
-    return stage_folder(run_folder, stages, position(stages, name, 0));
-  };
-  Ledger ledger(run_folder);
-  std::map<std::string, std::string> fingerprints;
-  std::vector<std::string> lines;  // of this stage and all before it
-  std::vector<StageTime> times;
+  const std::vector<Stage>& stages = pipeline.stages();
   const std::size_t first = position(stages, range.from, 0),
                     last = position(stages, range.to, stages.size() - 1);
-  bool earlier_ran = false;
+  Ledger ledger(pipeline.run_folder());
+  std::vector<std::string> fingerprints(stages.size());
+  on_root(comm, [&] {
+    std::vector<std::string> order;
+    for (const Stage& stage : stages) order.push_back(stage.name);
+    ledger.set_order(std::move(order));
+    settle_folders(pipeline, ledger);
+    fingerprints = stage_fingerprints(stages);
+  });
+  std::vector<std::string> settings;  // of this stage and all before it
+  std::vector<StageTime> times;
   for (std::size_t i = 0; i <= last; ++i) {
     const Stage& stage = stages[i];
-    for (const std::string& line : option_lines(stage, options))
-      if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+    for (const std::string& setting : stage.settings)
+      if (std::ranges::find(settings, setting) == settings.end()) settings.push_back(setting);
     std::int32_t skip = 0;
     on_root(comm, [&] {
-      fingerprints[stage.name] = stage_fingerprint(stage, options, fingerprints);
-      const bool holds = ledger.holds(stage.name, fingerprints[stage.name], folder_of(stage.name));
+      const bool holds = ledger.holds(stage.name, fingerprints[i], pipeline.folder(i));
       if (i < first && !holds)
         throw usage_error(
             "--pipeline.from {}: the earlier stage {} is not finished with these options; start "
             "from it",
             range.from, stage.name);
-      skip = decide(stage, holds, earlier_ran, range.force) == StageDecision::skip ? 1 : 0;
+      skip = holds && stage.name != range.force ? 1 : 0;
     });
     comm.broadcast(&skip, 1, DataType::int32, 0);
     if (skip != 0) {
@@ -212,27 +241,26 @@ std::vector<StageTime> run_stages(const std::vector<Stage>& stages,
         log->info("stage {}/{} {}: finished before, skipped", i + 1, stages.size(), stage.name);
       continue;
     }
-    const std::string fingerprint = comm.broadcast_string(fingerprints[stage.name]);
-    const StageContext context{comm,
-                               log,
-                               device,
-                               {},
-                               folder_of,
-                               run_folder / "checkpoints" / stage.name / fingerprint.substr(0, 16),
-                               {fingerprint, lines},
-                               stop_requested,
-                               run_folder,
-                               stage.name};
+    const std::string fingerprint = comm.broadcast_string(fingerprints[i]);
+    const StageContext context{
+        comm,
+        log,
+        device,
+        pipeline.run_folder() / "checkpoints" / stage.name / fingerprint.substr(0, 16),
+        {fingerprint, settings},
+        stop_requested,
+        pipeline.run_folder(),
+        stage.name};
     context.leave_together_if_asked();
     if (comm.is_root()) log->info("stage {}/{} {}", i + 1, stages.size(), stage.name);
-    times.push_back({stage.name, run_stage(stage, context, ledger), false});
-    earlier_ran = true;
+    times.push_back({stage.name, run_stage(pipeline, i, context, ledger), false});
     if (comm.is_root())
-      log->info("stage {}/{} {} took {}; peak memory {} MiB{}", i + 1, stages.size(), stage.name,
-                format_duration(times.back().seconds), peak_memory() >> 20,
-                stage.elsewhere.empty()
-                    ? ""
-                    : fmt::format(" (the guide of the Python set-up states {})", stage.elsewhere));
+      log->info(
+          "stage {}/{} {} took {}; peak memory {} MiB{}", i + 1, stages.size(), stage.name,
+          format_duration(times.back().seconds), peak_memory() >> 20,
+          stage.reference_time.empty()
+              ? ""
+              : fmt::format(" (the guide of the Python set-up states {})", stage.reference_time));
   }
   return times;
 }

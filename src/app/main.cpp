@@ -12,87 +12,51 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
-#include <optional>
 #include <thread>
 
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/launch.hpp"
-#include "gpuhpc/app/ledger.hpp"
-#include "gpuhpc/app/run_report.hpp"
+#include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/launch.hpp"
 #include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/comm/together.hpp"
-#include "gpuhpc/device/memory.hpp"
-#include "gpuhpc/io/atomic_file.hpp"
-#include "gpuhpc/io/lock.hpp"
 #include "gpuhpc/pipelines/label/evaluate.hpp"
-#include "gpuhpc/report/terminal.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 #include "invocation.hpp"
-#include "publish.hpp"
 
 namespace gpuhpc {
 namespace fs = std::filesystem;
 
-// The staged pipeline, resumed in an existing run folder; then metrics, when there is gold, and the
-// report.
+// The labelling job: its inputs looked through, its pipeline run, its predictions measured when
+// there is gold.
 void run_command(CommandContext& c) {
-  const StopSignals signals;
   const Options& o = c.options;
-  const fs::path run = o.run_dir;
-  InputLayout layout;
-  std::optional<FolderLock> lock;
+  const LabelInputs inputs = find_inputs(o.shared.input, o.shared.corpus, c.comm);
+  Job job{Pipeline(o.run.dir), o.shared.input.dir, inputs.description, inputs.warnings, {}};
+  const fs::path gold = o.eval.gold.empty() ? inputs.gold : fs::path(o.eval.gold);
   Taxonomy taxonomy;
   together(c.comm, [&] {
-    const int replicas =
-        o.teleclass.parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
-    for (int gpu = 1; c.device.cuda && o.device.memory_limit > 0 && gpu < replicas; ++gpu)
-      limit_cuda_memory(o.device.memory_limit, gpu);
-    o.teleclass.train.check();
-    o.teleclass.profile.range();
-    layout = resolve_layout(o.teleclass.input.dir);
-    taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
+    o.shared.training.train.check();
+    o.shared.training.profile.range();
+    const auto pipeline =
+        o.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
+    job.pipeline = pipeline(o.shared, o.label, inputs, o.run.dir);
+    taxonomy = inputs.taxonomy.load();
   });
-  std::vector<std::string> warnings;
-  if (layout.test_serves_as_train)
-    warnings.push_back("No training corpus was given: the test texts served, unlabelled.");
-  const fs::path gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
-  if (!gold.empty()) check_gold(taxonomy, gold, c.comm);
-  on_root(c.comm, [&] {
-    create_folder(run);
-    lock.emplace(run);
-    write_text_file(run / "config.ini", c.set.ini());
-    write_run_facts(c, run, warnings, {});
-  });
-  together(c.comm, [&] { add_file_log(c.log, run / "log", c.comm.rank()); });
-  if (c.comm.is_root())
-    c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s",
-                describe(c.device), describe(layout));
-
-  const std::vector<Stage> stages = pipeline_stages(o, layout);
-  const auto times = run_stages(stages, c.set, {o.from, o.to, o.force}, run, c.comm, c.log,
-                                c.device, StopSignals::requested);
-  if (times.size() < stages.size()) return;
-  on_root(c.comm, [&] {
-    publish(stages, run);
-    write_run_facts(c, run, warnings, times);
-    if (gold.empty() && !times.back().skipped)  // of earlier predictions
-      for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);
-  });
-
-  const fs::path predictions =
-      o.eval.predictions.empty() ? run / "predictions.jsonl" : fs::path(o.eval.predictions);
-  if (!gold.empty())
-    evaluate_predictions(taxonomy, predictions, gold, o.eval, run, c.comm, c.device.threads);
-  on_root(c.comm, [&] {
-    const ReportModel report = make_run_report(run);
-    write_report(run / "report.html", report);
-    fmt::print("{}\n", format_stages(report.stages));
-    if (report.evaluation) fmt::print("{}\n", format_metrics(*report.evaluation));
-    fmt::print("predictions: {}\nreport:      {}\n", (run / "predictions.jsonl").string(),
-               (run / "report.html").string());
-  });
+  if (!gold.empty()) {
+    check_gold(taxonomy, gold, c.comm);
+    job.evaluate = [&] {
+      const fs::path predictions = o.eval.predictions.empty()
+                                       ? fs::path(o.run.dir) / "predictions.jsonl"
+                                       : fs::path(o.eval.predictions);
+      evaluate_predictions(taxonomy, predictions, gold, o.eval, o.run.dir, c.comm,
+                           c.device.threads);
+    };
+  }
+  run_job(c, job);
 }
 
 namespace {
@@ -109,13 +73,14 @@ void execute(Communicator& comm, const std::vector<std::string>& arguments) {
     set.parse(invocation.config, invocation.options);
     apply_preset(set, options);
   });
-  comm.configure(options.teleclass.parallel);
+  comm.configure(options.shared.training.parallel);
   if (invocation.version) {
     if (comm.is_root()) fmt::print("gpuhpc {}\n", GPUHPC_VERSION);
     return;
   }
   if (invocation.options_table || invocation.help) {
-    if (comm.is_root()) invocation.help ? print_help(set) : fmt::print("{}", set.markdown());
+    if (comm.is_root())
+      invocation.help ? print_help(set, invocation.help_words) : fmt::print("{}", set.markdown());
     return;
   }
   const DeviceChoice device = choose_device_together(comm, options.device);

@@ -52,8 +52,8 @@ RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
         "{}: this is no run folder, config.ini is missing; name the --run.dir of a run",
         path_.string());
   config_ = read_config(path_ / "config.ini");
-  for (const Stage& stage : pipeline_stages(options(), {})) pipeline_.push_back(stage.name);
   const Ledger ledger(path_);
+  pipeline_ = ledger.order();
   for (const std::string& stage : pipeline_) {
     const LedgerEntry* entry = ledger.find(stage);
     if (entry == nullptr) continue;
@@ -74,8 +74,8 @@ Options RunFolder::options() const {
   config::OptionSet set;
   declare_options(set, options);
   std::vector<std::string> given;
-  for (const char* name : {"input.format", "input.id-field", "input.text-field", "pipeline.method",
-                           "teleclass.refinement", "eval.seed", "eval.examples"})
+  for (const char* name :
+       {"input.format", "input.id-field", "input.text-field", "eval.seed", "eval.examples"})
     if (const auto found = config_.find(name); found != config_.end())
       given.push_back(fmt::format("--{}={}", name, found->second));
   try {
@@ -87,11 +87,9 @@ Options RunFolder::options() const {
     const auto found = config_.find(name);
     return found == config_.end() ? std::string() : found->second;
   };
-  options.teleclass.input.dir = facts().input.empty() ? text("input.dir") : facts().input;
-  options.teleclass.model.encoder = text("model.encoder");
-  options.preset = text("pipeline.preset");
-  if (text("taxoclass.similarity") == "pair")
-    options.taxoclass.similarity = "pair";  // it has a stage more
+  options.shared.input.dir = facts().input.empty() ? text("input.dir") : facts().input;
+  options.shared.model.encoder = text("model.encoder");
+  options.pipeline.preset = text("pipeline.preset");
   return options;
 }
 

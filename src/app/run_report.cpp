@@ -45,15 +45,14 @@ std::vector<std::string> read_texts(const RunFolder& folder,
   if (examples.empty()) return texts;
   for (std::size_t i = 0; i < examples.size(); ++i) wanted[examples[i].id] = i;
   const Options o = folder.options();
-  if (!fs::is_directory(o.teleclass.input.dir)) {
+  if (!fs::is_directory(o.shared.input.dir)) {
     warnings.push_back(fmt::format(
         "The examples are without their texts: the input folder {} is not there any more.",
-        o.teleclass.input.dir));
+        o.shared.input.dir));
     return texts;
   }
   try {
-    CorpusReader reader(resolve_layout(o.teleclass.input.dir).test_corpus,
-                        o.teleclass.input.corpus);
+    CorpusReader reader(resolve_layout(o.shared.input.dir).test_corpus, o.shared.corpus);
     for (Document document; reader.next(document);)
       if (const auto found = wanted.find(document.id); found != wanted.end())
         texts[found->second] = document.text;
@@ -204,9 +203,7 @@ std::vector<std::string> names_of(const std::vector<RunFolder>& folders) {
 
 }  // namespace
 
-void write_run_facts(const CommandContext& c, const fs::path& run,
-                     const std::vector<std::string>& warnings,
-                     const std::vector<StageTime>& times) {
+void write_run_facts(const CommandContext& c, const Job& job, const std::vector<StageTime>& times) {
   std::vector<std::string> reused;
   for (const StageTime& time : times)
     if (time.skipped) reused.push_back(time.name);
@@ -216,12 +213,11 @@ void write_run_facts(const CommandContext& c, const fs::path& run,
       {"version", GPUHPC_VERSION},
       {"ranks", fmt::format("{} on {}", c.comm.size(), c.comm.host())},
       {"device", describe(c.device)}};
-  write_json(run / "run.json",
-             nlohmann::ordered_json{
-                 {"facts", facts},
-                 {"input", fs::absolute(c.options.teleclass.input.dir).lexically_normal().string()},
-                 {"warnings", warnings},
-                 {"reused", reused}});
+  write_json(job.pipeline.run_folder() / "run.json",
+             nlohmann::ordered_json{{"facts", facts},
+                                    {"input", fs::absolute(job.input).lexically_normal().string()},
+                                    {"warnings", job.warnings},
+                                    {"reused", reused}});
 }
 
 ReportModel make_run_report(const fs::path& run) {
@@ -232,9 +228,9 @@ ReportModel make_run_report(const fs::path& run) {
   double seconds = 0;
   for (const ReportStage& stage : model.stages) seconds += stage.seconds;
   model.facts = folder.facts().facts;
-  model.facts.insert(model.facts.end(), {{"preset", o.preset},
-                                         {"input", o.teleclass.input.dir},
-                                         {"encoder", o.teleclass.model.encoder},
+  model.facts.insert(model.facts.end(), {{"preset", o.pipeline.preset},
+                                         {"input", o.shared.input.dir},
+                                         {"encoder", o.shared.model.encoder},
                                          {"stage time", format_duration(seconds)}});
   model.config = read_text_file(run / "config.ini");
   TrainingLines lines = lines_of(folder);
@@ -251,7 +247,7 @@ ReportModel make_run_report(const fs::path& run) {
   model.ranks = ranks_of(folder);
   model.title = folder.name();
   add_predictions(model, folder);
-  const fs::path input = fs::path(o.teleclass.input.dir).lexically_normal();
+  const fs::path input = fs::path(o.shared.input.dir).lexically_normal();
   if (model.documents > 0)
     model.title = fmt::format(
         "{}: {}", (input.has_filename() ? input : input.parent_path()).filename().string(),

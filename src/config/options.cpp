@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <cmath>
@@ -94,6 +95,14 @@ Option& Option::unit(std::string unit) {
 }
 Option& Option::existing_path() {
   path_ = true;
+  return *this;
+}
+Option& Option::execution() {
+  execution_ = true;
+  return *this;
+}
+Option& Option::common() {
+  common_ = true;
   return *this;
 }
 Option& Option::word(std::string word, std::int64_t value) {
@@ -265,8 +274,9 @@ void OptionSet::parse(const std::filesystem::path& file,
   // Paths last: the command line may have put another one in the place of the file's.
   for (const Section& section : sections_)
     for (const Option& option : section.options_)
-      if (const std::string value = option.get_();
-          option.path_ && option.given_ && !value.empty() && !std::filesystem::exists(value))
+      if (const std::string value = option.get_(); option.path_ && option.given_ &&
+                                                   !value.empty() && value != "-" &&
+                                                   !std::filesystem::exists(value))
         problems.push_back(fmt::format("{}: `{}` names `{}`, which does not exist", option.where_,
                                        option.name_, value));
   if (!problems.empty()) throw usage_error("{}", fmt::join(problems, "\n"));
@@ -290,28 +300,48 @@ std::string OptionSet::value(const std::string& name) const {
   return option->get_();
 }
 
-std::vector<std::string> OptionSet::resolved(const std::string& prefix) const {
+std::vector<std::string> Section::settings() const {
   std::vector<std::string> lines;
-  for (const Section& section : sections_)
-    for (const Option& option : section.options_)
-      if (option.name_ == prefix || (prefix.ends_with('.') && option.name_.starts_with(prefix)))
-        lines.push_back(option.name_ + " = " + option.get_());
-  if (lines.empty()) throw internal_error("no option is called {}", prefix);
+  for (const Option& option : options_)
+    if (!option.execution_) lines.push_back(option.name_ + " = " + option.get_());
   return lines;
 }
 
-std::string OptionSet::help() const {
+std::vector<std::string> OptionSet::names() const {
+  std::vector<std::string> names;
+  for (const Section& section : sections_)
+    for (const Option& option : section.options_) names.push_back(option.name_);
+  return names;
+}
+
+std::string OptionSet::help(const std::vector<std::string>& words) const {
+  const bool all = std::ranges::find(words, "all") != words.end();
+  std::vector<std::string> known;
+  for (const Section& section : sections_) known.push_back(section.name_);
+  for (const std::string& word : words)
+    if (word != "all" && std::ranges::find(known, word) == known.end())
+      throw usage_error("--help {}: no such section; the sections are {}", word,
+                        fmt::join(known, ", "));
   std::string text;
   for (const Section& section : sections_) {
-    text += fmt::format("\n[{}] {}\n", section.name_, section.about_);
+    const bool whole = all || std::ranges::find(words, section.name_) != words.end();
+    std::string lines;
     for (const Option& option : section.options_) {
-      text +=
+      if (!whole && !(words.empty() && option.common_)) continue;
+      lines +=
           fmt::format("  --{} {}\n      {}", option.name_,
                       placeholder(option.type_, option.words_, option.word_, "|"), option.help_);
-      if (!option.unit_.empty()) text += fmt::format(" [{}]", option.unit_);
-      text += fmt::format(" (default: {})\n", option.default_.empty() ? "none" : option.default_);
+      if (!option.unit_.empty()) lines += fmt::format(" [{}]", option.unit_);
+      lines += fmt::format(" (default: {})\n", option.default_.empty() ? "none" : option.default_);
     }
+    if (!lines.empty()) text += fmt::format("\n[{}] {}\n{}", section.name_, section.about_, lines);
   }
+  if (words.empty())
+    text += fmt::format(
+        "\nThese are the options most people use. --help all shows every one, --help SECTION one "
+        "of "
+        "{}.\n",
+        fmt::join(known, ", "));
   return text;
 }
 

@@ -28,12 +28,16 @@ void declare(config::Section& section, DecodeOptions& options) {
   section.option("k", options.k, "top-k: classes taken").range(1, 1000);
 }
 
+void DecodeOptions::check() const {
+  if (minimum > maximum)
+    throw configuration_error(
+        "--decode.minimum {} is above --decode.maximum {}; lower one or raise the other", minimum,
+        maximum);
+}
+
 Decoder::Decoder(const Taxonomy& taxonomy, const DecodeOptions& options)
     : taxonomy_(taxonomy), options_(options) {
-  if (options.minimum > options.maximum)
-    throw configuration_error(
-        "decode.minimum {} is above decode.maximum {}; lower one or raise the other",
-        options.minimum, options.maximum);
+  options.check();
 }
 
 std::vector<float> Decoder::probabilities(std::span<const float> marginals) const {
@@ -153,10 +157,9 @@ std::vector<ClassId> Decoder::chain(std::span<const float> marginals) const {
   return taken;
 }
 
-void leaf_probabilities(const Taxonomy& taxonomy, DecodeOptions options, MatrixView posterior,
+void leaf_probabilities(const Taxonomy& taxonomy, double expected_leaves, MatrixView posterior,
                         MutableMatrixView probabilities) {
-  options.mode = "expected-f1";
-  const Decoder decoder(taxonomy, options);
+  const Decoder decoder(taxonomy, {.expected_leaves = expected_leaves});
   path_marginals(taxonomy, posterior, probabilities);
   for (std::int64_t i = 0; i < probabilities.rows; ++i)
     std::ranges::copy(decoder.probabilities(probabilities.row(i)), probabilities.row(i).begin());

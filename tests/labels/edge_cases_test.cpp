@@ -183,7 +183,7 @@ TEST(Scoring, LeafProbabilitiesAreThoseOfSeveralDraws) {
   const Taxonomy two({"a", "b"}, {});
   Matrix posterior(1, 2), probabilities(1, 2);
   posterior.values = {.25f, .75f};
-  leaf_probabilities(two, {.expected_leaves = 3}, posterior.view(), probabilities.view());
+  leaf_probabilities(two, 3, posterior.view(), probabilities.view());
   EXPECT_THAT(probabilities.values,
               testing::Pointwise(testing::FloatNear(1e-6f), {.578125f, .984375f}));
 }

@@ -1,13 +1,12 @@
 #pragma once
-// ledger.json of a run folder: which stages are finished, with the fingerprint of what they were
-// made from.
+// Which stages of a run are finished, and what has to run again. A stage whose settings, input
+// files, earlier stages and own outputs are as they were is skipped.
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "gpuhpc/config/options.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
 
 namespace gpuhpc {
@@ -15,33 +14,37 @@ namespace gpuhpc {
 struct LedgerEntry {
   std::string fingerprint;
   double seconds = 0;
-  std::map<std::string, std::int64_t> outputs;  // file -> bytes
+  std::map<std::string, std::string> outputs;  // file -> hash of its content
 };
 
+// ledger.json of a run folder.
 class Ledger {
  public:
-  explicit Ledger(std::filesystem::path run_folder);  // reads ledger.json when it is there
+  explicit Ledger(std::filesystem::path run_folder);  // reads the file when it is there
   const LedgerEntry* find(const std::string& stage) const;
-  void finish(const std::string& stage, LedgerEntry entry);  // writes ledger.json
+  // The stages of the pipeline that wrote it last, in order.
+  const std::vector<std::string>& order() const { return order_; }
+  void set_order(std::vector<std::string> stages);
+  void finish(const std::string& stage, LedgerEntry entry);
   void forget(const std::string& stage);
-  // The entry stands for these outputs: same fingerprint, every file present in its recorded size.
+  // The entry stands for these outputs: same fingerprint, every file as it was left.
   bool holds(const std::string& stage, const std::string& fingerprint,
              const std::filesystem::path& folder) const;
 
  private:
   void save() const;
   std::filesystem::path path_;
+  std::vector<std::string> order_;
   std::map<std::string, LedgerEntry> entries_;
 };
 
-// Hash of the option values, file contents and earlier fingerprints that a stage depends on.
-// Options that change only how a stage computes are left out.
-std::string stage_fingerprint(const Stage& stage, const config::OptionSet& options,
-                              const std::map<std::string, std::string>& earlier);
+// Fingerprint of every stage, in order: its name, settings, the content of its input files and the
+// fingerprints of the stages it reads. Each input file is read once.
+std::vector<std::string> stage_fingerprints(const std::vector<Stage>& stages);
 
-// What is done with a stage, and why: decided without touching anything.
-enum class StageDecision { skip, run };
-StageDecision decide(const Stage& stage, bool holds, bool earlier_ran, const std::string& forced);
+// `stage` and all that read it, directly or through others, in order.
+std::vector<std::string> with_dependents(const std::vector<Stage>& stages,
+                                         const std::string& stage);
 
 struct StageTime {
   std::string name;
@@ -53,20 +56,17 @@ struct PipelineRange {
   std::string from, to, force;  // stage names or empty
 };
 
-// stages/NN-name of the run folder.
-std::filesystem::path stage_folder(const std::filesystem::path& run_folder,
-                                   const std::vector<Stage>& stages, std::size_t stage);
+// Throws usage_error for a stage that the pipeline does not have, and what the checks of its stages
+// throw. Computes nothing.
+void check_pipeline(const Pipeline& pipeline, const PipelineRange& range);
 
-// Runs the stages in order inside `run_folder`/stages/NN-name. Collective. A stage works in a
-// temporary folder which is renamed when it has finished, so a run killed at any point continues
-// from the last finished stage; one that trains, from its newest checkpoint in
-// `run_folder`/checkpoints/name/fingerprint, which a finished stage removes: other options or data
-// have a folder of their own. When `stop_requested` says so on any rank, the stage saves what it
-// can and all ranks throw the error of exit 75.
-std::vector<StageTime> run_stages(const std::vector<Stage>& stages,
-                                  const config::OptionSet& options, const PipelineRange& range,
-                                  const std::filesystem::path& run_folder, Communicator& comm,
-                                  const Log& log, const DeviceChoice& device,
+// Runs the stages in order. Collective. A stage works in a temporary folder which is renamed when
+// it has finished, so a run killed at any point continues from the last finished stage; one that
+// trains, from its newest checkpoint in RUN/checkpoints/NAME/FINGERPRINT, which a finished stage
+// removes: other options or data have a folder of their own. When `stop_requested` says so on any
+// rank, the stage saves what it can and all ranks throw the error of exit 75.
+std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange& range,
+                                  Communicator& comm, const Log& log, const DeviceChoice& device,
                                   const std::function<bool()>& stop_requested = {});
 
 }  // namespace gpuhpc

@@ -1,36 +1,55 @@
 #pragma once
-// All sections of the program in one place: an option belongs to the struct of its room and is
-// declared beside it.
+// All sections of the program in one place: an option belongs to the struct of its room or job and
+// is declared beside it.
 #include <string>
 
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/device/device.hpp"
 #include "gpuhpc/eval/options.hpp"
-#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
-#include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 
 namespace gpuhpc {
 
-// Files of the commands that work beside a run folder.
-struct FileOptions {
-  std::string model, input = "-", output = "-", output_dir;
-  double review_below = .5;
-  std::string report_runs, report_page;
+struct RunOptions {
+  static constexpr const char* section = "run";
+  std::string dir = "runs/default";
 };
+struct PipelineOptions {
+  static constexpr const char* section = "pipeline";
+  std::string method = "teleclass", preset = "recommended", from, to, force;
+};
+struct OutputOptions {  // of the commands that work beside a run folder
+  static constexpr const char* section = "output";
+  std::string file = "-", dir;
+};
+struct ReviewOptions {
+  static constexpr const char* section = "decode";
+  double below = .5;
+};
+struct ReportOptions {
+  static constexpr const char* section = "report";
+  std::string runs, page;
+};
+void declare(config::Section& section, RunOptions& options);
+void declare(config::Section& section, PipelineOptions& options);
+void declare(config::Section& section, OutputOptions& options);
+void declare(config::Section& section, ReviewOptions& options);
+void declare(config::Section& section, ReportOptions& options);
 
 struct Options {
-  std::string run_dir = "runs/default";
-  std::string method = "teleclass", preset = "recommended", from, to, force;
-  FileOptions files;
+  SharedOptions shared;
+  LabelOptions label;
+  RunOptions run;
+  PipelineOptions pipeline;
+  OutputOptions output;
   DeviceOptions device;
   EvalOptions eval;
-  TeleclassPipelineOptions teleclass;
-  TaxoclassOptions taxoclass;
+  ReviewOptions review;
+  ReportOptions report;
 };
 
 void declare_options(config::OptionSet& set, Options& options);
-// The stages of --pipeline.method, in order.
-std::vector<Stage> pipeline_stages(const Options& options, const InputLayout& layout);
 // Puts the values of --pipeline.preset under whatever the user gave.
 void apply_preset(config::OptionSet& set, const Options& options);
 

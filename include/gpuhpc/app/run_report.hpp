@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/ledger.hpp"
+#include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/report/html.hpp"
 
 namespace gpuhpc {
 
 // run.json: what a run folder says of the launch that wrote it last. `times` are those of the
 // stages that this launch has been through.
-void write_run_facts(const CommandContext& context, const std::filesystem::path& run,
-                     const std::vector<std::string>& warnings, const std::vector<StageTime>& times);
+void write_run_facts(const CommandContext& context, const Job& job,
+                     const std::vector<StageTime>& times);
 
 // Of a run that is unfinished, what is there, and a warning that says what is not. Throws
 // input_error naming the file, and in it the line, for a folder that is no run folder or a broken

@@ -14,6 +14,7 @@ enum class Strategy {
 
 // Section [parallel]: how the ranks work together.
 struct ParallelOptions {
+  static constexpr const char* section = "parallel";
   std::string strategy = "ddp";
   std::int64_t replicas = 0;  // dp; 0 ("all"): a GPU each, one on processors
   std::string reduce_type = "fp32";

@@ -1,7 +1,10 @@
 #pragma once
-// One declaration per option gives the command line, the INI file, --help, the docs table and the
-// resolved config.ini. A room owns an XOptions struct and `void declare(config::Section&,
-// XOptions&)`; strings stop here.
+// One declaration per option gives the command line, the INI file, --help, the docs table, the
+// resolved config.ini and its part in a stage's fingerprint. Each room owns a struct per section,
+//   struct XOptions { static constexpr const char* section = "x"; ... };
+//   void declare(config::Section&, XOptions&);
+// and strings stop here.
+#include <concepts>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -21,6 +24,9 @@ class Option {
   Option& word(
       std::string word,
       std::int64_t value);  // a name for one value of a whole number, read and written in its place
+  // It changes how a result is computed, not the result: no part of a fingerprint.
+  Option& execution();
+  Option& common();                                  // stands in the short --help
   const std::string& name() const { return name_; }  // "section.key"
 
  private:
@@ -30,7 +36,7 @@ class Option {
   std::vector<std::string> words_;
   double low_ = 0, high_ = 0;
   std::string where_;  // the file or command line that gave the value
-  bool ranged_ = false, path_ = false, given_ = false;
+  bool ranged_ = false, path_ = false, given_ = false, execution_ = false, common_ = false;
   std::function<bool(const std::string&)> set_;  // false: not a value of this type
   std::function<std::string()> get_;
 };
@@ -44,6 +50,8 @@ class Section {
   Option& option(const std::string& key, double& target, std::string help);
   Option& option(const std::string& key, std::string& target, std::string help);
   const std::string& name() const { return name_; }
+  // "section.key = value" of every option that results depend on.
+  std::vector<std::string> settings() const;
 
  private:
   friend class OptionSet;
@@ -52,22 +60,45 @@ class Section {
   std::deque<Option> options_;
 };
 
+template <class T>
+concept Options = requires(T options, Section& section) {
+  { T::section } -> std::convertible_to<std::string>;
+  declare(section, options);
+};
+
+// Section::settings() of one struct.
+template <Options T>
+std::vector<std::string> settings_of(T options) {
+  Section section(T::section, "");
+  declare(section, options);
+  return section.settings();
+}
+
 class OptionSet {
  public:
   // The section of that name, made at the first call; several rooms may add to one.
   Section& section(const std::string& name, const std::string& about = "");
+  // Declares structs of one section.
+  template <Options First, Options... Rest>
+  void add(const std::string& about, First& first, Rest&... rest) {
+    Section& section = this->section(First::section, about);
+    declare(section, first);
+    (declare(section, rest), ...);
+  }
   // Defaults < file < command line. Every problem is reported at once in one usage_error (exit 2);
   // unknown keys are fatal and name the nearest known one. `file` empty: no file.
   void parse(const std::filesystem::path& file, const std::vector<std::string>& arguments);
   bool given(const std::string& name) const;
   // Sets an option that the user has not given (presets); `name` is "section.key".
   void set_default(const std::string& name, const std::string& value);
-  std::string help() const;      // text for --help
+  // Text for --help: with no words the common options alone, "all", or the sections that are named.
+  // Throws usage_error for a section that is not there.
+  std::string help(const std::vector<std::string>& words = {}) const;
   std::string markdown() const;  // docs table
   std::string ini() const;       // resolved values, readable by parse()
   std::string value(const std::string& name) const;
-  // "section.key = value" of every option whose name is `prefix` or starts with it ("section.").
-  std::vector<std::string> resolved(const std::string& prefix) const;
+  // "section.key" of every option.
+  std::vector<std::string> names() const;
 
  private:
   Option* find(const std::string& name);

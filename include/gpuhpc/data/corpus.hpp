@@ -21,6 +21,7 @@ enum class CorpusFormat {
 };
 
 struct CorpusOptions {
+  static constexpr const char* section = "input";
   std::string format = "auto";  // auto|tabbed|jsonl|csv|tsv
   std::string id_field = "id";  // JSONL key, CSV/TSV column
   std::string text_field = "text";

@@ -19,6 +19,7 @@ namespace gpuhpc {
 class Tokenizer;  // text/tokenizer.hpp
 
 struct ShardOptions {  // a shard ends at whichever comes first
+  static constexpr const char* section = "prepare";
   std::int64_t shard_documents = 65536;
   std::int64_t shard_megabytes =
       256;  // of text: what a rank holds in memory is about four times this

@@ -13,6 +13,7 @@
 namespace gpuhpc {
 
 struct DeviceOptions {
+  static constexpr const char* section = "device";
   std::string kind = "auto";
   std::int64_t threads = 0;
   std::int64_t memory_limit = 0;  // bytes of tensors a rank; 0: none

@@ -8,6 +8,7 @@ namespace gpuhpc {
 
 // [eval]
 struct EvalOptions {
+  static constexpr const char* section = "eval";
   std::string predictions{};  // submission.csv or predictions.jsonl; empty: those of the run
   std::string gold{};         // doc2labels.txt; empty: the one of the input folder, if any
   std::int64_t bootstrap_samples = 1000;  // 0: no intervals
@@ -17,6 +18,7 @@ struct EvalOptions {
 
 // [output]
 struct SubmissionOptions {
+  static constexpr const char* section = "output";
   std::string header = "pid,labels";  // the two column names of submission.csv
 };
 

@@ -9,6 +9,7 @@
 namespace gpuhpc {
 
 struct InferOptions {
+  static constexpr const char* section = "infer";
   std::string precision = "auto";  // auto: bf16 where the hardware multiplies bf16, else fp32;
                                    // tf32: fp32 where it has no such products
   std::string kernels = "auto";    // CPU instruction set; auto: the best this machine has

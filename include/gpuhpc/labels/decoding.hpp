@@ -39,7 +39,7 @@ class Decoder {
 
 // The probability that one of L (expected_leaves) leaves drawn from each document's posterior lies
 // at or below each class. posterior (B,K), probabilities (B,C).
-void leaf_probabilities(const Taxonomy& taxonomy, DecodeOptions options, MatrixView posterior,
+void leaf_probabilities(const Taxonomy& taxonomy, double expected_leaves, MatrixView posterior,
                         MutableMatrixView probabilities);
 
 }  // namespace gpuhpc

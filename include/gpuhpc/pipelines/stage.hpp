@@ -1,27 +1,36 @@
 #pragma once
-// A stage is a function of option values and input files to the files of its own folder. The ledger
-// (room app) skips a finished stage whose fingerprint still holds.
+// A stage is a struct: its members are what it reads (option structs, input files, the outputs of
+// earlier stages), and nothing else reaches it. A Pipeline makes its fingerprint of exactly these
+// members; the ledger (room app) skips a finished stage whose fingerprint still holds.
+//   struct HierarchyStage {
+//     using Outputs = TargetFiles;
+//     TaxonomyFiles taxonomy;       // input files: has files()
+//     PosteriorFiles posterior;     // outputs of an earlier stage: derives from StageFiles
+//     TargetOptions options;        // an option struct (config/options.hpp)
+//     void check() const;           // optional: before anything is computed, on the root
+//     void run(const StageContext&, const TargetFiles&) const;  // collective
+//   };
+#include <concepts>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/fields.hpp"
 #include "gpuhpc/base/log.hpp"
 #include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/config/options.hpp"
 #include "gpuhpc/device/device.hpp"
 #include "gpuhpc/train/checkpoint_task.hpp"
 
 namespace gpuhpc {
 
-// What every stage is handed: where it runs, and where its files are.
+// What every stage is handed beside its members: where it runs.
 struct StageContext {
   Communicator& comm;
   Log log;
   DeviceChoice device;
-  std::filesystem::path folder;  // of this stage's outputs, empty at the start
-  std::function<std::filesystem::path(const std::string& stage)>
-      folder_of;                      // outputs of an earlier stage
   std::filesystem::path checkpoints;  // folder that outlives a run stopped or killed in this stage
   CheckpointTask task;                // what a checkpoint of this stage belongs to
   std::function<bool()> stop_requested;  // this rank was asked to save what it can and leave
@@ -38,18 +47,88 @@ struct StageContext {
 // Exit 75: what is finished is kept, the same command goes on.
 Error stopped(bool on_all_ranks);
 
+// The files and folders a stage leaves: a struct derived from this one names each as a member,
+//   struct TargetFiles : StageFiles {
+//     using StageFiles::StageFiles;
+//     std::filesystem::path targets = output("targets.h5");
+//   };
+class StageFiles {
+ public:
+  StageFiles(std::string stage, std::filesystem::path folder)
+      : stage_(std::move(stage)), folder_(std::move(folder)) {}
+  const std::string& stage() const { return stage_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  const std::vector<std::string>& names() const { return names_; }
+
+ protected:
+  std::filesystem::path output(const std::string& name) {
+    names_.push_back(name);
+    return folder_ / name;
+  }
+
+ private:
+  std::string stage_;
+  std::filesystem::path folder_;
+  std::vector<std::string> names_;
+};
+
 struct Stage {
   std::string name;
-  std::vector<std::string> options;  // "section." or "section.key": values the outputs depend on
+  std::vector<std::string> settings;  // "section.key = value" that the outputs depend on
   std::vector<std::filesystem::path>
-      files;  // input files from outside the run folder (folders: all files in them)
-  std::vector<std::string> after;                // stages whose outputs it reads
-  std::vector<std::string> outputs;              // files it leaves in its folder
-  std::function<void(const StageContext&)> run;  // collective
-  std::vector<std::string> free_options =
-      {};  // of `options` those that change how it is computed, not what
-  std::string elsewhere =
-      {};  // the time that the guide of the Python set-up states for this stage, on its data
+      files;                         // from outside the run folder (folders: all files in them)
+  std::vector<std::string> after;    // stages whose outputs it reads
+  std::vector<std::string> outputs;  // what it leaves in its folder
+  std::function<void()> check;
+  std::function<void(const StageContext&, const std::filesystem::path& folder)> run;
+  std::string reference_time;  // that the guide of the Python set-up states for it, on its data
+};
+
+class Pipeline {
+ public:
+  explicit Pipeline(std::filesystem::path run_folder) : run_folder_(std::move(run_folder)) {}
+
+  // Appends a stage and returns its outputs, for the stages that read them.
+  template <class S>
+  typename S::Outputs add(const std::string& name, const S& stage,
+                          const std::string& reference_time = {}) {
+    using Outputs = typename S::Outputs;
+    Stage entry;
+    entry.name = name;
+    std::apply([&](const auto&... member) { (note(entry, member), ...); }, fields_of(stage));
+    entry.outputs = Outputs(name, {}).names();
+    if constexpr (requires { stage.check(); }) entry.check = [stage] { stage.check(); };
+    entry.run = [stage, name](const StageContext& context, const std::filesystem::path& folder) {
+      stage.run(context, Outputs(name, folder));
+    };
+    entry.reference_time = reference_time;
+    stages_.push_back(std::move(entry));
+    return Outputs(name, folder(stages_.size() - 1));
+  }
+
+  const std::filesystem::path& run_folder() const { return run_folder_; }
+  const std::vector<Stage>& stages() const { return stages_; }
+  std::filesystem::path folder(std::size_t stage) const;  // stages/NN-name of the run folder
+
+ private:
+  template <class T>
+  void note(Stage& stage, const T& member) const {
+    if constexpr (std::derived_from<T, StageFiles>) {
+      read_after(stage, member.stage());
+    } else if constexpr (config::Options<T>) {
+      for (std::string& line : config::settings_of(member))
+        stage.settings.push_back(std::move(line));
+    } else if constexpr (requires { member.files(); }) {
+      for (const std::filesystem::path& file : member.files())
+        if (!file.empty()) stage.files.push_back(file);
+    } else {  // a group of such members
+      std::apply([&](const auto&... inner) { (note(stage, inner), ...); }, fields_of(member));
+    }
+  }
+  void read_after(Stage& stage, const std::string& earlier) const;  // throws for one not added yet
+
+  std::filesystem::path run_folder_;
+  std::vector<Stage> stages_;
 };
 
 }  // namespace gpuhpc

@@ -19,6 +19,7 @@ namespace gpuhpc {
 constexpr std::int64_t neighbour_block = 512;  // queries a block, exact search
 
 struct NeighbourOptions {
+  static constexpr const char* section = "neighbours";
   std::int64_t k = 10;
   std::int64_t approximate_above =
       100000;                     // indexed rows beyond which search is approximate; 0 = never

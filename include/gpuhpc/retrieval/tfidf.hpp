@@ -15,6 +15,7 @@
 namespace gpuhpc {
 
 struct TfidfOptions {
+  static constexpr const char* section = "tfidf";
   std::int64_t longest_ngram = 2;   // words a term, at most
   bool english_stop_words = true;   // left out before the n-grams are formed
   std::int64_t min_documents = 2;   // terms of fewer documents are dropped

@@ -26,6 +26,7 @@ enum class Precision {
 
 // Section [train]. Defaults are those of the student (quality-recipe.md, step 11).
 struct TrainOptions {
+  static constexpr const char* section = "train";
   double encoder_rate = 3e-5;
   double head_rate = 1e-3;
   std::int64_t epochs = 1;

@@ -15,6 +15,7 @@ namespace gpuhpc {
 
 // Section [profile].
 struct ProfileOptions {
+  static constexpr const char* section = "profile";
   std::string steps;  // "10-12", "5"; empty: none
 
   // The steps, counted from 1: [first, last), empty for none. usage_error for anything but one of

@@ -65,7 +65,7 @@ void show_places(CommandContext& c) {
 
 // Where the ranks run, and the training's own all-reduce between them: answers and rates.
 void doctor_command(CommandContext& c) {
-  ParallelOptions parallel = c.options.teleclass.parallel;
+  ParallelOptions parallel = c.options.shared.training.parallel;
   parallel.timeout = std::min<std::int64_t>(parallel.timeout, 60);  // nobody looks on for longer
   c.comm.configure(parallel);
   show_places(c);

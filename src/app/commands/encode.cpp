@@ -12,14 +12,15 @@ namespace gpuhpc {
 // {"id", "embedding": [...]} a line, in order, in bounded memory.
 void encode_command(CommandContext& c) {
   const Options& o = c.options;
-  const TextEncoder encoder(o.files.model.empty() ? o.teleclass.model.encoder : o.files.model,
-                            o.teleclass.infer, c.device, c.comm, c.log);
-  CorpusOptions corpus = o.teleclass.input.corpus;
+  const TextEncoder encoder(
+      o.shared.model.dir.empty() ? o.shared.model.encoder : o.shared.model.dir, o.shared.infer,
+      c.device, c.comm, c.log);
+  CorpusOptions corpus = o.shared.corpus;
   corpus.ids_optional = true;
   corpus.check_duplicates = false;
-  BroadcastReader reader(o.files.input, corpus, c.comm);
+  BroadcastReader reader(o.shared.input.file, corpus, c.comm);
   std::optional<JsonlWriter> writer;
-  on_root(c.comm, [&] { writer.emplace(o.files.output); });
+  on_root(c.comm, [&] { writer.emplace(o.output.file); });
   Progress progress(c.log, "encoding", 0, "documents", c.comm.is_root());
   std::int64_t documents = 0;
   std::vector<std::string> ids, texts;
@@ -38,7 +39,7 @@ void encode_command(CommandContext& c) {
   on_root(c.comm, [&] { writer->commit(); });
   progress.finish();
   if (c.comm.is_root())
-    c.log->info("{}: {} documents; peak memory {} MiB", o.files.output, documents,
+    c.log->info("{}: {} documents; peak memory {} MiB", o.output.file, documents,
                 peak_memory() >> 20);
 }
 

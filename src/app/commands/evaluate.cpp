@@ -14,14 +14,14 @@ void evaluate_command(CommandContext& c) {
   Taxonomy taxonomy;
   fs::path predictions, gold, folder;
   together(c.comm, [&] {
-    layout = resolve_layout(o.teleclass.input.dir, false);
+    layout = resolve_layout(o.shared.input.dir, false);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
-    predictions = o.eval.predictions.empty() ? fs::path(o.run_dir) / "predictions.jsonl"
+    predictions = o.eval.predictions.empty() ? fs::path(o.run.dir) / "predictions.jsonl"
                                              : fs::path(o.eval.predictions);
     gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
     if (gold.empty())
       throw usage_error("{} has no test/doc2labels.txt; name the gold labels with --eval.gold FILE",
-                        o.teleclass.input.dir);
+                        o.shared.input.dir);
     folder = predictions.has_parent_path() ? predictions.parent_path() : fs::path(".");
   });
   evaluate_predictions(taxonomy, predictions, gold, o.eval, folder, c.comm, c.device.threads);

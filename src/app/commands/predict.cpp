@@ -24,21 +24,21 @@ std::string line_of(const Prediction& p, const ClassWords& words, double review_
 void predict_command(CommandContext& c) {
   const Options& o = c.options;
   together(c.comm, [&] {
-    if (o.files.model.empty())
+    if (o.shared.model.dir.empty())
       throw usage_error("predict needs --model.dir FOLDER, the model/ of a finished run");
   });
   const auto classifier =
-      load_classifier(o.files.model, o.teleclass.infer, c.device, c.comm, c.log);
+      load_classifier(o.shared.model.dir, o.shared.infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
-  CorpusOptions corpus = o.teleclass.input.corpus;
+  CorpusOptions corpus = o.shared.corpus;
   corpus.ids_optional = true;
   corpus.check_duplicates = false;
   std::optional<JsonlWriter> writer;
-  on_root(c.comm, [&] { writer.emplace(o.files.output); });
+  on_root(c.comm, [&] { writer.emplace(o.output.file); });
   Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
   predict_corpus(
-      *classifier, o.files.input, corpus, o.teleclass.decode, c.comm, c.device.threads,
-      [&](const Prediction& p) { writer->write_line(line_of(p, words, o.files.review_below)); },
+      *classifier, o.shared.input.file, corpus, o.label.decode, c.comm, c.device.threads,
+      [&](const Prediction& p) { writer->write_line(line_of(p, words, o.review.below)); },
       [&](std::int64_t n) { progress.advance(n); });
   on_root(c.comm, [&] { writer->commit(); });
 }

@@ -11,21 +11,20 @@ void prepare_command(CommandContext& c) {
   const Options& o = c.options;
   std::unique_ptr<Tokenizer> tokenizer;
   together(c.comm, [&] {
-    if (o.files.input == "-")
+    if (o.shared.input.file == "-")
       throw usage_error("prepare reads its text several times; name a file with --input.file");
-    if (o.files.output_dir.empty())
-      throw usage_error("name the folder for the shards with --output.dir");
-    tokenizer = load_tokenizer(o.teleclass.model.encoder);
+    if (o.output.dir.empty()) throw usage_error("name the folder for the shards with --output.dir");
+    tokenizer = load_tokenizer(o.shared.model.encoder);
   });
   Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
   const ShardSummary summary = prepare_shards(
-      o.files.input, o.teleclass.input.corpus, *tokenizer, o.files.output_dir, o.teleclass.shards,
-      c.comm, [&](std::int64_t documents) { progress.advance(documents); });
+      o.shared.input.file, o.shared.corpus, *tokenizer, o.output.dir, o.shared.shards, c.comm,
+      [&](std::int64_t documents) { progress.advance(documents); });
   progress.finish();
   if (c.comm.is_root())
     c.log->info(
         "{}: {} documents, {} tokens, {} shards, longest document {} tokens; peak memory {} MiB",
-        o.files.output_dir, summary.documents, summary.tokens, summary.shards, summary.longest,
+        o.output.dir, summary.documents, summary.tokens, summary.shards, summary.longest,
         peak_memory() >> 20);
 }
 

@@ -30,11 +30,10 @@ std::vector<std::filesystem::path> folders_of(const std::string& list) {
 void report_command(CommandContext& c) {
   const Options& o = c.options;
   on_root(c.comm, [&] {
-    const auto runs = folders_of(o.files.report_runs.empty() ? o.run_dir : o.files.report_runs);
-    const std::filesystem::path page = !o.files.report_page.empty()
-                                           ? std::filesystem::path(o.files.report_page)
-                                       : runs.size() == 1 ? runs[0] / "report.html"
-                                                          : "report.html";
+    const auto runs = folders_of(o.report.runs.empty() ? o.run.dir : o.report.runs);
+    const std::filesystem::path page = !o.report.page.empty() ? std::filesystem::path(o.report.page)
+                                       : runs.size() == 1     ? runs[0] / "report.html"
+                                                              : "report.html";
     const ReportModel model = runs.size() == 1 ? make_run_report(runs[0]) : compare_runs(runs);
     write_report(page, model);
     for (const std::string& warning : model.warnings) c.log->warn("{}", warning);

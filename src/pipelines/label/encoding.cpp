@@ -23,15 +23,16 @@ struct ClassInputs {
   GeneratedDocuments generated;
 };
 
-ClassInputs read_class_inputs(const InputLayout& layout, const ScoringOptions& options) {
+ClassInputs read_class_inputs(const EncodingStage& stage) {
+  const ClassFiles& files = stage.classes;
   ClassInputs inputs;
-  inputs.taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
-  if (!layout.descriptions.empty() && options.descriptions)
-    inputs.descriptions = read_class_descriptions(layout.descriptions, inputs.taxonomy.names());
-  if (!layout.keywords.empty())
-    inputs.terms = read_class_terms(layout.keywords, inputs.taxonomy.names());
-  if (!layout.generated_docs.empty())
-    inputs.generated = read_generated_documents(layout.generated_docs, layout.generated_labels,
+  inputs.taxonomy = stage.taxonomy.load();
+  if (!files.descriptions.empty() && stage.class_texts.descriptions)
+    inputs.descriptions = read_class_descriptions(files.descriptions, inputs.taxonomy.names());
+  if (!files.keywords.empty())
+    inputs.terms = read_class_terms(files.keywords, inputs.taxonomy.names());
+  if (!files.generated_docs.empty())
+    inputs.generated = read_generated_documents(files.generated_docs, files.generated_labels,
                                                 inputs.taxonomy.names());
   return inputs;
 }
@@ -66,11 +67,10 @@ void write_prompts(const std::filesystem::path& path, const Taxonomy& taxonomy) 
 // Quality recipe, step 1, with whatever the input has: class texts, keywords, generated documents.
 // (C,H) unit rows.
 Matrix encode_classes(const ClassInputs& inputs, const ClassTexts& texts,
-                      const TextEncoder& encoder, const ScoringOptions& options,
-                      Communicator& comm) {
+                      const TextEncoder& encoder, const EncodingStage& stage, Communicator& comm) {
   const std::int64_t classes = inputs.taxonomy.size();
   Matrix named = class_vectors(encoder.encode(texts.texts, comm).view(), texts.owner, classes);
-  if (options.class_texts != "five" || inputs.terms.empty()) return named;
+  if (stage.class_texts.kind != "five" || inputs.terms.empty()) return named;
   const ClassTexts keyword_texts = keyword_class_texts(inputs.taxonomy, inputs.terms);
   const Matrix keywords =
       class_vectors(encoder.encode(keyword_texts.texts, comm).view(), keyword_texts.owner, classes);
@@ -87,7 +87,7 @@ Matrix encode_classes(const ClassInputs& inputs, const ClassTexts& texts,
       ++counts[static_cast<std::size_t>(inputs.generated.target[static_cast<std::size_t>(i)])];
     }
   }
-  return prototype_vectors(sums.matrix().view(), counts, keywords.view(), options.centring);
+  return prototype_vectors(sums.matrix().view(), counts, keywords.view(), stage.centring.share);
 }
 
 std::vector<float> mean_document(const std::filesystem::path& documents, Communicator& comm) {
@@ -101,43 +101,41 @@ std::vector<float> mean_document(const std::filesystem::path& documents, Communi
 
 }  // namespace
 
-void run_encoding(const StageContext& c, const ClassifyOptions& o, const InputLayout& layout) {
+void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
   ClassInputs inputs;
-  together(c.comm, [&] { inputs = read_class_inputs(layout, o.scoring); });
-  const TextEncoder encoder(o.model.encoder, o.infer, c.device, c.comm, c.log);
-
-  const auto tokens = c.folder / "tokens";
+  together(c.comm, [&] { inputs = read_class_inputs(*this); });
+  const TextEncoder text_encoder(encoder.path, infer, c.device, c.comm, c.log);
   {
     Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
-    prepare_shards(layout.train_corpus, o.input.corpus, encoder.tokenizer(), tokens, o.shards,
-                   c.comm, [&](std::int64_t n) {
+    prepare_shards(corpus.path, format, text_encoder.tokenizer(), out.tokens, shards, c.comm,
+                   [&](std::int64_t n) {
                      progress.advance(n);
                      c.leave_if_asked();
                    });
   }
-  const TokenDataset documents(tokens);
-  encoder.encode(documents, c.folder / "documents.h5", c.comm, [&] { c.leave_if_asked(); });
+  const TokenDataset documents(out.tokens);
+  text_encoder.encode(documents, out.documents, c.comm, [&] { c.leave_if_asked(); });
 
-  const ClassTexts texts = choose_texts(inputs, o.scoring.class_texts);
-  const Matrix classes = encode_classes(inputs, texts, encoder, o.scoring, c.comm);
-  const std::vector<float> mean = mean_document(c.folder / "documents.h5", c.comm);
+  const ClassTexts texts = choose_texts(inputs, class_texts.kind);
+  const Matrix vectors = encode_classes(inputs, texts, text_encoder, *this, c.comm);
+  const std::vector<float> mean = mean_document(out.documents, c.comm);
   {
-    const MappedMatrix vectors(c.folder / "documents.h5");
-    write_row_blocks(c.folder / "centred.h5", vectors.view().rows, vectors.view().columns, c.comm,
-                     c.device.threads, [&](Range rows, MutableMatrixView values) {
-                       std::copy_n(vectors.view().row(rows.first).data(),
-                                   rows.size() * values.columns, values.data);
-                       centre_rows(values, mean, o.scoring.centring);
+    const MappedMatrix rows(out.documents);
+    write_row_blocks(out.centred, rows.view().rows, rows.view().columns, c.comm, c.device.threads,
+                     [&](Range range, MutableMatrixView values) {
+                       std::copy_n(rows.view().row(range.first).data(),
+                                   range.size() * values.columns, values.data);
+                       centre_rows(values, mean, centring.share);
                      });
   }
   on_root(c.comm, [&] {
-    Matrix centred = classes;
-    centre_all(centred.view(), o.scoring.centring);
-    write_arrays(c.folder / "classes.h5", {{"vectors", classes.view()},
-                                           {"centred", std::as_const(centred).view()},
-                                           {"document_mean", std::span<const float>(mean)}});
-    write_class_texts(c.folder / "class_texts.txt", texts, inputs.taxonomy);
-    write_prompts(c.folder / "llm_prompts.jsonl", inputs.taxonomy);
+    Matrix centred = vectors;
+    centre_all(centred.view(), centring.share);
+    write_arrays(out.classes, {{"vectors", vectors.view()},
+                               {"centred", std::as_const(centred).view()},
+                               {"document_mean", std::span<const float>(mean)}});
+    write_class_texts(out.class_texts, texts, inputs.taxonomy);
+    write_prompts(out.llm_prompts, inputs.taxonomy);
   });
 }
 

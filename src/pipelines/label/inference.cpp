@@ -10,22 +10,26 @@
 
 namespace gpuhpc {
 
-void run_inference(const StageContext& c, const ClassifyOptions& o, const InputLayout& layout,
-                   const std::filesystem::path& model) {
-  const auto classifier = load_classifier(model, o.infer, c.device, c.comm, c.log);
+void InferenceStage::check() const {
+  decode.check();
+  submission_header(submission);
+}
+
+void InferenceStage::run(const StageContext& c, const PredictionFiles& out) const {
+  const auto classifier = load_classifier(trained.model, infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
-  std::optional<AtomicFile> predictions, submission;
+  std::optional<AtomicFile> predictions, table;
   on_root(c.comm, [&] {
-    predictions.emplace(c.folder / "predictions.jsonl");
-    submission.emplace(c.folder / "submission.csv");
-    submission->write(submission_header(o.submission) + "\n");
+    predictions.emplace(out.predictions);
+    table.emplace(out.submission);
+    table->write(submission_header(submission) + "\n");
   });
   Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
   predict_corpus(
-      *classifier, layout.test_corpus, o.input.corpus, o.decode, c.comm, c.device.threads,
+      *classifier, corpus.path, format, decode, c.comm, c.device.threads,
       [&](const Prediction& p) {
         predictions->write(prediction_line(p.id, p.labels, p.scores, words) + "\n");
-        submission->write(submission_line(p.id, p.labels) + "\n");
+        table->write(submission_line(p.id, p.labels) + "\n");
       },
       [&](std::int64_t documents) {
         progress.advance(documents);
@@ -33,7 +37,7 @@ void run_inference(const StageContext& c, const ClassifyOptions& o, const InputL
       });
   on_root(c.comm, [&] {
     predictions->commit();
-    submission->commit();
+    table->commit();
   });
 }
 

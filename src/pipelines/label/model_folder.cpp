@@ -5,6 +5,21 @@
 
 namespace gpuhpc {
 
+ClassifierSettings path_settings(const PathScoring& scoring, bool transductive) {
+  ClassifierSettings settings;
+  settings.kind = "paths";
+  settings.transductive = transductive;
+  settings.temperature = scoring.scores.temperature;
+  settings.csls = scoring.scores.csls;
+  settings.lexical = scoring.scores.lexical;
+  settings.centring = scoring.centring.share;
+  settings.smoothing = scoring.smoothing.rounds > 0;
+  settings.neighbours = scoring.neighbours.k;
+  settings.ngrams = scoring.tfidf.longest_ngram;
+  settings.stop_words = scoring.tfidf.english_stop_words;
+  return settings;
+}
+
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& s) {
   write_json(model / "gpuhpc" / "settings.json", Json{{"kind", s.kind},
                                                       {"student", s.student},
@@ -52,14 +67,14 @@ ClassifierSettings read_settings(const std::filesystem::path& model) {
   }
 }
 
-void copy_taxonomy(const InputLayout& layout, const std::filesystem::path& model) {
+void copy_taxonomy(const TaxonomyFiles& taxonomy, const std::filesystem::path& model) {
   create_folder(model / "gpuhpc");
   const auto copy = [&](const std::filesystem::path& from, const char* name) {
     gpuhpc::copy_file(
         from, model / "gpuhpc" / (std::string(name) + (from.extension() == ".gz" ? ".gz" : "")));
   };
-  copy(layout.labels, "labels.txt");
-  copy(layout.hierarchy, "label_hierarchy.txt");
+  copy(taxonomy.labels, "labels.txt");
+  copy(taxonomy.hierarchy, "label_hierarchy.txt");
 }
 
 }  // namespace gpuhpc

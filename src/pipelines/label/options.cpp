@@ -2,41 +2,50 @@
 
 namespace gpuhpc {
 
-void declare(config::Section& section, InputOptions& options) {
-  section.option("dir", options.dir, "folder with the taxonomy and the corpora").existing_path();
-  declare(section, options.corpus);
-}
-
-void declare(config::Section& section, ModelOptions& options) {
+void declare(config::Section& section, ClassTextOptions& o) {
   section
-      .option("encoder", options.encoder,
-              "Hugging Face or sentence-transformers folder of the text encoder")
-      .existing_path();
-}
-
-void declare(config::Section& section, ScoringOptions& o) {
-  section
-      .option("class-texts", o.class_texts,
+      .option("class-texts", o.kind,
               "texts that stand for a class: five templates, its name, or its keywords")
       .one_of({"five", "name", "keywords"});
   section.option("descriptions", o.descriptions,
                  "add the class description to its texts when there is one");
-  section.option("centring", o.centring, "share of the mean taken off document and class vectors")
+}
+
+void declare(config::Section& section, CentringOptions& o) {
+  section.option("centring", o.share, "share of the mean taken off document and class vectors")
       .range(0, 1);
+}
+
+void declare(config::Section& section, ScoringOptions& o) {
   section.option("temperature", o.temperature, "factor of cosines in the softmax")
       .range(0.01, 1000);
   section.option("csls", o.csls, "share of a class's hubness taken off its scores").range(0, 2);
   section.option("lexical", o.lexical, "weight of class-name words found in the document")
       .range(0, 100);
+}
+
+void declare(config::Section& section, SoftRefinementOptions& o) {
   section
       .option("name-votes", o.name_votes,
               "weight of the class name against its documents in soft refinement; 0 switches "
               "refinement off")
       .range(0, 1000);
-  section
-      .option("smoothing-rounds", o.smoothing_rounds,
-              "rounds of neighbour smoothing; 0 switches it off")
+}
+
+void declare(config::Section& section, SmoothingOptions& o) {
+  section.option("smoothing-rounds", o.rounds, "rounds of neighbour smoothing; 0 switches it off")
       .range(0, 100);
+}
+
+void declare(config::Section& section, SeedOption& o) { section.option("seed", o.value, ""); }
+
+void declare(config::Section& section, ExpectedLeavesOption& o) {
+  section.option("expected-leaves", o.value, "");
+}
+
+void declare(config::Section& section, LabelLimits& o) {
+  section.option("minimum", o.minimum, "");
+  section.option("maximum", o.maximum, "");
 }
 
 }  // namespace gpuhpc

@@ -5,6 +5,7 @@
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/pipelines/label/class_list_files.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/neighbours.hpp"
 #include "gpuhpc/pipelines/label/path_model.hpp"
@@ -17,8 +18,7 @@ namespace fs = std::filesystem;
 // What the passes over the documents share.
 struct Pass {
   const StageContext& context;
-  const ClassifyOptions& options;
-  const fs::path& corpus;
+  const PosteriorStage& stage;
   MatrixView centred;  // x' (N,H)
   LexicalEvidence& lexical;
   std::int64_t paths;
@@ -29,7 +29,7 @@ struct Pass {
 void fit_lexical(const Pass& pass) {
   std::vector<std::int64_t> frequencies(static_cast<std::size_t>(pass.lexical.terms()));
   together(pass.context.comm, [&] {
-    for_own_blocks(pass.corpus, pass.options.input.corpus, pass.documents(), pass.context.comm,
+    for_own_blocks(pass.stage.corpus.path, pass.stage.format, pass.documents(), pass.context.comm,
                    [&](Range, std::span<const std::string> texts) {
                      for (const std::string& text : texts) pass.lexical.count(text, frequencies);
                    });
@@ -44,7 +44,7 @@ Matrix refine(const Pass& pass, const PathModel& model, double name_votes) {
   together(pass.context.comm, [&] {
     Matrix posterior(document_block, pass.paths);
     for_own_blocks(
-        pass.corpus, pass.options.input.corpus, pass.documents(), pass.context.comm,
+        pass.stage.corpus.path, pass.stage.format, pass.documents(), pass.context.comm,
         [&](Range rows, std::span<const std::string> texts) {
           const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
           const MatrixView documents = pass.centred.slice(rows.first, rows.size());
@@ -63,7 +63,7 @@ void write_first_posterior(const Pass& pass, const PathModel& model, const fs::p
   together(comm, [&] {
     Matrix posterior(document_block, pass.paths);
     for_own_blocks(
-        pass.corpus, pass.options.input.corpus, pass.documents(), comm,
+        pass.stage.corpus.path, pass.stage.format, pass.documents(), comm,
         [&](Range rows, std::span<const std::string> texts) {
           const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
           model.posterior(pass.centred.slice(rows.first, rows.size()), texts, pass.lexical, block);
@@ -71,6 +71,19 @@ void write_first_posterior(const Pass& pass, const PathModel& model, const fs::p
         });
   });
   writer.commit();
+}
+
+// The best path of each document, in TELEClass's format for people and other tools.
+void write_best_paths(const PosteriorFiles& out, const Taxonomy& taxonomy,
+                      const TokenDataset& documents) {
+  const MappedMatrix posterior(out.posterior);
+  std::vector<ClassList> lists;
+  for (std::int64_t i = 0; i < documents.size(); ++i) {
+    const auto row = posterior.view().row(i);
+    lists.push_back(taxonomy.paths()[static_cast<std::size_t>(
+        std::max_element(row.begin(), row.end()) - row.begin())]);
+  }
+  write_class_lists(out.refined, documents, lists);
 }
 
 }  // namespace
@@ -89,37 +102,37 @@ std::vector<float> find_hubness(MatrixView centred, MatrixView vectors, Communic
   return merged.means();
 }
 
-void find_posterior(const StageContext& c, const ClassifyOptions& o, const InputLayout& layout,
-                    const Taxonomy& taxonomy, const fs::path& encoding) {
-  const MappedMatrix centred(encoding / "centred.h5"), classes(encoding / "classes.h5", "centred");
-  LexicalEvidence lexical(taxonomy);
-  const Pass pass{c, o, layout.train_corpus, centred.view(), lexical, std::ssize(taxonomy.paths())};
+void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const {
+  Taxonomy classes;
+  together(c.comm, [&] { classes = taxonomy.load(); });
+  const MappedMatrix centred(encoding.centred), class_rows(encoding.classes, "centred");
+  LexicalEvidence lexical(classes);
+  const Pass pass{c, *this, centred.view(), lexical, std::ssize(classes.paths())};
   fit_lexical(pass);
-  PathModel model{path_vectors(taxonomy, classes.view()),
+  PathModel model{path_vectors(classes, class_rows.view()),
                   {},
-                  o.scoring.temperature,
-                  o.scoring.csls,
-                  o.scoring.lexical};
+                  scoring.temperature,
+                  scoring.csls,
+                  scoring.lexical};
   model.hubness = find_hubness(centred.view(), model.vectors.view(), c.comm);
-  if (o.scoring.name_votes > 0) model.vectors = refine(pass, model, o.scoring.name_votes);
-  write_first_posterior(pass, model, c.folder / "first_posterior.h5");
+  if (refinement.name_votes > 0) model.vectors = refine(pass, model, refinement.name_votes);
+  write_first_posterior(pass, model, out.first);
 
-  const CorpusNeighbours neighbours =
-      find_neighbours(layout.train_corpus, o.input.corpus, encoding / "centred.h5", o.tfidf,
-                      o.neighbours, c.comm, c.device.threads);
-  smooth_posterior(c.folder / "first_posterior.h5", neighbours.own, o.scoring.smoothing_rounds, .5,
-                   c.folder / "posterior.h5", c.comm, c.device.threads);
-  const SparseMatrix all = gather_rows_of_ranks(neighbours.own, c.comm);
+  const CorpusNeighbours found = find_neighbours(corpus.path, format, encoding.centred, tfidf,
+                                                 neighbours, c.comm, c.device.threads);
+  smooth_posterior(out.first, found.own, smoothing.rounds, .5, out.posterior, c.comm,
+                   c.device.threads);
+  const SparseMatrix all = gather_rows_of_ranks(found.own, c.comm);
   on_root(c.comm, [&] {
-    write_sparse(c.folder / "neighbours.h5", all);
-    write_sparse(c.folder / "tfidf_rows.h5", neighbours.rows);
-    const std::vector<std::int64_t> terms(neighbours.tfidf.terms().begin(),
-                                          neighbours.tfidf.terms().end());
-    write_arrays(c.folder / "tfidf.h5", {{"terms", std::span<const std::int64_t>(terms)},
-                                         {"idf", std::span<const float>(neighbours.tfidf.idf())}});
-    write_arrays(c.folder / "paths.h5", {{"vectors", std::as_const(model.vectors).view()},
-                                         {"hubness", std::span<const float>(model.hubness)},
-                                         {"idf", lexical.idf()}});
+    write_sparse(out.neighbours, all);
+    write_sparse(out.tfidf_rows, found.rows);
+    const std::vector<std::int64_t> terms(found.tfidf.terms().begin(), found.tfidf.terms().end());
+    write_arrays(out.tfidf, {{"terms", std::span<const std::int64_t>(terms)},
+                             {"idf", std::span<const float>(found.tfidf.idf())}});
+    write_arrays(out.paths, {{"vectors", std::as_const(model.vectors).view()},
+                             {"hubness", std::span<const float>(model.hubness)},
+                             {"idf", lexical.idf()}});
+    write_best_paths(out, classes, TokenDataset(encoding.tokens));
   });
 }
 

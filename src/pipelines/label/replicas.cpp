@@ -11,12 +11,13 @@
 namespace gpuhpc {
 
 void run_replicas(
-    const StageContext& c, const ClassifyOptions& o, LoadedEncoder& own,
+    const StageContext& c, const ParallelOptions& parallel, const std::filesystem::path& encoder,
+    LoadedEncoder& own,
     const std::function<void(const StageContext& replica, LoadedEncoder& model)>& body) {
   const int replicas =
-      o.parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
+      parallel.replica_count(c.comm.size(), c.device.cuda ? query_cuda_devices() : 0);
   if (replicas == 1) return body(c, own);
-  run_thread_ranks(replicas, o.parallel, [&](Communicator& comm) {
+  run_thread_ranks(replicas, parallel, [&](Communicator& comm) {
     DeviceChoice device = c.device;
     if (device.cuda) device.index = comm.rank();
     device.threads = std::max(1, c.device.threads / replicas);
@@ -26,10 +27,9 @@ void run_replicas(
                   describe(device));
     std::optional<LoadedEncoder> copy;
     together(comm, [&] {
-      if (!comm.is_root()) copy.emplace(load_encoder(o.model.encoder, torch_device(device)));
+      if (!comm.is_root()) copy.emplace(load_encoder(encoder, torch_device(device)));
     });
-    body({comm, c.log, device, c.folder, c.folder_of, c.checkpoints, c.task, c.stop_requested,
-          c.run_folder, c.name},
+    body({comm, c.log, device, c.checkpoints, c.task, c.stop_requested, c.run_folder, c.name},
          copy ? *copy : own);
   });
   at::set_num_threads(c.device.threads);

@@ -7,20 +7,18 @@
 namespace gpuhpc {
 namespace fs = std::filesystem;
 
-void copy_teacher(const fs::path& encoding, const fs::path& posterior, const LoadedEncoder& teacher,
-                  const fs::path& model) {
-  for (const char* name : {"paths.h5", "posterior.h5", "tfidf.h5", "tfidf_rows.h5"})
-    gpuhpc::copy_file(posterior / name, model / "gpuhpc" / name);
-  for (const char* name : {"centred.h5", "classes.h5"})
-    gpuhpc::copy_file(encoding / name, model / "gpuhpc" / name);
+void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior,
+                  const LoadedEncoder& teacher, const fs::path& model) {
+  for (const fs::path& file : {posterior.paths, posterior.posterior, posterior.tfidf,
+                               posterior.tfidf_rows, encoding.centred, encoding.classes})
+    gpuhpc::copy_file(file, model / "gpuhpc" / file.filename());
   save_encoder_folder(model / "gpuhpc" / "teacher", teacher.encoder, teacher.model.embedding,
                       teacher.model);
 }
 
-void write_text_hashes(const CorpusOptions& options, const InputLayout& layout,
-                       const fs::path& path) {
+void write_text_hashes(const fs::path& corpus, const CorpusOptions& format, const fs::path& path) {
   std::vector<std::int64_t> hashes;
-  CorpusReader reader(layout.train_corpus, options);
+  CorpusReader reader(corpus, format);
   for (Document document; reader.next(document);)
     hashes.push_back(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(document.text)))));
   write_arrays(path, {{"hashes", std::span<const std::int64_t>(hashes)}});

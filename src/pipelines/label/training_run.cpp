@@ -59,7 +59,7 @@ std::optional<TrainingRun::Split> TrainingRun::split(const BatchSource& source,
   return Split{{source, std::move(parts.learnt)}, {source, std::move(parts.validation)}};
 }
 
-TrainingRun::TrainingRun(const StageContext& c, const ClassifyOptions& o,
+TrainingRun::TrainingRun(const StageContext& c, const TrainingOptions& o,
                          const ParameterArena& arena, const BatchSource& source)
     : c_(c),
       o_(o),
@@ -114,10 +114,10 @@ void TrainingRun::resume(Trainer& trainer) {
         o_.profile.steps, c_.name, done + 1, trainer.total_steps());
 }
 
-void TrainingRun::finish(Trainer& trainer, const TrainSummary& summary) {
+void TrainingRun::finish(Trainer& trainer, const TrainSummary& summary, const TrainedFiles& out) {
   if (o_.train.restore == "best") checkpointer_.restore_best(trainer);
-  on_root(c_.comm, [&] { gpuhpc::copy_file(lines_, c_.folder / "metrics.jsonl"); });
-  write_rank_times(c_.folder / "ranks.jsonl", summary, c_.device, c_.comm);
+  on_root(c_.comm, [&] { gpuhpc::copy_file(lines_, out.metrics); });
+  write_rank_times(out.ranks, summary, c_.device, c_.comm);
   if (!c_.log || !c_.comm.is_root()) return;
   c_.log->info("time of rank 0: {}", describe_times(summary));
   for (const std::string& sentence : time_advice(summary)) c_.log->warn(sentence);

@@ -1,14 +1,21 @@
 #pragma once
-#include <filesystem>
-
+#include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
-#include "gpuhpc/pipelines/stage.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 
 namespace gpuhpc {
 
-// The last phase: labels for the test texts by the finished `model` folder, as `gpuhpc predict`
-// gives them. Outputs: predictions.jsonl, submission.csv.
-void run_inference(const StageContext& context, const ClassifyOptions& options,
-                   const InputLayout& layout, const std::filesystem::path& model);
+// The last phase: labels for the test texts by the trained model, as `gpuhpc predict` gives them.
+struct InferenceStage {
+  using Outputs = PredictionFiles;
+  TrainedFiles trained;
+  CorpusFile corpus;
+  CorpusOptions format;
+  InferOptions infer;
+  DecodeOptions decode;
+  SubmissionOptions submission;
+  void check() const;
+  void run(const StageContext& context, const PredictionFiles& out) const;
+};
 
 }  // namespace gpuhpc

@@ -4,8 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include "gpuhpc/data/layout.hpp"
 #include "gpuhpc/io/json.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
 
 namespace gpuhpc {
 
@@ -26,11 +27,13 @@ struct ClassifierSettings {
   bool sigmoid_exp = false;  // bilinear: the link from logits to probabilities
 };
 
+// Of kind "paths", without a student.
+ClassifierSettings path_settings(const PathScoring& scoring, bool transductive);
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);
 // input_error when the folder is no finished model of ours.
 ClassifierSettings read_settings(const std::filesystem::path& model);
 
 // labels.txt and label_hierarchy.txt into model/gpuhpc/, byte for byte.
-void copy_taxonomy(const InputLayout& layout, const std::filesystem::path& model);
+void copy_taxonomy(const TaxonomyFiles& taxonomy, const std::filesystem::path& model);
 
 }  // namespace gpuhpc

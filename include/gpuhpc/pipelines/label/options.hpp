@@ -1,64 +1,87 @@
 #pragma once
-// What both classification methods share: their sections, and the struct that every stage of theirs
-// is handed.
+// What the labelling job adds to the shared options. A struct holds what the same stages read, so
+// that an option reruns no other stage; several may share a section.
 #include <cstdint>
 #include <string>
 
-#include "gpuhpc/comm/options.hpp"
 #include "gpuhpc/config/options.hpp"
-#include "gpuhpc/data/corpus.hpp"
-#include "gpuhpc/data/layout.hpp"
-#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/eval/options.hpp"
-#include "gpuhpc/infer/options.hpp"
 #include "gpuhpc/labels/decode_options.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/options.hpp"
+#include "gpuhpc/pipelines/label/teleclass/options.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "gpuhpc/retrieval/tfidf.hpp"
-#include "gpuhpc/train/options.hpp"
-#include "gpuhpc/train/profile.hpp"
 
 namespace gpuhpc {
 
-// [input]
-struct InputOptions {
-  std::string dir = "data/debtags-topical";
-  CorpusOptions corpus;
-};
-void declare(config::Section& section, InputOptions& options);
-
-// [model]
-struct ModelOptions {
-  std::string encoder = ".deps/models/all-MiniLM-L6-v2";
-};
-void declare(config::Section& section, ModelOptions& options);
-
 // [scoring]: how documents are held against classes (quality recipe, steps 1 to 8).
-struct ScoringOptions {
-  std::string class_texts = "five";  // five: name, path and sentence templates; name: the name
-                                     // alone; keywords: the multi-GPU description
+struct ClassTextOptions {
+  static constexpr const char* section = "scoring";
+  std::string kind = "five";  // five: name, path and sentence templates; name: the name alone;
+                              // keywords: the multi-GPU description
   bool descriptions = true;
-  double centring = .5;     // share of the mean that is taken off documents and classes
+};
+struct CentringOptions {
+  static constexpr const char* section = "scoring";
+  double share = .5;  // of the mean, taken off documents and classes
+};
+struct ScoringOptions {
+  static constexpr const char* section = "scoring";
   double temperature = 20;  // of cosines
   double csls = .25;        // share of the hubness mean r that is taken off scores
   double lexical = 1;       // weight of class-name words found in the document
-  double name_votes = 3;  // weight of the class vector against its documents; 0: no soft refinement
-  std::int64_t smoothing_rounds = 3;  // 0: no neighbour smoothing
 };
+struct SoftRefinementOptions {
+  static constexpr const char* section = "scoring";
+  double name_votes = 3;  // weight of the class vector against its documents; 0: no refinement
+};
+struct SmoothingOptions {
+  static constexpr const char* section = "scoring";
+  std::int64_t rounds = 3;  // 0: no neighbour smoothing
+};
+void declare(config::Section& section, ClassTextOptions& options);
+void declare(config::Section& section, CentringOptions& options);
 void declare(config::Section& section, ScoringOptions& options);
+void declare(config::Section& section, SoftRefinementOptions& options);
+void declare(config::Section& section, SmoothingOptions& options);
 
-struct ClassifyOptions {
-  InputOptions input;
-  ModelOptions model;
-  ShardOptions shards;
-  InferOptions infer;
-  ScoringOptions scoring;
+// What scores new text as the corpus was scored.
+struct PathScoring {
+  ScoringOptions scores;
+  CentringOptions centring;
+  SmoothingOptions smoothing;
   TfidfOptions tfidf;
   NeighbourOptions neighbours;
-  TrainOptions train;
-  ProfileOptions profile;
-  ParallelOptions parallel;
+};
+
+// One value of a section that a stage reads without the rest.
+struct SeedOption {
+  static constexpr const char* section = "train";
+  std::int64_t value = 42;
+};
+struct ExpectedLeavesOption {
+  static constexpr const char* section = "decode";
+  double value = 1.5;
+};
+struct LabelLimits {
+  static constexpr const char* section = "decode";
+  std::int64_t minimum = 2, maximum = 12;
+};
+void declare(config::Section& section, SeedOption& option);
+void declare(config::Section& section, ExpectedLeavesOption& option);
+void declare(config::Section& section, LabelLimits& limits);
+
+struct LabelOptions {
+  ClassTextOptions class_texts;
+  SoftRefinementOptions soft_refinement;
+  PathScoring scoring;
   DecodeOptions decode;
   SubmissionOptions submission;
+  TeleclassOptions teleclass;
+  TaxoclassOptions taxoclass;
+
+  ExpectedLeavesOption expected_leaves() const { return {decode.expected_leaves}; }
+  LabelLimits label_limits() const { return {decode.minimum, decode.maximum}; }
 };
 
 }  // namespace gpuhpc

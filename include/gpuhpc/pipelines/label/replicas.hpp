@@ -2,8 +2,8 @@
 // --parallel.strategy dp: one process trains on several devices.
 #include <functional>
 
+#include "gpuhpc/comm/options.hpp"
 #include "gpuhpc/nn/folder.hpp"
-#include "gpuhpc/pipelines/label/options.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
 
 namespace gpuhpc {
@@ -15,7 +15,8 @@ namespace gpuhpc {
 // because not every build of that library may be called from several threads. Several GPUs: never
 // run.
 void run_replicas(
-    const StageContext& c, const ClassifyOptions& o, LoadedEncoder& own,
+    const StageContext& c, const ParallelOptions& parallel, const std::filesystem::path& encoder,
+    LoadedEncoder& own,
     const std::function<void(const StageContext& replica, LoadedEncoder& model)>& body);
 
 }  // namespace gpuhpc

@@ -4,19 +4,18 @@
 #include <filesystem>
 
 #include "gpuhpc/data/corpus.hpp"
-#include "gpuhpc/data/layout.hpp"
 #include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
 
 namespace gpuhpc {
 
-// From the folders that run_encoding and find_posterior filled: paths, posterior, neighbours' index
-// and the encoder as it was.
-void copy_teacher(const std::filesystem::path& encoding, const std::filesystem::path& posterior,
+// Paths, posterior, neighbours' index and the encoder as it was.
+void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior,
                   const LoadedEncoder& teacher, const std::filesystem::path& model);
 
 // Hashes of the training texts: where the test texts served as the corpus, a document keeps what
 // the corpus gave it.
-void write_text_hashes(const CorpusOptions& options, const InputLayout& layout,
+void write_text_hashes(const std::filesystem::path& corpus, const CorpusOptions& format,
                        const std::filesystem::path& path);
 
 }  // namespace gpuhpc

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gpuhpc/nn/encoder.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/metrics_log.hpp"
-#include "gpuhpc/pipelines/label/options.hpp"
-#include "gpuhpc/pipelines/stage.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/train/batch_source.hpp"
 #include "gpuhpc/train/checkpointer.hpp"
 #include "gpuhpc/train/parameters.hpp"
@@ -37,11 +37,11 @@ ForwardOptions training_forward(const Encoder& encoder, const TrainOptions& opti
 // trace/; slow ranks are named.
 //   TrainingRun run(context, options, arena, source);
 //   Trainer trainer(arena, run.learnt(), loss, options.train, options.parallel, context.comm,
-//   run.hooks(), run.between_gpus()); run.resume(trainer); run.finish(trainer, trainer.run());
+//   run.hooks(), run.between_gpus()); run.resume(trainer); run.finish(trainer, trainer.run(), out);
 class TrainingRun {
  public:
   // Collective. All of these must outlive this object.
-  TrainingRun(const StageContext& context, const ClassifyOptions& options,
+  TrainingRun(const StageContext& context, const TrainingOptions& options,
               const ParameterArena& arena, const BatchSource& source);
   const BatchSource& learnt() const {
     return parts_ ? parts_->learnt : source_;
@@ -51,9 +51,9 @@ class TrainingRun {
     return between_gpus_.get();
   }                               // none unless every rank has a GPU
   void resume(Trainer& trainer);  // collective: from the newest checkpoint, if there is one
-  void finish(Trainer& trainer,
-              const TrainSummary& summary);  // collective: the best weights where those were asked
-                                             // for, and the stage's files
+  void finish(Trainer& trainer, const TrainSummary& summary,
+              const TrainedFiles& out);  // collective: the best weights where those were asked
+                                         // for, and the stage's files
 
  private:
   // What is learnt from, and what is only looked at after each epoch.
@@ -64,7 +64,7 @@ class TrainingRun {
   double validate(Trainer& trainer);
 
   const StageContext& c_;
-  const ClassifyOptions& o_;
+  const TrainingOptions& o_;
   const BatchSource& source_;
   std::filesystem::path
       lines_;  // metrics.jsonl, beside the checkpoints: it outlives a run that is stopped or killed

@@ -1,5 +1,6 @@
 #include "gpuhpc/pipelines/label/taxoclass/classifier.hpp"
 
+#include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/label/replicas.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/graph/graph_model.hpp"
@@ -7,33 +8,36 @@
 
 namespace gpuhpc {
 
-void run_classifier(const StageContext& c, const TaxoclassPipelineOptions& o,
-                    const InputLayout& layout) {
-  const GraphTask task(c, o, layout, o.model.encoder);
+void GraphClassifierStage::run(const StageContext& c, const GraphModelFiles& out) const {
+  const TrainOptions& train = training.train;
+  const GraphTask task(c, inputs, train, encoder.path);
   const DocumentSource source = task.source(/*all=*/false);
   TrainedHead trained;
-  run_replicas(c, o, *task.encoder, [&](const StageContext& replica, LoadedEncoder& model) {
-    Encoder& encoder = model.encoder;
-    ClassGraphHead head = task.head(encoder.device());
-    ParameterArena arena(task.parameters(encoder, head, o.train.encoder_rate, o.train.head_rate,
-                                         o.taxoclass.graph_rate),
-                         replica.comm.size());
-    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-      const MultiLabelBatch labels = gather_labels(task.silver.labels, task.taxonomy.size(),
-                                                   batch.documents, encoder.device());
-      return LossSum{masked_binary_cross_entropy(task.logits(encoder, head, batch, o.train, seed),
-                                                 labels.targets, labels.mask),
-                     static_cast<double>(batch.size())};
-    };
-    TrainingRun run(replica, o, arena, source);
-    Trainer trainer(arena, run.learnt(), loss, o.train, o.parallel, replica.comm, run.hooks(),
-                    run.between_gpus());
-    run.resume(trainer);
-    run.finish(trainer, trainer.run());
-    if (&model == task.encoder.get())
-      trained = {head.class_vectors(), head.bias(), head_parameters(head)};
-  });
-  write_graph_model(c, task, layout, trained, "classifier");
+  run_replicas(
+      c, training.parallel, encoder.path, *task.encoder,
+      [&](const StageContext& replica, LoadedEncoder& model) {
+        Encoder& trained_encoder = model.encoder;
+        ClassGraphHead head = task.head(trained_encoder.device());
+        ParameterArena arena(task.parameters(trained_encoder, head, train.encoder_rate,
+                                             train.head_rate, inputs.graph.rate),
+                             replica.comm.size());
+        const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
+          const MultiLabelBatch labels = gather_labels(task.silver.labels, task.taxonomy.size(),
+                                                       batch.documents, trained_encoder.device());
+          return LossSum{
+              masked_binary_cross_entropy(task.logits(trained_encoder, head, batch, train, seed),
+                                          labels.targets, labels.mask),
+              static_cast<double>(batch.size())};
+        };
+        TrainingRun beside(replica, training, arena, source);
+        Trainer trainer(arena, beside.learnt(), loss, train, training.parallel, replica.comm,
+                        beside.hooks(), beside.between_gpus());
+        beside.resume(trainer);
+        beside.finish(trainer, trainer.run(), out);
+        if (&model == task.encoder.get())
+          trained = {head.class_vectors(), head.bias(), head_parameters(head)};
+      });
+  on_root(c.comm, [&] { write_graph_model(task, trained, out); });
 }
 
 }  // namespace gpuhpc

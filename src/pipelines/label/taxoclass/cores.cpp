@@ -46,10 +46,10 @@ std::vector<float> medians_over_ranks(const Mined& mined, std::int64_t classes,
 
 // The classifier's positives are cores and their parents; children of cores say nothing (TaxoClass
 // S3).
-void write_labels(const StageContext& c, const Taxonomy& taxonomy, const TokenDataset& documents,
-                  std::span<const ClassList> cores) {
+void write_labels(const StageContext& c, const CoreFiles& out, const Taxonomy& taxonomy,
+                  const TokenDataset& documents, std::span<const ClassList> cores) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(taxonomy.size()));
-  JsonlWriter writer(c.folder / "labels.jsonl");
+  JsonlWriter writer(out.labels);
   std::int64_t with_cores = 0, total = 0;
   for (std::int64_t i = 0; i < documents.size(); ++i) {
     const ClassList& list = cores[static_cast<std::size_t>(i)];
@@ -65,7 +65,7 @@ void write_labels(const StageContext& c, const Taxonomy& taxonomy, const TokenDa
   std::string lines = "class\tdocuments\n";
   for (ClassId id = 0; id < taxonomy.size(); ++id)
     lines += fmt::format("{}\t{}\n", taxonomy.name(id), counts[static_cast<std::size_t>(id)]);
-  write_text_file(c.folder / "cores_per_class.tsv", lines);
+  write_text_file(out.per_class, lines);
   c.log->info(
       "core classes: {} of {} documents have any, {:.2f} each; {} of {} classes are nobody's, {} "
       "have fewer than 15 documents",
@@ -77,24 +77,23 @@ void write_labels(const StageContext& c, const Taxonomy& taxonomy, const TokenDa
 
 }  // namespace
 
-void run_cores(const StageContext& c, const TaxoclassPipelineOptions& o,
-               const InputLayout& layout) {
-  Taxonomy taxonomy;
-  together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
-  const MappedMatrix similarity(c.folder_of("similarity") / "similarity.h5");
-  const TokenDataset documents(c.folder_of("encoding") / "tokens");
+void CoreStage::run(const StageContext& c, const CoreFiles& out) const {
+  Taxonomy classes;
+  together(c.comm, [&] { classes = taxonomy.load(); });
+  const MappedMatrix rows(similarity.similarity);
+  const TokenDataset documents(encoding.tokens);
   const Range own = own_documents(documents.size(), c.comm);
   const Mined mined =
-      mine(taxonomy, similarity.view().slice(own.first, own.size()), o.taxoclass.against_parents);
-  const std::vector<float> medians = medians_over_ranks(mined, taxonomy.size(), c.comm);
+      mine(classes, rows.view().slice(own.first, own.size()), options.against_parents);
+  const std::vector<float> medians = medians_over_ranks(mined, classes.size(), c.comm);
   std::vector<ClassList> cores;
   for (std::size_t i = 0; i < mined.candidates.size(); ++i)
     cores.push_back(select_core_classes(mined.candidates[i], mined.confidences[i], medians,
-                                        {.require_positive = o.taxoclass.positive_confidence}));
+                                        {.require_positive = options.positive_confidence}));
   const std::vector<ClassList> all = gather_lists(cores, c.comm);
   on_root(c.comm, [&] {
-    write_core_classes(c.folder / "core_classes.json", documents, all, taxonomy);
-    write_labels(c, taxonomy, documents, all);
+    write_core_classes(out.cores, documents, all, classes);
+    write_labels(c, out, classes, documents, all);
   });
 }
 

@@ -1,9 +1,8 @@
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 
-#include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/pipelines/label/encoding.hpp"
+#include "gpuhpc/pipelines/label/inference.hpp"
 #include "gpuhpc/pipelines/label/posterior.hpp"
-#include "gpuhpc/pipelines/label/shared_stages.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/backends/pair_model.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/classifier.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/cores.hpp"
@@ -12,101 +11,52 @@
 
 namespace gpuhpc {
 
-std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options,
-                                    const InputLayout& layout) {
-  const auto bind =
-      [&](void (*run)(const StageContext&, const TaxoclassPipelineOptions&, const InputLayout&)) {
-        return [=, o = options, l = layout](const StageContext& context) { run(context, o, l); };
-      };
-  const std::vector<std::filesystem::path> taxonomy{layout.labels, layout.hierarchy};
-  const std::string& backend = options.taxoclass.similarity;
-  if (backend == "nli" && options.taxoclass.nli_model.empty())
-    throw usage_error(
-        "--taxoclass.similarity nli needs the folder of a cross-encoder: --taxoclass.nli-model "
-        "DIR");
-  if (backend != "embedding" && options.taxoclass.hypothesis.find("{}") == std::string::npos)
-    throw usage_error("--taxoclass.hypothesis `{}` has no {{}}, the place of the class's name",
-                      options.taxoclass.hypothesis);
-  if (options.taxoclass.link == "sigmoid-exp" && options.taxoclass.labels_from == "ensemble")
-    throw usage_error(
-        "--taxoclass.link sigmoid-exp gives no probability below one half, which the ensemble "
-        "needs; give --taxoclass.labels-from classifier");
-  const auto posterior = [=, o = options, l = layout](const StageContext& context) {
-    Taxonomy classes;
-    together(context.comm, [&] { classes = Taxonomy::load(l.labels, l.hierarchy); });
-    find_posterior(context, o, l, classes, context.folder_of("encoding"));
+Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
+                            const LabelInputs& in, const std::filesystem::path& run_folder) {
+  const TaxoclassOptions& t = o.taxoclass;
+  t.similarity.check();
+  const ModelFiles encoder{shared.model.encoder};
+  const ExpectedLeavesOption leaves = o.expected_leaves();
+  Pipeline pipeline(run_folder);
+  const EncodingFiles encoding = pipeline.add(
+      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, shared.corpus, encoder,
+                                shared.infer, shared.shards, o.class_texts, o.scoring.centring});
+  const PosteriorFiles posterior = pipeline.add(
+      "posterior", PosteriorStage{in.taxonomy, encoding, in.train, shared.corpus, o.scoring.scores,
+                                  o.soft_refinement, o.scoring.smoothing, o.scoring.tfidf,
+                                  o.scoring.neighbours});
+  const auto similarity = [&](const auto& stage) {
+    return pipeline.add("similarity", stage, "60 min, on an A6000 15");
   };
-  std::vector<std::filesystem::path> text = taxonomy, scored;
-  text.push_back(layout.train_corpus);
-  scored = text;
-  if (backend == "nli") scored.push_back(options.taxoclass.nli_model);
-  std::vector<std::string> before = {"encoding", "posterior"};
-  std::vector<Stage> stages = {
-      encoding_stage(options, layout),
-      {"posterior",
-       with_corpus_options({"scoring.", "tfidf.", "neighbours."}),
-       text,
-       {"encoding"},
-       {"paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5", "tfidf.h5",
-        "tfidf_rows.h5"},
-       posterior},
+  const auto entailment = [&](const auto& model) {
+    using Model = std::remove_cvref_t<decltype(model)>;
+    return similarity(EntailmentStage<Model>{in.taxonomy, encoding, in.train, shared.corpus, model,
+                                             shared.infer, t.statements, t.entailment});
   };
-  if (backend == "pair") {
-    stages.push_back(
-        {"pair-model",
-         with_corpus_options({"train.", "parallel.reduce-type", "taxoclass.pair-examples",
-                              "taxoclass.pair-epochs", "taxoclass.pair-lr", "taxoclass.hypothesis",
-                              "taxoclass.premise-tokens", "decode.expected-leaves"}),
-         text,
-         before,
-         {"model", "metrics.jsonl", "ranks.jsonl"},
-         bind(run_pair_model),
-         free_training_options()});
-    before.push_back("pair-model");
-  }
-  stages.insert(
-      stages.end(),
-      {
-          {"similarity",
-           with_corpus_options({"infer.", "scoring.temperature", "taxoclass.similarity",
-                                "taxoclass.calibration", "taxoclass.nli-model",
-                                "taxoclass.hypothesis", "taxoclass.premise-tokens",
-                                "taxoclass.full-matrix", "decode.expected-leaves"}),
-           scored,
-           before,
-           {"similarity.h5"},
-           bind(run_similarity),
-           {},
-           "60 min, on an A6000 15"},
-          {"cores",
-           {"taxoclass.positive-confidence", "taxoclass.against-parents"},
-           taxonomy,
-           {"encoding", "similarity"},
-           {"core_classes.json", "labels.jsonl", "cores_per_class.tsv"},
-           bind(run_cores)},
-          {"classifier",
-           {"train.", "parallel.reduce-type", "taxoclass.features", "taxoclass.graph-hidden",
-            "taxoclass.graph-layers", "taxoclass.graph-residual", "taxoclass.graph-lr",
-            "taxoclass.scale", "taxoclass.link", "taxoclass.held-out"},
-           taxonomy,
-           {"encoding", "posterior", "cores"},
-           {"model", "metrics.jsonl", "ranks.jsonl", "graph.h5"},
-           bind(run_classifier),
-           free_training_options(),
-           "120 min, on an A6000 45"},
-          {"self-training",
-           {"taxoclass.self-training-batches", "taxoclass.refresh",
-            "taxoclass.self-training-encoder-lr", "taxoclass.self-training-head-lr",
-            "taxoclass.labels-from"},
-           taxonomy,
-           {"encoding", "posterior", "cores", "classifier"},
-           {"model", "metrics.jsonl", "ranks.jsonl", "self_training.tsv"},
-           bind(run_self_training),
-           free_training_options(),
-           "90 min, on an A6000 35"},
-          inference_stage(options, layout, "self-training"),
-      });
-  return stages;
+  const auto score = [&]() -> SimilarityFiles {
+    if (t.similarity.backend == "nli") return entailment(ModelFiles{t.similarity.nli_model});
+    if (t.similarity.backend == "pair")
+      return entailment(pipeline.add(
+          "pair-model", PairModelStage{in.taxonomy, encoding, posterior, in.train, shared.corpus,
+                                       encoder, t.statements, t.pair, leaves, shared.training}));
+    if (t.similarity.calibration == "names")
+      return similarity(NameSimilarityStage{encoding, o.scoring.scores});
+    return similarity(PathSimilarityStage{in.taxonomy, posterior, leaves});
+  };
+  const CoreFiles cores = pipeline.add("cores", CoreStage{in.taxonomy, encoding, score(), t.cores});
+  const GraphInputs graph{in.taxonomy, encoding, cores, t.graph, o.scoring.centring};
+  const GraphModelFiles classifier =
+      pipeline.add("classifier", GraphClassifierStage{graph, encoder, shared.training},
+                   "120 min, on an A6000 45");
+  const SelfTrainingFiles trained =
+      pipeline.add("self-training",
+                   SelfTrainingStage{graph, posterior, classifier, in.train, shared.corpus, encoder,
+                                     shared.infer, o.scoring, leaves, o.label_limits(),
+                                     t.self_training, shared.training},
+                   "90 min, on an A6000 35");
+  pipeline.add("inference", InferenceStage{trained, in.test, shared.corpus, shared.infer, o.decode,
+                                           o.submission});
+  return pipeline;
 }
 
 }  // namespace gpuhpc

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
@@ -15,8 +16,11 @@
 #include "gpuhpc/nn/host_matrices.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/replicas.hpp"
+#include "gpuhpc/pipelines/label/smoothed_scores.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/graph/graph_model.hpp"
+#include "gpuhpc/pipelines/label/teacher_files.hpp"
 #include "gpuhpc/pipelines/label/training_run.hpp"
 
 namespace gpuhpc {
@@ -28,21 +32,21 @@ constexpr const char* table_head = "batches\tagreement\tchanged_mass\tentropy\n"
 // The classifier of one replica, its present targets, and the best state by held-out silver labels.
 class SelfTraining {
  public:
-  SelfTraining(const StageContext& c, const GraphTask& task, LoadedEncoder& model,
-               ClassGraphHead& head, ParameterArena& arena)
-      : c_(c), task_(task), model_(model), head_(head), arena_(arena) {}
+  SelfTraining(const SelfTrainingStage& stage, const StageContext& c, const GraphTask& task,
+               LoadedEncoder& model, ClassGraphHead& head, ParameterArena& arena)
+      : stage_(stage), c_(c), task_(task), model_(model), head_(head), arena_(arena) {}
 
   LossSum loss(const PackedIds& batch, std::uint64_t seed) const {
     const at::Tensor targets =
         gather_rows(targets_.view(), batch.documents, model_.encoder.device());
-    return {binary_divergence(task_.logits(model_.encoder, head_, batch, task_.options.train, seed),
-                              targets),
-            static_cast<double>(batch.size())};
+    return {
+        binary_divergence(task_.logits(model_.encoder, head_, batch, task_.train, seed), targets),
+        static_cast<double>(batch.size())};
   }
 
   // Before every step: new targets when they are due; false when quality has passed its best.
   bool before_step(std::int64_t step) {
-    const std::int64_t refresh = task_.options.taxoclass.refresh, due = step - step % refresh;
+    const std::int64_t refresh = stage_.options.refresh, due = step - step % refresh;
     if (due == step) {
       if (step > 0 && probabilities_.rows == 0) reload(step - refresh);  // after a restart
       probabilities_before_ = std::move(probabilities_);
@@ -70,16 +74,15 @@ class SelfTraining {
 
   // (N,C) by the model as it is now, every rank its own documents.
   Matrix corpus_probabilities() const {
-    const ClassifyOptions& o = task_.options;
     const Range own = own_documents(task_.documents->size(), c_.comm);
     Matrix mine(own.size(), task_.taxonomy.size());
     together(c_.comm, [&] {
-      const DocumentEncoder encoder(model_, *task_.tokenizer, o.infer, c_.device);
+      const DocumentEncoder encoder(model_, *task_.tokenizer, stage_.infer, c_.device);
       Matrix rows = encoder.encode(token_source(*task_.documents), own);
       normalise_rows(rows.view());
-      centre_rows(rows.view(), task_.mean, o.scoring.centring);
+      centre_rows(rows.view(), task_.mean, task_.inputs.centring.share);
       class_probabilities(std::as_const(rows).view(), head_.class_vectors().view(), head_.bias(),
-                          mine.view(), task_.options.taxoclass.link_kind());
+                          mine.view(), task_.inputs.graph.link_kind());
     });
     Matrix all(task_.documents->size(), task_.taxonomy.size());
     all.values = c_.comm.all_gather_vector(std::span<const float>(mine.values));
@@ -95,9 +98,9 @@ class SelfTraining {
 
   // Mean F1 of the decoded labels of held-out documents with their silver labels.
   double agreement() const {
-    DecodeOptions options = task_.options.decode;
-    options.mode = "expected-f1", options.expected_leaves = 1;
-    const Decoder decoder(task_.taxonomy, options);
+    const Decoder decoder(
+        task_.taxonomy,
+        {.expected_leaves = 1, .minimum = stage_.limits.minimum, .maximum = stage_.limits.maximum});
     double sum = 0;
     for (const std::int64_t document : task_.held_out) {
       const std::vector<ClassId> labels =
@@ -135,8 +138,8 @@ class SelfTraining {
       write_arrays(file("refresh", step), {{"probabilities", std::as_const(probabilities_).view()},
                                            {"best", best.view()},
                                            {"state", std::span<const double>(state)}});
-      if (step >= 3 * task_.options.taxoclass.refresh)
-        remove_file(file("refresh", step - 3 * task_.options.taxoclass.refresh));
+      if (step >= 3 * stage_.options.refresh)
+        remove_file(file("refresh", step - 3 * stage_.options.refresh));
     });
     if (c_.log && c_.comm.is_root())
       c_.log->info(
@@ -168,6 +171,7 @@ class SelfTraining {
     });
   }
 
+  const SelfTrainingStage& stage_;
   const StageContext& c_;
   const GraphTask& task_;
   LoadedEncoder& model_;
@@ -179,62 +183,88 @@ class SelfTraining {
   int waited_ = 0;
 };
 
+// What labels new text besides the classifier: the sentence encoder's similarity alone, or both.
+void add_teacher(const StageContext& c, const SelfTrainingStage& stage, const GraphTask& task,
+                 const TrainedHead& head, const fs::path& model) {
+  const std::string& labels_from = stage.options.labels_from;
+  if (labels_from == "classifier") return;
+  on_root(c.comm, [&] {
+    ClassifierSettings settings = path_settings(stage.scoring, stage.corpus.is_test);
+    settings.classes = labels_from == "ensemble";
+    settings.expected_leaves = stage.expected_leaves.value;
+    write_settings(model, settings);
+    copy_teacher(stage.inputs.encoding, stage.posterior, load_encoder(stage.teacher.path), model);
+    if (stage.corpus.is_test)
+      write_text_hashes(stage.corpus.path, stage.format, model / "gpuhpc" / "text_hashes.h5");
+  });
+  if (labels_from != "ensemble") return;
+  write_smoothed_scores(
+      c, {stage.inputs.encoding, stage.posterior, stage.infer, stage.scoring}, model,
+      task.taxonomy.size(),
+      [&](MatrixView centred, MutableMatrixView probabilities) {
+        class_probabilities(centred, head.class_vectors.view(), head.bias, probabilities);
+      },
+      model / "gpuhpc" / "class_probabilities.h5");
+}
+
 }  // namespace
 
-void run_self_training(const StageContext& c, const TaxoclassPipelineOptions& o,
-                       const InputLayout& layout) {
-  const fs::path classifier = c.folder_of("classifier");
-  TaxoclassPipelineOptions options = o;
-  options.model.encoder = (classifier / "model").string();  // what replicas read
-  options.train.decay = "constant", options.train.warmup = 0, options.train.validation = 0,
-  options.train.restore = "last";
-  GraphTask task(c, options, layout, classifier / "model");
-  if (o.taxoclass.batches == 0) {
-    ClassGraphHead head = task.head(task.encoder->encoder.device());
-    restore_head(head, classifier / "graph.h5");
-    on_root(c.comm, [&] {
-      for (const char* name : {"metrics.jsonl", "ranks.jsonl"})
-        gpuhpc::copy_file(classifier / name, c.folder / name);
-      write_text_file(c.folder / "self_training.tsv", table_head);
-    });
-    options.model.encoder = o.model.encoder;
-    return write_graph_model(c, task, layout,
-                             {head.class_vectors(), head.bias(), head_parameters(head)},
-                             o.taxoclass.labels_from);
-  }
-  const DocumentSource source = task.source(/*all=*/true);
-  const std::int64_t batches_an_epoch =
-      std::max<std::int64_t>(1, block_count(source.size(), options.train.batch));
-  options.train.epochs = block_count(o.taxoclass.batches, batches_an_epoch);
+void SelfTrainingStage::check() const {
+  DecodeOptions{.minimum = limits.minimum, .maximum = limits.maximum}.check();
+  if (inputs.graph.link == "sigmoid-exp" && options.labels_from == "ensemble")
+    throw usage_error(
+        "--taxoclass.link sigmoid-exp gives no probability below one half, which the ensemble "
+        "needs; give --taxoclass.labels-from classifier");
+}
+
+void SelfTrainingStage::run(const StageContext& c, const SelfTrainingFiles& out) const {
+  TrainingOptions own_training = training;
+  TrainOptions& train = own_training.train;
+  train.decay = "constant", train.warmup = 0, train.validation = 0, train.restore = "last";
+  const GraphTask task(c, inputs, train, classifier.model);
   TrainedHead trained;
-  run_replicas(c, options, *task.encoder, [&](const StageContext& replica, LoadedEncoder& model) {
-    ClassGraphHead head = task.head(model.encoder.device());
-    restore_head(head, classifier / "graph.h5");
-    ParameterArena arena(task.parameters(model.encoder, head, o.taxoclass.encoder_rate,
-                                         o.taxoclass.head_rate, o.taxoclass.head_rate),
-                         replica.comm.size());
-    SelfTraining self(replica, task, model, head, arena);
-    TrainingRun run(replica, options, arena, source);
-    TrainHooks hooks = run.hooks();
-    hooks.before_step = [&](Trainer&, std::int64_t step) {
-      return step < o.taxoclass.batches && self.before_step(step);
-    };
-    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-      return self.loss(batch, seed);
-    };
-    Trainer trainer(arena, run.learnt(), loss, options.train, options.parallel, replica.comm,
-                    std::move(hooks), run.between_gpus());
-    run.resume(trainer);
-    run.finish(trainer, trainer.run());
-    self.restore_best();
-    if (&model == task.encoder.get())
-      trained = {head.class_vectors(), head.bias(), head_parameters(head)};
-  });
-  on_root(c.comm, [&] {
-    gpuhpc::copy_file(c.checkpoints / "self_training.tsv", c.folder / "self_training.tsv");
-  });
-  options.model.encoder = o.model.encoder;
-  write_graph_model(c, task, layout, trained, o.taxoclass.labels_from);
+  if (options.batches == 0) {
+    ClassGraphHead head = task.head(task.encoder->encoder.device());
+    restore_head(head, classifier.graph);
+    on_root(c.comm, [&] {
+      gpuhpc::copy_file(classifier.metrics, out.metrics);
+      gpuhpc::copy_file(classifier.ranks, out.ranks);
+      write_text_file(out.table, table_head);
+    });
+    trained = {head.class_vectors(), head.bias(), head_parameters(head)};
+  } else {
+    const DocumentSource source = task.source(/*all=*/true);
+    const std::int64_t batches_an_epoch =
+        std::max<std::int64_t>(1, block_count(source.size(), train.batch));
+    train.epochs = block_count(options.batches, batches_an_epoch);
+    run_replicas(c, training.parallel, classifier.model, *task.encoder,
+                 [&](const StageContext& replica, LoadedEncoder& model) {
+                   ClassGraphHead head = task.head(model.encoder.device());
+                   restore_head(head, classifier.graph);
+                   ParameterArena arena(task.parameters(model.encoder, head, options.encoder_rate,
+                                                        options.head_rate, options.head_rate),
+                                        replica.comm.size());
+                   SelfTraining self(*this, replica, task, model, head, arena);
+                   TrainingRun beside(replica, own_training, arena, source);
+                   TrainHooks hooks = beside.hooks();
+                   hooks.before_step = [&](Trainer&, std::int64_t step) {
+                     return step < options.batches && self.before_step(step);
+                   };
+                   const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
+                     return self.loss(batch, seed);
+                   };
+                   Trainer trainer(arena, beside.learnt(), loss, train, training.parallel,
+                                   replica.comm, std::move(hooks), beside.between_gpus());
+                   beside.resume(trainer);
+                   beside.finish(trainer, trainer.run(), out);
+                   self.restore_best();
+                   if (&model == task.encoder.get())
+                     trained = {head.class_vectors(), head.bias(), head_parameters(head)};
+                 });
+    on_root(c.comm, [&] { gpuhpc::copy_file(c.checkpoints / "self_training.tsv", out.table); });
+  }
+  on_root(c.comm, [&] { write_graph_model(task, trained, out); });
+  add_teacher(c, *this, task, trained, out.model);
 }
 
 }  // namespace gpuhpc

@@ -24,7 +24,7 @@ struct AugmentedDocument {
   ClassId target = 0;
 };
 
-void write_augmented(const StageContext& c, const Taxonomy& taxonomy,
+void write_augmented(const StageContext& c, const AugmentationFiles& out, const Taxonomy& taxonomy,
                      std::span<const AugmentedDocument> documents) {
   on_root(c.comm, [&] {
     std::string lines;
@@ -38,20 +38,19 @@ void write_augmented(const StageContext& c, const Taxonomy& taxonomy,
       labels[std::to_string(i)] = {{"core_classes", std::to_string(documents[i].target)},
                                    {"with ancestors", ancestors}};
     }
-    write_text_file(c.folder / "generated_docs.txt", lines);
-    write_json(c.folder / "generated_doc2label.json", labels);
+    write_text_file(out.documents, lines);
+    write_json(out.labels, labels);
   });
 }
 
 // Leaves that the refinement gave fewer than --teleclass.augment-below documents.
-std::vector<ClassId> starved_leaves(const StageContext& c, const Taxonomy& taxonomy,
-                                    const TokenDataset& documents, std::int64_t below) {
+std::vector<ClassId> starved_leaves(const AugmentationStage& s, const Taxonomy& taxonomy,
+                                    const TokenDataset& documents) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(taxonomy.size()));
-  for (const ClassList& list : read_class_lists(
-           c.folder_of("refinement") / "refined_core_classes.json", documents, taxonomy))
+  for (const ClassList& list : read_class_lists(s.refined.refined, documents, taxonomy))
     for (const ClassId id : list) ++counts[static_cast<std::size_t>(id)];
   std::vector<ClassId> starved;
-  for (const ClassId id : starved_classes(counts, below))
+  for (const ClassId id : starved_classes(counts, s.options.below))
     if (taxonomy.is_leaf(id)) starved.push_back(id);
   return starved;
 }
@@ -62,10 +61,9 @@ struct NearestTexts {
   std::unordered_map<std::int64_t, std::string> texts;
 };
 
-NearestTexts find_nearest(const StageContext& c, const TeleclassPipelineOptions& o,
-                          const InputLayout& layout, std::span<const ClassId> starved) {
-  const MappedMatrix vectors(c.folder_of("encoding") / "documents.h5"),
-      classes(c.folder_of("encoding") / "classes.h5", "vectors");
+NearestTexts find_nearest(const StageContext& c, const AugmentationStage& s,
+                          std::span<const ClassId> starved) {
+  const MappedMatrix vectors(s.encoding.documents), classes(s.encoding.classes, "vectors");
   const Range own = own_documents(vectors.view().rows, c.comm);
   Matrix wanted(std::ssize(starved), classes.view().columns);
   for (std::size_t i = 0; i < starved.size(); ++i)
@@ -85,7 +83,7 @@ NearestTexts find_nearest(const StageContext& c, const TeleclassPipelineOptions&
     for (const std::int64_t document : nearest.documents.back()) nearest.texts[document];
   }
   together(c.comm, [&] {
-    CorpusReader reader(layout.train_corpus, o.input.corpus);
+    CorpusReader reader(s.corpus.path, s.format);
     Document document;
     for (std::int64_t i = 0; reader.next(document); ++i)
       if (const auto found = nearest.texts.find(i); found != nearest.texts.end())
@@ -114,29 +112,27 @@ std::vector<std::string> nearest_sentences(const NearestTexts& nearest, std::siz
   return best;
 }
 
-std::vector<AugmentedDocument> build_for_starved(const StageContext& c,
-                                                 const TeleclassPipelineOptions& o,
-                                                 const InputLayout& layout,
+std::vector<AugmentedDocument> build_for_starved(const StageContext& c, const AugmentationStage& s,
                                                  const Taxonomy& taxonomy) {
-  const TokenDataset documents(c.folder_of("encoding") / "tokens");
+  const TokenDataset documents(s.encoding.tokens);
   std::vector<ClassId> starved;
   std::vector<std::vector<std::string>> terms(static_cast<std::size_t>(taxonomy.size()));
   together(c.comm, [&] {
-    starved = starved_leaves(c, taxonomy, documents, o.teleclass.augment_below);
-    if (!layout.keywords.empty()) terms = read_class_terms(layout.keywords, taxonomy.names());
+    starved = starved_leaves(s, taxonomy, documents);
+    if (!s.classes.keywords.empty()) terms = read_class_terms(s.classes.keywords, taxonomy.names());
   });
   if (starved.empty()) return {};
-  const NearestTexts nearest = find_nearest(c, o, layout, starved);
-  const MappedMatrix classes(c.folder_of("encoding") / "classes.h5", "vectors");
-  const TextEncoder encoder(o.model.encoder, o.infer, c.device, c.comm, c.log);
+  const NearestTexts nearest = find_nearest(c, s, starved);
+  const MappedMatrix classes(s.encoding.classes, "vectors");
+  const TextEncoder encoder(s.encoder.path, s.infer, c.device, c.comm, c.log);
   PseudoDocumentOptions options;
-  options.documents = o.teleclass.augment_documents;
+  options.documents = s.options.documents;
   std::vector<AugmentedDocument> augmented;
   for (std::size_t i = 0; i < starved.size(); ++i) {
     const ClassId id = starved[i];
     const auto sentences = nearest_sentences(nearest, i, classes.view().row(id), encoder, c.comm,
                                              static_cast<std::size_t>(3 * options.sentences));
-    RandomStream random(static_cast<std::uint64_t>(o.train.seed), static_cast<std::uint64_t>(id));
+    RandomStream random(static_cast<std::uint64_t>(s.seed.value), static_cast<std::uint64_t>(id));
     for (std::string& text :
          build_pseudo_documents(taxonomy, taxonomy.first_path(id),
                                 terms[static_cast<std::size_t>(id)], sentences, options, random))
@@ -144,34 +140,34 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c,
   }
   if (c.comm.is_root())
     c.log->info("{} pseudo-documents for {} classes with fewer than {} documents", augmented.size(),
-                starved.size(), o.teleclass.augment_below);
+                starved.size(), s.options.below);
   return augmented;
 }
 
 }  // namespace
 
-void run_augmentation(const StageContext& c, const TeleclassPipelineOptions& o,
-                      const InputLayout& layout) {
-  Taxonomy taxonomy;
+void AugmentationStage::check() const {
+  if (options.kind == "generated" && classes.generated_docs.empty())
+    throw input_error(
+        "--teleclass.augmentation is generated but the input folder has no "
+        "train/generated_docs.txt; add it or choose pseudo");
+}
+
+void AugmentationStage::run(const StageContext& c, const AugmentationFiles& out) const {
+  Taxonomy names;
   std::vector<AugmentedDocument> documents;
-  const bool generated = o.teleclass.augmentation == "generated" ||
-                         (o.teleclass.augmentation == "auto" && !layout.generated_docs.empty());
+  const bool generated =
+      options.kind == "generated" || (options.kind == "auto" && !classes.generated_docs.empty());
   together(c.comm, [&] {
-    taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
+    names = taxonomy.load();
     if (!generated) return;
-    if (layout.generated_docs.empty())
-      throw input_error(
-          "{}: --teleclass.augmentation is generated but there is no train/generated_docs.txt; add "
-          "it or choose pseudo",
-          layout.folder.string());
     GeneratedDocuments given =
-        read_generated_documents(layout.generated_docs, layout.generated_labels, taxonomy.names());
+        read_generated_documents(classes.generated_docs, classes.generated_labels, names.names());
     for (std::size_t i = 0; i < given.target.size(); ++i)
       documents.push_back({std::move(given.documents.texts[i]), given.target[i]});
   });
-  if (!generated && o.teleclass.augmentation != "none")
-    documents = build_for_starved(c, o, layout, taxonomy);
-  write_augmented(c, taxonomy, documents);
+  if (!generated && options.kind != "none") documents = build_for_starved(c, *this, names);
+  write_augmented(c, out, names, documents);
 }
 
 }  // namespace gpuhpc

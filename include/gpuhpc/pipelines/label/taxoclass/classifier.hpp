@@ -1,11 +1,18 @@
 #pragma once
-#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 
+#include "gpuhpc/pipelines/label/taxoclass/graph/graph_model.hpp"
 namespace gpuhpc {
 
-// Stage 3: encoder and graph head learn the silver labels. Outputs: model/, metrics.jsonl, graph.h5
-// (the head's parameters). Collective.
-void run_classifier(const StageContext& context, const TaxoclassPipelineOptions& options,
-                    const InputLayout& layout);
+// Stage 3: encoder and graph head learn the silver labels.
+struct GraphClassifierStage {
+  using Outputs = GraphModelFiles;
+  GraphInputs inputs;
+  ModelFiles encoder;
+  TrainingOptions training;
+  void run(const StageContext& context, const GraphModelFiles& out) const;
+};
 
 }  // namespace gpuhpc

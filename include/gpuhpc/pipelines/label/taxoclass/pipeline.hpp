@@ -5,19 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "gpuhpc/data/layout.hpp"
-#include "gpuhpc/pipelines/label/options.hpp"
-#include "gpuhpc/pipelines/label/taxoclass/options.hpp"
-#include "gpuhpc/pipelines/stage.hpp"
+#include "gpuhpc/pipelines/label/inputs.hpp"
 
 namespace gpuhpc {
 
-struct TaxoclassPipelineOptions : ClassifyOptions {
-  TaxoclassOptions taxoclass;
-};
-
-std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options,
-                                    const InputLayout& layout);
+Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& options,
+                            const LabelInputs& inputs, const std::filesystem::path& run_folder);
 
 // As teleclass_preset: `recommended` and `fixed` are the defaults, `paper` the published method.
 std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::string& name);

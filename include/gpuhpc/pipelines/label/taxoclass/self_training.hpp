@@ -1,13 +1,29 @@
 #pragma once
-#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 
+#include "gpuhpc/pipelines/label/taxoclass/graph/graph_model.hpp"
 namespace gpuhpc {
 
 // Stage 4: the classifier learns from its own confident labels, for as long as held-out silver
-// labels agree. Outputs: model/, metrics.jsonl,
-//   self_training.tsv  agreement, stability and entropy at every new target distribution.
-//   Collective.
-void run_self_training(const StageContext& context, const TaxoclassPipelineOptions& options,
-                       const InputLayout& layout);
+// labels agree; then the model that labels new text is put together.
+struct SelfTrainingStage {
+  using Outputs = SelfTrainingFiles;
+  GraphInputs inputs;
+  PosteriorFiles posterior;
+  GraphModelFiles classifier;
+  CorpusFile corpus;
+  CorpusOptions format;
+  ModelFiles teacher;
+  InferOptions infer;
+  PathScoring scoring;
+  ExpectedLeavesOption expected_leaves;
+  LabelLimits limits;
+  SelfTrainingOptions options;
+  TrainingOptions training;
+  void check() const;
+  void run(const StageContext& context, const SelfTrainingFiles& out) const;
+};
 
 }  // namespace gpuhpc

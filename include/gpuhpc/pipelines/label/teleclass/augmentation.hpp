@@ -1,12 +1,26 @@
 #pragma once
-#include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 
 namespace gpuhpc {
 
-// Phase 3: more training texts for classes that have few. Outputs:
-//   generated_docs.txt, generated_doc2label.json   in the documented formats (no rows when there is
-//   nothing to add)
-void run_augmentation(const StageContext& context, const TeleclassPipelineOptions& options,
-                      const InputLayout& layout);
+// Phase 3: more training texts for classes that have few, in the documented formats; no rows when
+// there is nothing to add.
+struct AugmentationStage {
+  using Outputs = AugmentationFiles;
+  TaxonomyFiles taxonomy;
+  ClassFiles classes;
+  EncodingFiles encoding;
+  RefinedFiles refined;
+  CorpusFile corpus;
+  CorpusOptions format;
+  ModelFiles encoder;
+  InferOptions infer;
+  AugmentationOptions options;
+  SeedOption seed;
+  void check() const;
+  void run(const StageContext& context, const AugmentationFiles& out) const;
+};
 
 }  // namespace gpuhpc

@@ -1,6 +1,6 @@
 #pragma once
-// [teleclass]: the pipeline's own constants. Every published variant is a preset over these (see
-// presets.hpp).
+// [teleclass]: the pipeline's own constants, a struct for each stage that reads them. Every
+// published variant is a preset over these (see pipeline.hpp).
 #include <cstdint>
 #include <string>
 
@@ -8,26 +8,40 @@
 
 namespace gpuhpc {
 
-struct TeleclassOptions {
-  // 2 refinement
-  std::string refinement =
-      "soft";  // soft: quality recipe steps 3-8; paper, code: TELEClass; multi-gpu: top-20 means
-  std::int64_t enrichment_terms = 20;  // terms kept a class (paper, code)
-  // 3 augmentation
-  std::string augmentation =
-      "none";  // generated: from the input's files; pseudo: built from the corpus; none; auto
-  std::int64_t augment_below =
-      15;  // a class with fewer documents is starved and gets pseudo-documents
-  std::int64_t augment_documents = 5;  // pseudo-documents a starved class
-  // 4 hierarchy
-  std::string targets =
-      "sharpened";  // what the student learns: F^2 / f_k, or the posterior F itself
-  // 5 training
-  std::string head = "student";  // student: soft targets over paths; bilinear: positives and
-                                 // negatives; none: no training
-  bool train_encoder = true;     // bilinear: fine-tune the encoder or freeze it
-  double positive_weight = 1;    // bilinear: weight of positive terms of the loss (multi-gpu: 10)
+struct RefinementOptions {
+  static constexpr const char* section = "teleclass";
+  // soft: quality recipe, steps 3 to 8; paper, code: TELEClass; multi-gpu: top-20 means
+  std::string kind = "soft";
+  std::int64_t enrichment_terms = 20;  // terms kept per class (paper, code)
 };
-void declare(config::Section& section, TeleclassOptions& options);
+struct AugmentationOptions {
+  static constexpr const char* section = "teleclass";
+  // generated: from the input's files; pseudo: built from the corpus; none; auto
+  std::string kind = "none";
+  std::int64_t below = 15;     // a class with fewer documents is starved, gets pseudo-documents
+  std::int64_t documents = 5;  // pseudo-documents per starved class
+};
+struct TargetOptions {
+  static constexpr const char* section = "teleclass";
+  std::string kind = "sharpened";  // what the student learns: F^2 / f_k, or the posterior F itself
+};
+struct TrainedHeadOptions {
+  static constexpr const char* section = "teleclass";
+  // student: soft targets over paths; bilinear: positives and negatives; none: no training
+  std::string head = "student";
+  bool train_encoder = true;   // bilinear: fine-tune the encoder or freeze it
+  double positive_weight = 1;  // bilinear: weight of positive terms of the loss (multi-gpu: 10)
+};
+void declare(config::Section& section, RefinementOptions& options);
+void declare(config::Section& section, AugmentationOptions& options);
+void declare(config::Section& section, TargetOptions& options);
+void declare(config::Section& section, TrainedHeadOptions& options);
+
+struct TeleclassOptions {
+  RefinementOptions refinement;
+  AugmentationOptions augmentation;
+  TargetOptions targets;
+  TrainedHeadOptions training;
+};
 
 }  // namespace gpuhpc

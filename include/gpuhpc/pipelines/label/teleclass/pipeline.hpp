@@ -1,21 +1,16 @@
 #pragma once
 // The six phases of TELEClass in order: encoding, refinement, augmentation, hierarchy, training,
 // inference.
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "gpuhpc/data/layout.hpp"
-#include "gpuhpc/pipelines/label/options.hpp"
-#include "gpuhpc/pipelines/label/teleclass/options.hpp"
-#include "gpuhpc/pipelines/stage.hpp"
+#include "gpuhpc/pipelines/label/inputs.hpp"
 
 namespace gpuhpc {
 
-struct TeleclassPipelineOptions : ClassifyOptions {
-  TeleclassOptions teleclass;
-};
-
-std::vector<Stage> teleclass_stages(const TeleclassPipelineOptions& options,
-                                    const InputLayout& layout);
+Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& options,
+                            const LabelInputs& inputs, const std::filesystem::path& run_folder);
 
 // The values that --pipeline.preset puts under the user's own: "section.key" -> value. Throws
 // usage_error for an unknown name.

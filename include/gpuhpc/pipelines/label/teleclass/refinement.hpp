@@ -1,12 +1,23 @@
 #pragma once
-#include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 
 namespace gpuhpc {
 
-// Phase 2: which documents are about which classes: the outputs of find_posterior, or those of a
-// published refinement, and
-//   refined_core_classes.json  {document: [classes]}
-void run_refinement(const StageContext& context, const TeleclassPipelineOptions& options,
-                    const InputLayout& layout);
+// Phase 2 as published by TELEClass (`paper`, `code`) and as its multi-GPU variant has it: which
+// documents are about which classes, in the published formats.
+struct PublishedRefinementStage {
+  using Outputs = PublishedRefinementFiles;
+  TaxonomyFiles taxonomy;
+  ClassFiles classes;
+  EncodingFiles encoding;
+  CorpusFile corpus;
+  CorpusOptions format;
+  ModelFiles encoder;
+  InferOptions infer;
+  RefinementOptions options;
+  void run(const StageContext& context, const PublishedRefinementFiles& out) const;
+};
 
 }  // namespace gpuhpc

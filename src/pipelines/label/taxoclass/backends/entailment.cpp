@@ -1,4 +1,4 @@
-#include "gpuhpc/pipelines/label/taxoclass/backends/entailment.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/similarity.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -67,32 +67,40 @@ struct Scoring {
   }
 };
 
+fs::path folder_of(const ModelFiles& model) { return model.path; }
+fs::path folder_of(const TrainedFiles& trained) { return trained.model; }
+
 }  // namespace
 
-void write_entailment(const StageContext& c, const TaxoclassPipelineOptions& o,
-                      const InputLayout& layout, const Taxonomy& taxonomy, const fs::path& model) {
+template <class Model>
+void EntailmentStage<Model>::run(const StageContext& c, const SimilarityFiles& out) const {
+  const fs::path folder = folder_of(model);
+  Taxonomy classes;
   std::unique_ptr<PairScorer> scorer;
-  together(c.comm, [&] { scorer = std::make_unique<PairScorer>(model, o.infer, c.device); });
-  if (c.comm.is_root()) c.log->info("cross-encoder {}: {}", model.string(), scorer->describe());
-  const std::int64_t documents = TokenDataset(c.folder_of("encoding") / "tokens").size();
-  const std::vector<std::string> texts = class_statements(taxonomy, o.taxoclass.hypothesis);
-  Scoring scoring{*scorer, taxonomy, tokenize(scorer->tokenizer(), texts, c.device.threads),
-                  o.taxoclass.premise_tokens, o.taxoclass.full_matrix};
+  together(c.comm, [&] {
+    classes = taxonomy.load();
+    scorer = std::make_unique<PairScorer>(folder, infer, c.device);
+  });
+  if (c.comm.is_root()) c.log->info("cross-encoder {}: {}", folder.string(), scorer->describe());
+  const std::int64_t documents = TokenDataset(encoding.tokens).size();
+  const std::vector<std::string> texts = class_statements(classes, statements.hypothesis);
+  Scoring scoring{*scorer, classes, tokenize(scorer->tokenizer(), texts, c.device.threads),
+                  statements.premise_tokens, options.full_matrix};
   on_root(c.comm, [&] { create_folder(c.checkpoints); });
   const auto start = std::chrono::steady_clock::now();
-  MatrixFileWriter writer(c.folder / "similarity.h5", c.comm,
-                          {{"values", ElementType::float32, {documents, taxonomy.size()}}});
+  MatrixFileWriter writer(out.similarity, c.comm,
+                          {{"values", ElementType::float32, {documents, classes.size()}}});
   together(c.comm, [&] {
     Progress progress(c.log, "entailment", own_documents(documents, c.comm).size(), "documents",
                       c.comm.is_root());
     for_own_blocks(
-        layout.train_corpus, o.input.corpus, documents, c.comm,
+        corpus.path, format, documents, c.comm,
         [&](Range rows, std::span<const std::string> block) {
           for (std::int64_t first = 0; first < rows.size(); first += scored_block) {
             const std::int64_t count = std::min(scored_block, rows.size() - first);
             const fs::path file =
                 c.checkpoints / fmt::format("similarity-{:09d}.h5", rows.first + first);
-            Matrix similarity(count, taxonomy.size());
+            Matrix similarity(count, classes.size());
             if (fs::exists(file)) {
               similarity = read_matrix(file);
             } else {
@@ -110,7 +118,7 @@ void write_entailment(const StageContext& c, const TaxoclassPipelineOptions& o,
   });
   writer.commit();
   const std::int64_t pairs = c.comm.all_reduce_value(scoring.pairs),
-                     all = documents * taxonomy.size();
+                     all = documents * classes.size();
   if (c.comm.is_root())
     c.log->info(
         "entailment: {} pairs scored of {} ({:.1f}%) in {}", pairs, all,
@@ -118,5 +126,8 @@ void write_entailment(const StageContext& c, const TaxoclassPipelineOptions& o,
         format_duration(
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
 }
+
+template struct EntailmentStage<ModelFiles>;
+template struct EntailmentStage<TrainedFiles>;
 
 }  // namespace gpuhpc

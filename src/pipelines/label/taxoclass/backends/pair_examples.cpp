@@ -54,15 +54,14 @@ struct Drawn {
 
 class Drawing {
  public:
-  Drawing(const StageContext& c, const TaxoclassPipelineOptions& o, const Taxonomy& taxonomy,
-          const Tokenizer& tokenizer)
-      : o_(o),
+  Drawing(const PairModelStage& stage, const Taxonomy& taxonomy, const Tokenizer& tokenizer)
+      : stage_(stage),
         taxonomy_(taxonomy),
         tokenizer_(tokenizer),
-        first_(c.folder_of("posterior") / "first_posterior.h5"),
-        smoothed_(c.folder_of("posterior") / "posterior.h5"),
+        first_(stage.posterior.first),
+        smoothed_(stage.posterior.posterior),
         documents_(smoothed_.view().rows),
-        wanted_(std::clamp<std::int64_t>(o.taxoclass.pair_examples / a_document, 1, documents_)) {}
+        wanted_(std::clamp<std::int64_t>(stage.options.examples / a_document, 1, documents_)) {}
 
   std::int64_t documents() const { return documents_; }
   bool chosen(std::int64_t document) const {
@@ -74,7 +73,7 @@ class Drawing {
     const auto [title, body] = split_title(whole);
     drawn.add_tokens(premise(whole));
     drawn.add_tokens(premise(body));
-    drawn.add_tokens(ids_of(tokenizer_, statement(o_.taxoclass.hypothesis, title)));
+    drawn.add_tokens(ids_of(tokenizer_, statement(stage_.statements.hypothesis, title)));
     add_classes(document);
   }
 
@@ -83,21 +82,23 @@ class Drawing {
  private:
   TokenIds premise(const std::string& text) const {
     TokenIds ids = ids_of(tokenizer_, text);
-    ids.resize(std::min(ids.size(), static_cast<std::size_t>(o_.taxoclass.premise_tokens)));
+    ids.resize(std::min(ids.size(), static_cast<std::size_t>(stage_.statements.premise_tokens)));
     return ids;
   }
 
   // The classes nearest to the document and some others.
   void add_classes(std::int64_t document) {
     Matrix before(1, taxonomy_.size()), after(1, taxonomy_.size());
-    leaf_probabilities(taxonomy_, o_.decode, first_.view().slice(document, 1), before.view());
-    leaf_probabilities(taxonomy_, o_.decode, smoothed_.view().slice(document, 1), after.view());
+    leaf_probabilities(taxonomy_, stage_.expected_leaves.value, first_.view().slice(document, 1),
+                       before.view());
+    leaf_probabilities(taxonomy_, stage_.expected_leaves.value, smoothed_.view().slice(document, 1),
+                       after.view());
     std::vector<ClassId> agreeing;
     for (ClassId c = 0; c < taxonomy_.size(); ++c)
       if ((value(before, c) > agreed) == (value(after, c) > agreed)) agreeing.push_back(c);
     std::ranges::stable_sort(agreeing, std::greater{}, [&](ClassId c) { return value(after, c); });
     const auto near = std::min<std::ptrdiff_t>(nearest_classes, std::ssize(agreeing));
-    RandomStream random(static_cast<std::uint64_t>(o_.train.seed),
+    RandomStream random(static_cast<std::uint64_t>(stage_.training.train.seed),
                         static_cast<std::uint64_t>(document));
     const auto some = std::min<std::ptrdiff_t>(random_classes, std::ssize(agreeing) - near);
     for (std::ptrdiff_t i = near; i < near + some; ++i)  // the first places of a shuffle
@@ -113,7 +114,7 @@ class Drawing {
     return row.values[static_cast<std::size_t>(c)];
   }
 
-  const TaxoclassPipelineOptions& o_;
+  const PairModelStage& stage_;
   const Taxonomy& taxonomy_;
   const Tokenizer& tokenizer_;
   MappedMatrix first_, smoothed_;
@@ -176,13 +177,12 @@ void add_class_texts(const std::filesystem::path& file, const Taxonomy& taxonomy
 
 }  // namespace
 
-PairExamples make_pair_examples(const StageContext& c, const TaxoclassPipelineOptions& o,
-                                const InputLayout& layout, const Taxonomy& taxonomy,
-                                const Tokenizer& tokenizer) {
+PairExamples make_pair_examples(const StageContext& c, const PairModelStage& stage,
+                                const Taxonomy& taxonomy, const Tokenizer& tokenizer) {
   Drawn drawn;
   together(c.comm, [&] {
-    Drawing drawing(c, o, taxonomy, tokenizer);
-    for_own_blocks(layout.train_corpus, o.input.corpus, drawing.documents(), c.comm,
+    Drawing drawing(stage, taxonomy, tokenizer);
+    for_own_blocks(stage.corpus.path, stage.format, drawing.documents(), c.comm,
                    [&](Range rows, std::span<const std::string> texts) {
                      for (std::int64_t d = rows.first; d < rows.last; ++d)
                        if (drawing.chosen(d))
@@ -194,11 +194,11 @@ PairExamples make_pair_examples(const StageContext& c, const TaxoclassPipelineOp
   drawn.gather(c.comm);
   PairExamples pairs;
   together(c.comm, [&] {
-    pairs.hypotheses =
-        tokenize(tokenizer, class_statements(taxonomy, o.taxoclass.hypothesis), c.device.threads);
-    const auto seed = static_cast<std::uint64_t>(o.train.seed);
+    pairs.hypotheses = tokenize(tokenizer, class_statements(taxonomy, stage.statements.hypothesis),
+                                c.device.threads);
+    const auto seed = static_cast<std::uint64_t>(stage.training.train.seed);
     add_documents(drawn, seed, pairs);
-    add_class_texts(c.folder_of("encoding") / "class_texts.txt", taxonomy, tokenizer, seed, pairs);
+    add_class_texts(stage.encoding.class_texts, taxonomy, tokenizer, seed, pairs);
   });
   if (c.comm.is_root())
     c.log->info("{} pairs to learn from: {} documents, {} classes", pairs.examples.size(),

@@ -43,78 +43,77 @@ Matrix word_features(const Taxonomy& taxonomy, const LoadedEncoder& encoder,
 
 }  // namespace
 
-GraphTask::GraphTask(const StageContext& c, const TaxoclassPipelineOptions& o,
-                     const InputLayout& layout, const fs::path& folder)
-    : options(o) {
-  const fs::path encoding = c.folder_of("encoding");
+GraphTask::GraphTask(const StageContext& c, const GraphInputs& in, const TrainOptions& options,
+                     const fs::path& folder)
+    : inputs(in), train(options) {
   together(c.comm, [&] {
-    taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
+    taxonomy = in.taxonomy.load();
     encoder = std::make_unique<LoadedEncoder>(load_encoder(folder, torch_device(c.device)));
     unit = encoder->model.embedding;
     unit.normalise = true;
     tokenizer = load_tokenizer(folder);
-    documents = std::make_unique<TokenDataset>(encoding / "tokens");
-    silver = read_labels(c.folder_of("cores") / "labels.jsonl");
-    if (o.taxoclass.held_out > 0)
-      for (const std::int64_t i : hold_out(std::ssize(silver.documents), o.taxoclass.held_out,
-                                           static_cast<std::uint64_t>(o.train.seed))
+    documents = std::make_unique<TokenDataset>(in.encoding.tokens);
+    silver = read_labels(in.cores.labels);
+    if (in.graph.held_out > 0)
+      for (const std::int64_t i : hold_out(std::ssize(silver.documents), in.graph.held_out,
+                                           static_cast<std::uint64_t>(train.seed))
                                       .validation)
         held_out.push_back(silver.documents[static_cast<std::size_t>(i)]);
-    const Hdf5File classes(encoding / "classes.h5");
+    const Hdf5File classes(in.encoding.classes);
     const auto mean_document = classes.dataset<float>("document_mean");
     mean.assign(mean_document.begin(), mean_document.end());
-    choose_features(encoding);
-    choose_bias(encoding);
+    choose_features();
+    choose_bias();
   });
 }
 
-void GraphTask::choose_features(const fs::path& encoding) {
-  if (options.taxoclass.features == "words")
+void GraphTask::choose_features() {
+  if (inputs.graph.features == "words")
     features_ = word_features(taxonomy, *encoder, *tokenizer);
   else
-    features_ = read_matrix(encoding / "classes.h5", "centred");
+    features_ = read_matrix(inputs.encoding.classes, "centred");
 }
 
-void GraphTask::choose_bias(const fs::path& encoding) {
+void GraphTask::choose_bias() {
   std::vector<float> shares(static_cast<std::size_t>(taxonomy.size()));
   const auto total = static_cast<float>(documents->size());
   for (const std::int32_t c : silver.labels.positives.classes)
     shares[static_cast<std::size_t>(c)] += 1 / total;
   for (float& share : shares) share = std::clamp(share, .5f / total, .99f);
-  const MappedMatrix centred(encoding / "centred.h5");
+  const MappedMatrix centred(inputs.encoding.centred);
   const std::int64_t rows = std::min<std::int64_t>(
       4096, centred.view().rows);  // spread evenly: files may be sorted by class
   Matrix sample(rows, centred.view().columns), logits(rows, taxonomy.size());
   for (std::int64_t i = 0; i < rows; ++i)
     std::ranges::copy(centred.view().row(i * centred.view().rows / rows), sample.row(i).begin());
-  if (options.taxoclass.graph_residual || options.taxoclass.graph_layers == 0)
+  if (inputs.graph.residual || inputs.graph.layers == 0)
     score_paths(std::as_const(sample).view(), std::as_const(features_).view(), logits.view());
-  for (float& logit : logits.values) logit *= static_cast<float>(options.taxoclass.scale);
-  if (options.taxoclass.link_kind() == Link::sigmoid)
+  for (float& logit : logits.values) logit *= static_cast<float>(inputs.graph.scale);
+  if (inputs.graph.link_kind() == Link::sigmoid)
     bias_ = bias_for_shares(std::as_const(logits).view(), shares);
   else
     bias_.assign(shares.size(), 0);  // no share below one half could be met
 }
 
 ClassGraphHead GraphTask::head(at::Device device) const {
-  const TaxoclassOptions& o = options.taxoclass;
+  const GraphOptions& o = inputs.graph;
   return {taxonomy,
           features_.view(),
           bias_,
           mean,
-          {o.graph_hidden, o.graph_layers, o.graph_residual, o.scale, options.scoring.centring},
-          static_cast<std::uint64_t>(options.train.seed),
+          {o.hidden, o.layers, o.residual, o.scale, inputs.centring.share},
+          static_cast<std::uint64_t>(train.seed),
           device};
 }
 
 at::Tensor GraphTask::logits(const Encoder& model, const ClassGraphHead& head,
-                             const PackedIds& batch, const TrainOptions& train,
+                             const PackedIds& batch, const TrainOptions& options,
                              std::uint64_t seed) const {
   const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, model.device());
   const at::Tensor logits =
-      head.logits(model.embed(packed, unit, training_forward(model, train, seed)));
-  return options.taxoclass.link_kind() == Link::sigmoid ? logits
-                                                        : logits.clamp_max(largest_exponent).exp();
+      head.logits(model.embed(packed, unit, training_forward(model, options, seed)));
+  return inputs.graph.link_kind() == Link::sigmoid ? logits
+                                                   : logits.clamp_max(largest_exponent).exp();
 }
 
 std::vector<ParameterGroup> GraphTask::parameters(Encoder& model, ClassGraphHead& head,
@@ -123,7 +122,7 @@ std::vector<ParameterGroup> GraphTask::parameters(Encoder& model, ClassGraphHead
   std::vector<ParameterSlot> classes = trained_parameters(head);  // features and bias come first
   const std::vector<ParameterSlot> graph(classes.begin() + 2, classes.end());
   classes.resize(2);
-  TrainOptions rates = options.train;
+  TrainOptions rates = train;
   rates.encoder_rate = encoder_rate, rates.head_rate = head_rate;
   std::vector<ParameterGroup> groups = encoder_and_head(model, rates.layers, classes, rates);
   for (ParameterGroup& group : split_by_decay("graph", graph_rate, rates.weight_decay, graph))
@@ -133,7 +132,7 @@ std::vector<ParameterGroup> GraphTask::parameters(Encoder& model, ClassGraphHead
 
 DocumentSource GraphTask::source(bool all) const {
   DocumentSource source({documents.get()},
-                        std::min(options.train.max_length, encoder->model.embedding.max_tokens),
+                        std::min(train.max_length, encoder->model.embedding.max_tokens),
                         tokenizer->cls_id(), tokenizer->sep_id());
   std::vector<std::int64_t> candidates(static_cast<std::size_t>(documents->size())), learnt;
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i] = static_cast<std::int64_t>(i);
@@ -162,51 +161,23 @@ void restore_head(ClassGraphHead& head, const fs::path& graph) {
   }
 }
 
-void write_graph_model(const StageContext& c, const GraphTask& task, const InputLayout& layout,
-                       const TrainedHead& head, const std::string& labels_from) {
-  const TaxoclassPipelineOptions& o = task.options;
-  const fs::path model = c.folder / "model";
-  const CorpusFolders corpus{c.folder_of("encoding"), c.folder_of("posterior")};
-  on_root(c.comm, [&] {
-    copy_taxonomy(layout, model);
-    save_encoder_folder(model, task.encoder->encoder, task.encoder->model.embedding,
-                        task.encoder->model);
-    NamedArrays parameters;
-    for (const auto& [name, values] : head.parameters) parameters.emplace_back(name, values.view());
-    write_arrays(c.folder / "graph.h5", parameters);
-    write_arrays(model / "gpuhpc" / "head.h5",
-                 {{"class_embeddings", head.class_vectors.view()},
-                  {"bias", std::span<const float>(head.bias)},
-                  {"document_mean", std::span<const float>(task.mean)}});
-    ClassifierSettings settings{labels_from == "classifier" ? "bilinear" : "paths",
-                                false,
-                                layout.test_serves_as_train,
-                                o.scoring.temperature,
-                                o.scoring.csls,
-                                o.scoring.lexical,
-                                o.scoring.centring,
-                                .5,
-                                o.scoring.smoothing_rounds > 0,
-                                o.neighbours.k,
-                                o.tfidf.longest_ngram,
-                                o.tfidf.english_stop_words,
-                                labels_from != "similarity",
-                                o.decode.expected_leaves,
-                                o.taxoclass.link_kind() == Link::sigmoid_exp};
-    write_settings(model, settings);
-    if (labels_from == "classifier") return;
-    const LoadedEncoder teacher = load_encoder(o.model.encoder);
-    copy_teacher(corpus.encoding, corpus.posterior, teacher, model);
-    if (layout.test_serves_as_train)
-      write_text_hashes(o.input.corpus, layout, model / "gpuhpc" / "text_hashes.h5");
-  });
-  if (labels_from != "ensemble") return;
-  write_smoothed_scores(
-      c, o, corpus, model, task.taxonomy.size(),
-      [&](MatrixView centred, MutableMatrixView probabilities) {
-        class_probabilities(centred, head.class_vectors.view(), head.bias, probabilities);
-      },
-      model / "gpuhpc" / "class_probabilities.h5");
+void write_graph_model(const GraphTask& task, const TrainedHead& head, const GraphModelFiles& out) {
+  copy_taxonomy(task.inputs.taxonomy, out.model);
+  save_encoder_folder(out.model, task.encoder->encoder, task.encoder->model.embedding,
+                      task.encoder->model);
+  NamedArrays parameters;
+  for (const auto& [name, values] : head.parameters) parameters.emplace_back(name, values.view());
+  write_arrays(out.graph, parameters);
+  write_arrays(out.model / "gpuhpc" / "head.h5",
+               {{"class_embeddings", head.class_vectors.view()},
+                {"bias", std::span<const float>(head.bias)},
+                {"document_mean", std::span<const float>(task.mean)}});
+  ClassifierSettings settings;
+  settings.kind = "bilinear";
+  settings.centring = task.inputs.centring.share;
+  settings.classes = true;
+  settings.sigmoid_exp = task.inputs.graph.link_kind() == Link::sigmoid_exp;
+  write_settings(out.model, settings);
 }
 
 }  // namespace gpuhpc

@@ -10,7 +10,7 @@
 
 #include "gpuhpc/infer/pair_scorer.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
-#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/backends/pair_model.hpp"
 #include "gpuhpc/train/batch_source.hpp"
 
 namespace gpuhpc {
@@ -27,8 +27,7 @@ struct PairExamples {
 
 // About taxoclass.pair-examples of them, from documents spread evenly over the corpus; the same on
 // any number of ranks. Collective.
-PairExamples make_pair_examples(const StageContext& context,
-                                const TaxoclassPipelineOptions& options, const InputLayout& layout,
+PairExamples make_pair_examples(const StageContext& context, const PairModelStage& stage,
                                 const Taxonomy& taxonomy, const Tokenizer& tokenizer);
 
 // Each example is an item. The examples must outlive the source.

@@ -1,13 +1,27 @@
 #pragma once
-#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 
 namespace gpuhpc {
 
 // For the backend `pair`: the sentence encoder with a new head learns to tell which class a text
-// entails (pair_examples.hpp). Outputs:
-//   model/  a sequence classifier with the labels not_entailment and entailment, as transformers
-//   loads it;  metrics.jsonl. Collective.
-void run_pair_model(const StageContext& context, const TaxoclassPipelineOptions& options,
-                    const InputLayout& layout);
+// entails (pair_examples.hpp): a sequence classifier with the labels not_entailment and entailment,
+// as transformers loads it.
+struct PairModelStage {
+  using Outputs = TrainedFiles;
+  TaxonomyFiles taxonomy;
+  EncodingFiles encoding;
+  PosteriorFiles posterior;
+  CorpusFile corpus;
+  CorpusOptions format;
+  ModelFiles encoder;
+  StatementOptions statements;
+  PairModelOptions options;
+  ExpectedLeavesOption expected_leaves;
+  TrainingOptions training;
+  void check() const;
+  void run(const StageContext& context, const TrainedFiles& out) const;
+};
 
 }  // namespace gpuhpc

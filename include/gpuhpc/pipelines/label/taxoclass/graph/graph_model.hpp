@@ -10,18 +10,29 @@
 #include "gpuhpc/labels/taxonomy.hpp"
 #include "gpuhpc/nn/class_graph.hpp"
 #include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/label_lists.hpp"
-#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 #include "gpuhpc/train/batch_source.hpp"
 #include "gpuhpc/train/parameters.hpp"
 
 namespace gpuhpc {
 
+// What both training stages read.
+struct GraphInputs {
+  TaxonomyFiles taxonomy;
+  EncodingFiles encoding;
+  CoreFiles cores;
+  GraphOptions graph;
+  CentringOptions centring;
+};
+
 struct GraphTask {
   // Collective. `encoder`: a model folder.
-  GraphTask(const StageContext& context, const TaxoclassPipelineOptions& options,
-            const InputLayout& layout, const std::filesystem::path& encoder);
+  GraphTask(const StageContext& context, const GraphInputs& inputs, const TrainOptions& train,
+            const std::filesystem::path& encoder);
   // The head as it starts: features from stage 1, every class's bias such that it gets its silver
   // share of the corpus.
   ClassGraphHead head(at::Device device) const;
@@ -36,7 +47,8 @@ struct GraphTask {
   // held-out ones in neither case.
   DocumentSource source(bool all) const;
 
-  const TaxoclassPipelineOptions& options;
+  const GraphInputs& inputs;
+  const TrainOptions& train;
   Taxonomy taxonomy;
   std::unique_ptr<LoadedEncoder> encoder;
   EmbeddingConfig unit;  // the encoder's, to unit length
@@ -47,8 +59,8 @@ struct GraphTask {
   std::vector<float> mean;             // of the unit document vectors (H)
 
  private:
-  void choose_features(const std::filesystem::path& encoding);
-  void choose_bias(const std::filesystem::path& encoding);
+  void choose_features();
+  void choose_bias();
   Matrix features_;  // (C,F)
   std::vector<float> bias_;
 };
@@ -58,16 +70,14 @@ using NamedMatrices = std::vector<std::pair<std::string, Matrix>>;
 NamedMatrices head_parameters(const ClassGraphHead& head);
 void restore_head(ClassGraphHead& head, const std::filesystem::path& graph);  // from graph.h5
 
-// model/ and graph.h5 of a training stage: the encoder as it is now, class vectors, what the
-// ensemble needs. Collective.
+// The trained head as the ranks hand it on.
 struct TrainedHead {
   Matrix class_vectors;  // (C,H)
   std::vector<float> bias;
   NamedMatrices parameters;
 };
-// `labels_from`: as taxoclass.labels-from.
-void write_graph_model(const StageContext& context, const GraphTask& task,
-                       const InputLayout& layout, const TrainedHead& head,
-                       const std::string& labels_from);
+// model/ and graph.h5 of a training stage: the encoder as it is now and a head over classes, which
+// label new text as they are.
+void write_graph_model(const GraphTask& task, const TrainedHead& head, const GraphModelFiles& out);
 
 }  // namespace gpuhpc

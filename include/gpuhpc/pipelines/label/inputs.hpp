@@ -1,0 +1,27 @@
+#pragma once
+// The input folder of the labelling job, looked through before anything is computed.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
+
+namespace gpuhpc {
+
+struct LabelInputs {
+  TaxonomyFiles taxonomy;
+  ClassFiles classes;
+  CorpusFile train, test;
+  std::filesystem::path gold;  // of the test texts, or empty; only `evaluate` opens it
+  std::string description;     // one sentence for the log
+  std::vector<std::string> warnings;
+};
+
+// Reads every file whole and throws its first error: taxonomy, class files, both corpora.
+// Collective.
+LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format, Communicator& comm);
+
+}  // namespace gpuhpc

@@ -1,0 +1,27 @@
+#pragma once
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
+
+namespace gpuhpc {
+
+// Phase 5, quality recipe, step 11: the encoder's top layers and the path vectors learn from the
+// soft targets; then the student's own posterior is smoothed as the teacher's was. Head "none"
+// keeps the teacher alone.
+struct StudentStage {
+  using Outputs = TrainedFiles;
+  TaxonomyFiles taxonomy;
+  EncodingFiles encoding;
+  PosteriorFiles posterior;
+  TargetFiles targets;
+  CorpusFile corpus;
+  CorpusOptions format;
+  ModelFiles encoder;
+  InferOptions infer;
+  PathScoring scoring;
+  TrainedHeadOptions options;
+  TrainingOptions training;
+  void run(const StageContext& context, const TrainedFiles& out) const;
+};
+
+}  // namespace gpuhpc

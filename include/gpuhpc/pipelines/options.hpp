@@ -1,0 +1,45 @@
+#pragma once
+// The options that every job has; each job adds a struct of its own.
+#include <string>
+
+#include "gpuhpc/comm/options.hpp"
+#include "gpuhpc/config/options.hpp"
+#include "gpuhpc/data/corpus.hpp"
+#include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/infer/options.hpp"
+#include "gpuhpc/train/options.hpp"
+#include "gpuhpc/train/profile.hpp"
+
+namespace gpuhpc {
+
+struct InputOptions {
+  static constexpr const char* section = "input";
+  std::string dir = "data/debtags-topical";
+  std::string file = "-";
+};
+void declare(config::Section& section, InputOptions& options);
+
+struct ModelOptions {
+  static constexpr const char* section = "model";
+  std::string encoder = ".deps/models/all-MiniLM-L6-v2";
+  std::string dir;
+};
+void declare(config::Section& section, ModelOptions& options);
+
+// What every stage that trains is handed.
+struct TrainingOptions {
+  TrainOptions train;
+  ParallelOptions parallel;
+  ProfileOptions profile;
+};
+
+struct SharedOptions {
+  InputOptions input;
+  CorpusOptions corpus;
+  ModelOptions model;
+  ShardOptions shards;
+  InferOptions infer;
+  TrainingOptions training;
+};
+
+}  // namespace gpuhpc

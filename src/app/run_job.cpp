@@ -1,0 +1,88 @@
+#include "gpuhpc/app/run_job.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "gpuhpc/app/launch.hpp"
+#include "gpuhpc/app/ledger.hpp"
+#include "gpuhpc/app/run_report.hpp"
+#include "gpuhpc/app/signals.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/lock.hpp"
+#include "gpuhpc/report/terminal.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+// A second name for a finished file; a copy where the file system has no links.
+void link_file(const fs::path& from, const fs::path& to) {
+  create_folder(to.parent_path());
+  fs::remove(to);
+  std::error_code error;
+  fs::create_hard_link(from, to, error);
+  if (error) gpuhpc::copy_file(from, to);
+}
+
+// What the user looks for appears at the top of the run folder, from the last stage that leaves it.
+void publish(const Pipeline& pipeline) {
+  const fs::path& run = pipeline.run_folder();
+  fs::remove_all(run / "model");
+  for (const std::string name :
+       {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl", "model"}) {
+    fs::path source;
+    for (std::size_t i = 0; i < pipeline.stages().size(); ++i)
+      if (std::ranges::find(pipeline.stages()[i].outputs, name) !=
+          pipeline.stages()[i].outputs.end())
+        source = pipeline.folder(i) / name;
+    if (fs::is_regular_file(source)) link_file(source, run / name);
+    if (!source.empty() && fs::is_directory(source))
+      for (const auto& entry : fs::recursive_directory_iterator(source))
+        if (entry.is_regular_file())
+          link_file(entry.path(), run / name / fs::relative(entry.path(), source));
+  }
+}
+
+}  // namespace
+
+void run_job(CommandContext& c, const Job& job) {
+  const StopSignals signals;
+  const PipelineOptions& o = c.options.pipeline;
+  const PipelineRange range{o.from, o.to, o.force};
+  const fs::path& run = job.pipeline.run_folder();
+  std::optional<FolderLock> lock;
+  on_root(c.comm, [&] {
+    check_pipeline(job.pipeline, range);
+    create_folder(run);
+    lock.emplace(run);
+    write_text_file(run / "config.ini", c.set.ini());
+    write_run_facts(c, job, {});
+  });
+  together(c.comm, [&] { add_file_log(c.log, run / "log", c.comm.rank()); });
+  if (c.comm.is_root())
+    c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s",
+                describe(c.device), job.description);
+
+  const auto times =
+      run_stages(job.pipeline, range, c.comm, c.log, c.device, StopSignals::requested);
+  if (times.size() < job.pipeline.stages().size()) return;
+  on_root(c.comm, [&] {
+    publish(job.pipeline);
+    write_run_facts(c, job, times);
+    if (!job.evaluate && !times.back().skipped)  // of earlier predictions
+      for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);
+  });
+  if (job.evaluate) job.evaluate();
+  on_root(c.comm, [&] {
+    const ReportModel report = make_run_report(run);
+    write_report(run / "report.html", report);
+    fmt::print("{}\n", format_stages(report.stages));
+    if (report.evaluation) fmt::print("{}\n", format_metrics(*report.evaluation));
+    for (const auto& [what, file] : {std::pair{"predictions: ", run / "predictions.jsonl"},
+                                     std::pair{"report:      ", run / "report.html"}})
+      if (fs::exists(file)) fmt::print("{}{}\n", what, file.string());
+  });
+}
+
+}  // namespace gpuhpc

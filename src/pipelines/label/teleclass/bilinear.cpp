@@ -1,0 +1,104 @@
+#include "gpuhpc/pipelines/label/teleclass/bilinear.hpp"
+
+#include <optional>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/nn/heads.hpp"
+#include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/pipelines/label/label_lists.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/label/replicas.hpp"
+#include "gpuhpc/pipelines/label/training_run.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+// Token shards of the corpus, and of the generated documents when there are any.
+std::vector<std::unique_ptr<TokenDataset>> open_datasets(const StageContext& c,
+                                                         const BilinearStage& s,
+                                                         const Tokenizer& tokenizer,
+                                                         const fs::path& generated_tokens) {
+  std::vector<std::unique_ptr<TokenDataset>> datasets;
+  datasets.push_back(std::make_unique<TokenDataset>(s.encoding.tokens));
+  if (fs::file_size(s.augmentation.documents) > 0) {
+    prepare_shards(s.augmentation.documents, CorpusOptions{}, tokenizer, generated_tokens, s.shards,
+                   c.comm);
+    datasets.push_back(std::make_unique<TokenDataset>(generated_tokens));
+  }
+  return datasets;
+}
+
+}  // namespace
+
+void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
+  const TrainOptions& train = training.train;
+  const fs::path generated_tokens = out.folder() / "generated_tokens";
+  std::optional<LoadedEncoder> loaded;
+  std::unique_ptr<Tokenizer> tokenizer;
+  LabelledSet set;
+  together(c.comm, [&] {
+    loaded.emplace(load_encoder(encoder.path, torch_device(c.device)));
+    tokenizer = load_tokenizer(encoder.path);
+    set = read_labels(labels.labels);
+  });
+  EmbeddingConfig unit = loaded->model.embedding;
+  unit.normalise = true;
+  const auto datasets = open_datasets(c, *this, *tokenizer, generated_tokens);
+  const MappedMatrix classes(encoding.classes, "vectors");
+  std::vector<const TokenDataset*> pointers;
+  for (const auto& dataset : datasets) pointers.push_back(dataset.get());
+  DocumentSource source(pointers, std::min(train.max_length, unit.max_tokens),
+                        tokenizer->cls_id(), tokenizer->sep_id());
+  source.select(set.documents);
+  const std::int64_t real_documents = datasets.front()->size();
+  std::vector<float> weights(static_cast<std::size_t>(source.documents()), 1);
+  const auto generated_weight = static_cast<float>(augmented_weight(set.real, set.generated));
+  for (std::int64_t i = real_documents; i < source.documents(); ++i)
+    weights[static_cast<std::size_t>(i)] = generated_weight;
+  Matrix embeddings, interaction;
+  run_replicas(c, training.parallel, encoder.path, *loaded, [&](const StageContext& replica, LoadedEncoder& model) {
+    Encoder& trained = model.encoder;
+    BilinearHead head(classes.view(), BilinearStart::identity,
+                      static_cast<std::uint64_t>(train.seed), trained.device());
+    ParameterArena arena(encoder_and_head(trained, options.train_encoder ? train.layers : 0,
+                                          trained_parameters(head), train),
+                         replica.comm.size());
+    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
+      const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, trained.device());
+      const MultiLabelBatch wanted =
+          gather_labels(set.labels, classes.view().rows, batch.documents, trained.device());
+      return LossSum{
+          masked_binary_cross_entropy(
+              head.logits(trained.embed(packed, unit, training_forward(trained, train, seed))),
+              wanted.targets, wanted.mask, options.positive_weight,
+              gather_values(weights, batch.documents, trained.device())),
+          static_cast<double>(batch.size())};
+    };
+    TrainingRun run_beside(replica, training, arena, source);
+    Trainer trainer(arena, run_beside.learnt(), loss, train, training.parallel, replica.comm,
+                    run_beside.hooks(), run_beside.between_gpus());
+    run_beside.resume(trainer);
+    run_beside.finish(trainer, trainer.run(), out);
+    if (&model == &*loaded) embeddings = head.class_embeddings(), interaction = head.interaction();
+  });
+
+  on_root(c.comm, [&] {
+    copy_taxonomy(taxonomy, out.model);
+    save_encoder_folder(out.model, loaded->encoder, loaded->model.embedding, loaded->model);
+    write_arrays(out.model / "gpuhpc" / "head.h5",
+                 {{"class_embeddings", std::as_const(embeddings).view()},
+                  {"interaction", std::as_const(interaction).view()}});
+    ClassifierSettings settings;
+    settings.kind = "bilinear";
+    write_settings(out.model, settings);
+    fs::remove_all(generated_tokens);
+  });
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,119 @@
+#include "gpuhpc/pipelines/label/teleclass/student.hpp"
+
+#include <optional>
+
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/nn/heads.hpp"
+#include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/label/replicas.hpp"
+#include "gpuhpc/pipelines/label/smoothed_scores.hpp"
+#include "gpuhpc/pipelines/label/teacher_files.hpp"
+#include "gpuhpc/pipelines/label/training_run.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+// Fine-tunes `student` and returns the learnt path vectors.
+Matrix train_student(const StageContext& c, const StudentStage& s, const TrainedFiles& out,
+                     LoadedEncoder& student, const Tokenizer& tokenizer, const Taxonomy& taxonomy) {
+  const TrainOptions& train = s.training.train;
+  const MappedMatrix classes(s.encoding.classes, "centred"), targets(s.targets.targets);
+  const Hdf5File paths(s.posterior.paths);
+  const auto document_mean = classes.file().dataset<float>("document_mean"),
+             hubness = paths.dataset<float>("hubness");
+  const Matrix start = path_vectors(taxonomy, classes.view());
+  const TokenDataset documents(s.encoding.tokens);
+  const DocumentSource source({&documents},
+                              std::min(train.max_length, student.model.embedding.max_tokens),
+                              tokenizer.cls_id(), tokenizer.sep_id());
+  EmbeddingConfig unit = student.model.embedding;
+  unit.normalise = true;
+  Matrix learnt;
+  run_replicas(
+      c, s.training.parallel, s.encoder.path, student,
+      [&](const StageContext& replica, LoadedEncoder& model) {
+        Encoder& encoder = model.encoder;
+        PathClassifier head(
+            start.view(), document_mean, hubness,
+            {s.scoring.scores.temperature, s.scoring.scores.csls, s.scoring.centring.share},
+            encoder.device());
+        ParameterArena arena(
+            encoder_and_head(encoder, train.layers, trained_parameters(head), train),
+            replica.comm.size());
+        const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
+          const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
+          const at::Tensor logits =
+              head.logits(encoder.embed(packed, unit, training_forward(encoder, train, seed)));
+          return LossSum{
+              soft_target_cross_entropy(
+                  logits, gather_rows(targets.view(), batch.documents, encoder.device())),
+              static_cast<double>(batch.size())};
+        };
+        TrainingRun run(replica, s.training, arena, source);
+        Trainer trainer(arena, run.learnt(), loss, train, s.training.parallel, replica.comm,
+                        run.hooks(), run.between_gpus());
+        run.resume(trainer);
+        run.finish(trainer, trainer.run(), out);
+        if (&model == &student) learnt = head.class_vectors();
+      });
+  return learnt;
+}
+
+// The student's posterior over the training corpus, smoothed with the teacher's neighbours:
+// model/gpuhpc/student_posterior.h5.
+void write_student_posterior(const StageContext& c, const StudentStage& s, const Matrix& vectors,
+                             const fs::path& model) {
+  const Hdf5File paths(s.posterior.paths);
+  const auto hubness = paths.dataset<float>("hubness");
+  write_smoothed_scores(
+      c, {s.encoding, s.posterior, s.infer, s.scoring}, model, vectors.rows,
+      [&](MatrixView centred, MutableMatrixView posterior) {
+        score_paths(centred, vectors.view(), posterior);
+        to_logits(posterior, hubness, s.scoring.scores.temperature, s.scoring.scores.csls);
+        softmax_rows(posterior);
+      },
+      model / "gpuhpc" / "student_posterior.h5");
+}
+
+}  // namespace
+
+void StudentStage::run(const StageContext& c, const TrainedFiles& out) const {
+  const bool with_student = options.head == "student";
+  std::optional<LoadedEncoder> student;
+  std::unique_ptr<Tokenizer> tokenizer;
+  Taxonomy classes;
+  together(c.comm, [&] {
+    student.emplace(load_encoder(encoder.path, torch_device(c.device)));
+    tokenizer = load_tokenizer(encoder.path);
+    classes = taxonomy.load();
+  });
+  on_root(c.comm, [&] {
+    copy_taxonomy(taxonomy, out.model);
+    copy_teacher(encoding, posterior, *student, out.model);
+    if (with_student) return;
+    for (const fs::path& file : {out.metrics, out.ranks}) write_text_file(file, "");
+    fs::remove_all(c.run_folder / "events");  // of an earlier student
+  });
+  Matrix vectors;
+  if (with_student) vectors = train_student(c, *this, out, *student, *tokenizer, classes);
+  on_root(c.comm, [&] {
+    save_encoder_folder(out.model, student->encoder, student->model.embedding, student->model);
+    if (corpus.is_test)
+      write_text_hashes(corpus.path, format, out.model / "gpuhpc" / "text_hashes.h5");
+    if (with_student)
+      write_matrix(out.model / "gpuhpc" / "student_paths.h5", std::as_const(vectors).view());
+    ClassifierSettings settings = path_settings(scoring, corpus.is_test);
+    settings.student = with_student;
+    write_settings(out.model, settings);
+  });
+  if (with_student) write_student_posterior(c, *this, vectors, out.model);
+}
+
+}  // namespace gpuhpc
