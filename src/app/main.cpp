@@ -25,12 +25,15 @@
 #include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/device/memory.hpp"
+#include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/lock.hpp"
 #include "gpuhpc/pipelines/label/evaluate.hpp"
+#include "gpuhpc/report/page.hpp"
 #include "gpuhpc/report/terminal.hpp"
 #include "invocation.hpp"
 #include "publish.hpp"
+#include "run_folder.hpp"
 
 namespace gpuhpc {
 namespace fs = std::filesystem;
@@ -86,10 +89,10 @@ void run_command(CommandContext& c) {
   if (!gold.empty())
     evaluate_predictions(taxonomy, predictions, gold, o.eval, run, c.comm, c.device.threads);
   on_root(c.comm, [&] {
-    const ReportModel report = make_run_report(run);
-    write_report(run / "report.html", report);
-    fmt::print("{}\n", format_stages(report.stages));
-    if (report.evaluation) fmt::print("{}\n", format_metrics(*report.evaluation));
+    write_report(run / "report.html", make_run_report(run));
+    fmt::print("{}\n", format_stages(RunFolder(run).stages()));
+    if (const fs::path file = run / "evaluation.json"; fs::exists(file))
+      fmt::print("{}\n", format_metrics(read_evaluation(file).evaluation));
     fmt::print("predictions: {}\nreport:      {}\n", (run / "predictions.jsonl").string(),
                (run / "report.html").string());
   });
