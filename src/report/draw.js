@@ -128,8 +128,8 @@ function axisValues(low, high, step) {
     .filter((value) => value <= high + step * 1e-6);
 }
 
-// Axes from `low` to `high`, {x, y}; `whole`: there are no halves of an x.
-function chart({ low, high, title, xLabel, whole = false, right = 12 }) {
+// Axes from `low` to `high`, {x, y}, lines `yStep` apart; `whole`: there are no halves of an x.
+function chart({ low, high, yStep, title, xLabel, whole = false, right = 12 }) {
   const width = 460, height = 230, left = 50, top = 14, bottom = 34;
   const x = (v) => left + ((v - low.x) / (high.x - low.x)) * (width - left - right);
   const y = (v) => height - bottom - ((v - low.y) / (high.y - low.y)) * (height - top - bottom);
@@ -137,7 +137,6 @@ function chart({ low, high, title, xLabel, whole = false, right = 12 }) {
     svg("line", { class: name, x1: left, x2: width - right, y1: at, y2: at });
   const label = (anchor, at, down, text) =>
     svg("text", { "text-anchor": anchor, x: at, y: down }, text);
-  const yStep = axisStep(low.y, high.y, 4);
   const xStep = Math.max(axisStep(low.x, high.x, 5), whole ? 1 : 0);
   const node = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title },
     axisValues(low.y, high.y, yStep).map((value) => [line("grid", y(value)),
@@ -154,7 +153,7 @@ function bars(list, { title, low, high, xLabel, whole }) {
   const highest = Math.max(...list.map((one) => sum(one.parts.map((part) => part[1]))));
   if (!(highest > 0 && highest < 1e100)) return undefined;
   const step = axisStep(0, highest, 4);
-  const { node, x, y } = chart({ title, xLabel, whole, low: { x: low, y: 0 },
+  const { node, x, y } = chart({ title, xLabel, whole, yStep: step, low: { x: low, y: 0 },
     high: { x: high, y: Math.ceil(highest / step) * step } });
   for (const { from, to, tip, parts } of list) {
     const room = x(to) - x(from);
@@ -207,10 +206,10 @@ function curve({ title, x_label: xLabel, series }) {
   const high = { x: end(Math.max, "x"), y: end(Math.max, "y") };
   if (low.x === high.x) high.x += 1;
   if (low.y === high.y) high.y += Math.max(1e-6, Math.abs(low.y) * 0.1);
-  const step = axisStep(low.y, high.y, 4);
-  low.y = Math.floor(low.y / step) * step;
-  high.y = Math.ceil(high.y / step) * step;
-  const { node, x, y } = chart({ title, xLabel, low, high, whole: xLabel === "step", right: 62 });
+  const yStep = axisStep(low.y, high.y, 4), whole = xLabel === "step";
+  low.y = Math.floor(low.y / yStep) * yStep;
+  high.y = Math.ceil(high.y / yStep) * yStep;
+  const { node, x, y } = chart({ title, xLabel, low, high, yStep, whole, right: 62 });
   const ends = [];
   for (const { colour, parts } of drawn) {
     if (parts.length === 0) continue;
