@@ -54,6 +54,19 @@ function(gpuhpc_room room)
   endif()
 endfunction()
 
+# Files of src/<room>/ that the program carries: a.html -> extern const std::string_view a_html.
+function(gpuhpc_embed room)
+  foreach(file ${ARGN})
+    string(REPLACE "." "_" name ${file})
+    set(source ${CMAKE_BINARY_DIR}/embedded/${name}.cpp)
+    set(input ${CMAKE_SOURCE_DIR}/src/${room}/${file})
+    set(script ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake)
+    add_custom_command(OUTPUT ${source} DEPENDS ${input} ${script} VERBATIM
+      COMMAND ${CMAKE_COMMAND} -DINPUT=${input} -DNAME=${name} -DOUTPUT=${source} -P ${script})
+    target_sources(gpuhpc_${room} PRIVATE ${source})
+  endforeach()
+endfunction()
+
 # tests/<room>/*_test.cpp -> test_<room> (label unit); *_mpi_test.cpp -> test_<room>_mpi,
 # run on 1, 2 and 4 ranks, comm's on 3 as well (label mpi); *_gpu_test.cpp -> test_<room>_gpu (label gpu), only where they are
 # asked for: without a GPU they fail.

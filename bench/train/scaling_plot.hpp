@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "gpuhpc/report/html.hpp"
-#include "gpuhpc/report/svg.hpp"
 #include "scaling_runs.hpp"
 
 namespace gpuhpc {
@@ -31,36 +29,65 @@ inline std::string key(const std::string& css, double x, double y, const std::st
       css, x, y, x + 15, y + 9, text);
 }
 
+// A line and its points, from (1, 1) at the lower left to (last, last) at the upper right.
+inline std::string line_of(const std::vector<double>& ranks, const std::vector<double>& speed_ups,
+                           double last, std::size_t number, double x) {
+  const auto at = [&](double value) { return last > 1 ? (value - 1) / (last - 1) : 0; };
+  std::string points, dots;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const double right = x + 50 + 348 * at(ranks[i]), down = 210 - 182 * at(speed_ups[i]);
+    points += fmt::format("{:.1f},{:.1f} ", right, down);
+    dots += fmt::format("<circle class=\"dot series{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>",
+                        number, right, down);
+    if (number > 0 && i + 1 == ranks.size())
+      dots += fmt::format("<text class=\"value\" x=\"{:.1f}\" y=\"{:.1f}\">{:.2f}</text>",
+                          right + 7, down + 4, speed_ups[i]);
+  }
+  return fmt::format("<polyline class=\"line series{}\" points=\"{}\"/>{}", number, points, dots);
+}
+
+inline std::string axes(double last, double x) {
+  std::string svg = fmt::format(
+      "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"210\" y2=\"210\"/>"
+      "<text x=\"{1}\" y=\"240\" text-anchor=\"end\">ranks</text>",
+      x + 50, x + 398);
+  for (double ranks = 1; ranks <= last; ranks *= 2) {
+    const double at = last > 1 ? (ranks - 1) / (last - 1) : 0;
+    svg += fmt::format(
+        "<text x=\"{:.1f}\" y=\"226\" text-anchor=\"middle\">{}</text>"
+        "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>",
+        x + 50 + 348 * at, ranks, x + 44, 214 - 182 * at, ranks);
+  }
+  return svg;
+}
+
 // Tokens a second against one rank's, for the runs that differ in ranks alone.
 inline std::string speed_up(const std::vector<ScalingRun>& runs, const std::string& kind,
                             double x) {
-  ReportCurve curve{kind + " scaling", "ranks", {{"perfect", {}, {}}}};
   std::string legend =
       fmt::format("<text class=\"title\" x=\"{}\" y=\"18\">{} scaling: speed-up over ranks</text>",
                   x + 50, kind);
   double last = 1;
   for (const ScalingRun& run : runs)
     if (run.kind == kind) last = std::max<double>(last, run.ranks / base_of(runs, run).ranks);
-  curve.series[0].x = curve.series[0].y = {1, last};
+  std::string chart = axes(last, x) + line_of({1, last}, {1, last}, last, 0, x);
   std::size_t number = 1;
   for (const char* place : {"machine", "nodes", "cluster"}) {
-    ReportSeries series{place, {}, {}};
+    std::vector<double> ranks, speed_ups;
     for (const ScalingRun& run : runs)
       if (run.kind == kind && run.place == place && run.wire == runs.front().wire &&
           run.layers == runs.front().layers) {
-        series.x.push_back(static_cast<double>(run.ranks) / base_of(runs, run).ranks);
-        series.y.push_back(series.x.back() * efficiency(runs, run));
+        ranks.push_back(static_cast<double>(run.ranks) / base_of(runs, run).ranks);
+        speed_ups.push_back(ranks.back() * efficiency(runs, run));
       }
-    if (series.x.empty()) continue;
-    curve.series.push_back(std::move(series));
+    if (ranks.empty()) continue;
+    chart += line_of(ranks, speed_ups, last, number, x);
     legend += key(fmt::format("dot series{}", number), x + 60,
                   16 + 16 * static_cast<double>(number), place);
     ++number;
   }
   if (number == 1) return "";
-  std::string chart = curve_svg(curve);
-  return fmt::format("<svg x=\"{}\" y=\"14\" width=\"460\" height=\"230\" {}", x, chart.substr(5)) +
-         legend;
+  return chart + legend;
 }
 
 inline std::string label_of(const ScalingRun& run) {
@@ -90,7 +117,7 @@ inline std::string scaling_svg(const std::vector<ScalingRun>& runs) {
   double y = top;
   for (const ScalingRun& run : runs) {
     svg += fmt::format("\n<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", left - 8, y + 12,
-                       escape_html(label_of(run)));
+                       label_of(run));
     double at = left;
     const ScalingStep& m = run.mean;
     const std::pair<const char*, double> parts[] = {{"data", m.data},

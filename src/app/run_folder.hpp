@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpuhpc/app/options.hpp"
-#include "gpuhpc/report/training.hpp"
+#include "gpuhpc/report/terminal.hpp"
 
 namespace gpuhpc {
 

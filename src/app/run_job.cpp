@@ -8,9 +8,12 @@
 #include "gpuhpc/app/run_report.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/lock.hpp"
+#include "gpuhpc/report/page.hpp"
 #include "gpuhpc/report/terminal.hpp"
+#include "run_folder.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -75,10 +78,10 @@ void run_job(CommandContext& c, const Job& job) {
   });
   if (job.evaluate) job.evaluate();
   on_root(c.comm, [&] {
-    const ReportModel report = make_run_report(run);
-    write_report(run / "report.html", report);
-    fmt::print("{}\n", format_stages(report.stages));
-    if (report.evaluation) fmt::print("{}\n", format_metrics(*report.evaluation));
+    write_report(run / "report.html", make_run_report(run));
+    fmt::print("{}\n", format_stages(RunFolder(run).stages()));
+    if (const fs::path file = run / "evaluation.json"; fs::exists(file))
+      fmt::print("{}\n", format_metrics(read_evaluation(file).evaluation));
     for (const auto& [what, file] : {std::pair{"predictions: ", run / "predictions.jsonl"},
                                      std::pair{"report:      ", run / "report.html"}})
       if (fs::exists(file)) fmt::print("{}{}\n", what, file.string());

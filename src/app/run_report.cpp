@@ -15,7 +15,7 @@
 #include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/report/fill.hpp"
+#include "gpuhpc/report/page.hpp"
 #include "gpuhpc/report/terminal.hpp"
 #include "gpuhpc/report/training.hpp"
 #include "gpuhpc/train/slow_rank.hpp"
@@ -62,18 +62,49 @@ std::vector<std::string> read_texts(const RunFolder& folder,
   return texts;
 }
 
-void add_examples(ReportModel& model, const RunFolder& folder, const Taxonomy& taxonomy,
-                  const Predictions& predictions, const std::vector<ExampleLabels>& examples) {
+// Class ids are positions in `classes` of the report; scores in the order of `predicted`.
+Json examples_data(const RunFolder& folder, const Predictions& predictions,
+                   const std::vector<ExampleLabels>& examples, std::vector<std::string>& warnings) {
+  constexpr std::size_t text_kept = 4400;  // bytes
   std::unordered_map<std::string, std::size_t> rows;
   for (std::size_t i = 0; i < predictions.ids.size(); ++i) rows[predictions.ids[i]] = i;
-  const std::vector<std::string> texts = read_texts(folder, examples, model.warnings);
+  const std::vector<std::string> texts = read_texts(folder, examples, warnings);
+  Json list = Json::array();
   for (std::size_t i = 0; i < examples.size(); ++i) {
-    const auto row = rows.find(examples[i].id);
-    const bool scored = row != rows.end() && !predictions.scores.empty();
-    fill_example(model, taxonomy, examples[i], texts[i],
-                 scored ? std::span<const ClassScore>(predictions.scores[row->second])
-                        : std::span<const ClassScore>{});
+    const ExampleLabels& example = examples[i];
+    const auto row = rows.find(example.id);
+    Json scores = Json::array();
+    if (row != rows.end() && !predictions.scores.empty())
+      for (const std::int32_t c : example.predicted) {
+        const auto& known = predictions.scores[row->second];
+        const auto score = std::ranges::find(known, c, &ClassScore::class_id);
+        scores.push_back(score == known.end() ? Json(nullptr) : Json(score->score));
+      }
+    list.push_back({{"id", example.id},
+                    {"text", shortened(texts[i], text_kept)},
+                    {"predicted", example.predicted},
+                    {"gold", example.gold},
+                    {"scores", scores}});
   }
+  return list;
+}
+
+Json classes_data(const Taxonomy& taxonomy,
+                  const std::vector<std::vector<std::int32_t>>& predicted) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(taxonomy.size()), 0);
+  for (const auto& document : predicted)
+    for (const std::int32_t c : document) ++counts[static_cast<std::size_t>(c)];
+  Json list = Json::array();
+  for (std::int32_t c = 0; c < static_cast<std::int32_t>(taxonomy.size()); ++c)
+    list.push_back({{"title", std::string(taxonomy.title(c))},
+                    {"parents", taxonomy.parents(c)},
+                    {"children", taxonomy.children(c)},
+                    {"predicted", counts[static_cast<std::size_t>(c)]}});
+  return list;
+}
+
+Json histogram_data(const ScoreHistogram& histogram) {
+  return {{"correct", histogram.correct}, {"wrong", histogram.wrong}};
 }
 
 std::vector<ExampleLabels> examples_without_gold(const Predictions& predictions,
@@ -105,42 +136,96 @@ void check_classes(const EvaluationDetails& details, const Taxonomy& taxonomy,
                       path.string());
 }
 
-void add_predictions(ReportModel& model, const RunFolder& folder) {
+void add_predictions(Json& report, const RunFolder& folder, std::vector<std::string>& warnings) {
   const fs::path path = folder.path() / "predictions.jsonl";
   const auto labels = folder.model_file("gpuhpc/labels.txt"),
              hierarchy = folder.model_file("gpuhpc/label_hierarchy.txt");
   if (!fs::exists(path)) return;
   if (!labels || !hierarchy) {
-    model.warnings.push_back(
-        "Predictions are left out: model/gpuhpc with their classes is not there.");
+    warnings.push_back("Predictions are left out: model/gpuhpc with their classes is not there.");
     return;
   }
   const Taxonomy taxonomy = Taxonomy::load(*labels, *hierarchy);
   const Predictions predictions = read_predictions(path, taxonomy);
-  fill_classes(model, taxonomy, predictions.labels);
+  report["documents"] = predictions.ids.size();
+  report["classes"] = classes_data(taxonomy, predictions.labels);
   std::vector<ExampleLabels> examples;
+  ScoreHistograms histograms;
   if (const fs::path file = folder.path() / "evaluation.json"; fs::exists(file)) {
     EvaluationDetails details = read_evaluation(file);
     check_classes(details, taxonomy, file);
-    fill_evaluation(model, details);
+    report["evaluation"] = read_json(file);
+    histograms = details.histograms;
     examples = std::move(details.examples);
   } else {
-    model.histograms = score_histograms(predictions.scores, predictions.labels, {});
+    histograms = score_histograms(predictions.scores, predictions.labels, {});
     examples = examples_without_gold(predictions, folder.options().eval);
   }
-  add_examples(model, folder, taxonomy, predictions, examples);
-  model.title = fmt::format("{} documents, {} classes", format_count(model.documents),
-                            format_count(taxonomy.size()));
+  report["histograms"] = {{"best", histogram_data(histograms.best)},
+                          {"predicted", histogram_data(histograms.predicted)}};
+  report["examples"] = examples_data(folder, predictions, examples, warnings);
 }
 
-std::vector<ReportRank> ranks_of(const RunFolder& folder) {
+// Of a label run those of evaluation.json; else every number of metrics.json, where NAME_low and
+// NAME_high are the interval of NAME.
+std::vector<Figure> read_figures(const fs::path& run) {
+  if (fs::exists(run / "evaluation.json"))
+    return read_evaluation(run / "evaluation.json").evaluation.figures;
+  if (!fs::exists(run / "metrics.json")) return {};
+  const Json json = read_json(run / "metrics.json");
+  const auto number = [&](const std::string& name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_number() ? std::optional(found->get<double>())
+                                                     : std::nullopt;
+  };
+  std::vector<Figure> figures;
+  for (const auto& [name, value] : json.items()) {
+    const std::size_t bound = name.ends_with("_low") ? 4 : name.ends_with("_high") ? 5 : 0;
+    if ((bound > 0 && json.contains(name.substr(0, name.size() - bound))) ||
+        !(value.is_number() || value.is_null()))
+      continue;
+    figures.push_back({name, number(name), number(name + "_low"), number(name + "_high")});
+  }
+  return figures;
+}
+
+// samples.json: texts that a job wants to be looked at, [{title, about, columns, rows}].
+Json read_samples(const fs::path& path) {
+  if (!fs::exists(path)) return Json::array();
+  Json tables = read_json(path);
+  const auto texts = [](const Json& list) {
+    return list.is_array() && std::ranges::all_of(list, [](const Json& cell) {
+             return cell.is_string() || cell.is_number() || cell.is_null();
+           });
+  };
+  const auto good = [&](const Json& table) {
+    return table.is_object() && table.contains("title") && table.at("title").is_string() &&
+           (!table.contains("about") || table.at("about").is_string()) &&
+           table.contains("columns") && texts(table.at("columns")) && table.contains("rows") &&
+           table.at("rows").is_array() &&
+           std::ranges::all_of(table.at("rows"), [&](const Json& row) {
+             return texts(row) && row.size() == table.at("columns").size();
+           });
+  };
+  if (!tables.is_array() || !std::ranges::all_of(tables, good))
+    throw input_error(
+        "{}: not samples that this program wrote; remove it to have the report "
+        "without it",
+        path.string());
+  return tables;
+}
+
+Json ranks_of(const RunFolder& folder) {
   const auto file = folder.rank_lines();
-  std::vector<ReportRank> ranks = file ? read_ranks(*file) : std::vector<ReportRank>{};
+  Json ranks = file ? read_ranks(*file) : Json::array();
   std::vector<double> seconds_a_token;
-  for (const ReportRank& rank : ranks)
-    seconds_a_token.push_back(rank.tokens > 0 ? rank.compute / static_cast<double>(rank.tokens)
-                                              : 0);
-  if (const auto slow = slow_rank(seconds_a_token)) ranks[slow->rank].times_slower = slow->times;
+  for (Json& rank : ranks) {
+    rank["times_slower"] = 1;
+    const double tokens = rank.value("tokens", 0.0), compute = rank.value("compute_seconds", 0.0);
+    seconds_a_token.push_back(tokens > 0 ? compute / tokens : 0);
+  }
+  if (const auto slow = slow_rank(seconds_a_token))
+    ranks[static_cast<std::size_t>(slow->rank)]["times_slower"] = slow->times;
   return ranks;
 }
 
@@ -171,21 +256,31 @@ void add_warnings(std::vector<std::string>& warnings, const RunFolder& folder,
   for (const std::string& warning : folder.facts().warnings) warnings.push_back(run + warning);
 }
 
-std::vector<ReportDifference> differences(const std::vector<RunFolder>& folders) {
+Json run_data(const RunFolder& folder, const TrainingLines& lines) {
+  Json stages = Json::array();
+  for (const ReportStage& stage : folder.stages())
+    stages.push_back({{"name", stage.name}, {"seconds", stage.seconds}, {"reused", stage.skipped}});
+  return {{"name", lines.run},
+          {"metrics", metrics_data(read_figures(folder.path()))},
+          {"stages", stages},
+          {"steps", step_split(lines)},
+          {"ranks", ranks_of(folder)}};
+}
+
+Json differences(const std::vector<RunFolder>& folders) {
   std::set<std::string> names;
   for (const RunFolder& folder : folders)
     for (const auto& [name, value] : folder.config()) names.insert(name);
-  std::vector<ReportDifference> list;
+  Json list = Json::array();
   for (const std::string& name : names) {
-    ReportDifference difference{name, {}};
+    std::vector<std::string> values;
     for (const RunFolder& folder : folders) {
       const auto found = folder.config().find(name);
-      difference.values.push_back(found == folder.config().end() ? "" : found->second);
+      values.push_back(found == folder.config().end() ? "" : found->second);
     }
-    const bool same = std::ranges::all_of(difference.values, [&](const std::string& value) {
-      return value == difference.values.front();
-    });
-    if (!same && name != "run.dir") list.push_back(std::move(difference));
+    const bool same = std::ranges::all_of(
+        values, [&](const std::string& value) { return value == values.front(); });
+    if (!same && name != "run.dir") list.push_back({{"option", name}, {"values", values}});
   }
   return list;
 }
@@ -220,69 +315,64 @@ void write_run_facts(const CommandContext& c, const Job& job, const std::vector<
                                     {"reused", reused}});
 }
 
-ReportModel make_run_report(const fs::path& run) {
+Json make_run_report(const fs::path& run) {
   const RunFolder folder(run);
   const Options o = folder.options();
-  ReportModel model;
-  model.stages = folder.stages();
-  double seconds = 0;
-  for (const ReportStage& stage : model.stages) seconds += stage.seconds;
-  model.facts = folder.facts().facts;
-  model.facts.insert(model.facts.end(), {{"preset", o.pipeline.preset},
-                                         {"input", o.shared.input.dir},
-                                         {"encoder", o.shared.model.encoder},
-                                         {"stage time", format_duration(seconds)}});
-  model.config = read_text_file(run / "config.ini");
+  Json report;
+  std::vector<std::string> warnings;
   TrainingLines lines = lines_of(folder);
-  add_warnings(model.warnings, folder, lines, "");
-  lines.run.clear();
-  model.curves = training_curves(lines);
+  add_warnings(warnings, folder, lines, "");
+  report["runs"] = Json::array({run_data(folder, lines)});
+  double seconds = 0;
+  for (const ReportStage& stage : folder.stages()) seconds += stage.seconds;
+  auto facts = folder.facts().facts;
+  facts.insert(facts.end(), {{"preset", o.pipeline.preset},
+                             {"input", o.shared.input.dir},
+                             {"encoder", o.shared.model.encoder},
+                             {"stage time", format_duration(seconds)}});
+  report["facts"] = facts;
+  report["config"] = read_text_file(run / "config.ini");
+  report["curves"] = training_curves(lines);
   const std::vector<RunTraining> trainings = folder.trainings();
   for (std::size_t i = 1; i < trainings.size(); ++i)
-    for (ReportCurve& curve : training_curves(read_training_lines(trainings[i].lines))) {
-      curve.title = trainings[i].stage + ": " + curve.title;
-      model.curves.push_back(std::move(curve));
+    for (Json curve : training_curves(read_training_lines(trainings[i].lines))) {
+      curve["title"] = trainings[i].stage + ": " + curve["title"].get<std::string>();
+      report["curves"].push_back(std::move(curve));
     }
-  model.splits.push_back(step_split(lines));
-  model.ranks = ranks_of(folder);
-  model.title = folder.name();
-  add_predictions(model, folder);
+  add_predictions(report, folder, warnings);
+  report["samples"] = read_samples(run / "samples.json");
+  report["title"] = folder.name();
   const fs::path input = fs::path(o.shared.input.dir).lexically_normal();
-  if (model.documents > 0)
-    model.title = fmt::format(
-        "{}: {}", (input.has_filename() ? input : input.parent_path()).filename().string(),
-        model.title);
-  return model;
+  if (report.contains("documents"))
+    report["title"] =
+        fmt::format("{}: {} documents, {} classes",
+                    (input.has_filename() ? input : input.parent_path()).filename().string(),
+                    format_count(report["documents"]), format_count(std::ssize(report["classes"])));
+  report["warnings"] = warnings;
+  return report;
 }
 
-ReportModel compare_runs(const std::vector<fs::path>& runs) {
+Json compare_runs(const std::vector<fs::path>& runs) {
   std::vector<RunFolder> folders;
   for (const fs::path& run : runs) folders.emplace_back(run);
   const std::vector<std::string> names = names_of(folders);
-  ReportModel model;
-  model.title = fmt::format("{} runs: {}", runs.size(), joined(names));
+  Json report = {{"title", fmt::format("{} runs: {}", runs.size(), joined(names))},
+                 {"facts", Json::array()},
+                 {"runs", Json::array()}};
   std::vector<TrainingLines> lines;
+  std::vector<std::string> warnings;
   for (std::size_t r = 0; r < folders.size(); ++r) {
     const RunFolder& folder = folders[r];
     lines.push_back(lines_of(folder));
     lines.back().run = names[r];
-    add_warnings(model.warnings, folder, lines.back(), names[r] + ": ");
-    const fs::path evaluation = folder.path() / "evaluation.json";
-    model.runs.push_back({names[r],
-                          fs::exists(evaluation) ? read_evaluation(evaluation).evaluation.figures
-                                                 : std::vector<Figure>{},
-                          folder.stages()});
-    if (ReportSplit split = step_split(lines.back()); !split.parts.empty())
-      model.splits.push_back(std::move(split));
-    for (ReportRank& rank : ranks_of(folder)) {
-      rank.run = names[r];
-      model.ranks.push_back(std::move(rank));
-    }
-    model.facts.emplace_back(names[r], fs::absolute(folder.path()).lexically_normal().string());
+    add_warnings(warnings, folder, lines.back(), names[r] + ": ");
+    report["runs"].push_back(run_data(folder, lines.back()));
+    report["facts"].push_back({names[r], fs::absolute(folder.path()).lexically_normal().string()});
   }
-  model.differences = differences(folders);
-  model.curves = compare_curves(lines);
-  return model;
+  report["warnings"] = warnings;
+  report["differences"] = differences(folders);
+  report["curves"] = compare_curves(lines);
+  return report;
 }
 
 }  // namespace gpuhpc

@@ -140,6 +140,14 @@ bool figure_is_headline(const std::string& name) {
   return text && text->headline;
 }
 
+std::string figure_group(const std::string& name) {
+  if (name.starts_with("example_") || name == "exact_match" || name == "hamming_loss")
+    return "Label sets, document by document";
+  if (name.starts_with("micro_") || name.starts_with("macro_")) return "Labels, over all documents";
+  if (name.starts_with("hierarchical_") || name.starts_with("level_")) return "In the hierarchy";
+  return find_text(name) ? "Ranking of the classes" : "";
+}
+
 std::string figure_about(const std::string& name) {
   if (const FigureText* const text = find_text(name)) return text->about;
   if (name.starts_with("level_")) return "F1 over the classes at this depth alone";

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/lines.hpp"
 
 namespace gpuhpc {
@@ -69,55 +68,61 @@ void add_line(TrainingLines& lines, const Json& line, const std::string& where) 
     put(lines, "learning_rates." + group, number_of(rate, group, where));
 }
 
-// The column when it has something to draw.
 const std::vector<double>* column(const TrainingLines& lines, const std::string& name) {
   const auto found = lines.columns.find(name);
-  if (found == lines.columns.end() || std::none_of(found->second.begin(), found->second.end(),
-                                                   [](double v) { return std::isfinite(v); }))
-    return nullptr;
-  return &found->second;
+  return found == lines.columns.end() ? nullptr : &found->second;
 }
 
-ReportSeries series_of(const TrainingLines& lines, const std::vector<double>& values,
-                       std::string name, double unit = 1) {
-  ReportSeries series{std::move(name), lines.steps, values};
-  for (double& value : series.y) value /= unit;
-  return series;
+// Of more points than can be told apart every n-th and the last. `unit` divides y.
+Json series_data(const std::string& name, const std::vector<double>& x,
+                 const std::vector<double>& y, double unit = 1) {
+  constexpr std::size_t points_kept = 400;
+  const std::size_t stride = x.size() / points_kept + 1;
+  Json xs = Json::array(), ys = Json::array();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (i % stride != 0 && i + 1 != x.size()) continue;
+    xs.push_back(x[i]);
+    ys.push_back(std::isfinite(y[i]) ? Json(y[i] / unit) : Json(nullptr));
+  }
+  const auto not_finite = std::ranges::count_if(y, [](double v) { return !std::isfinite(v); });
+  return {{"name", name}, {"x", xs}, {"y", ys}, {"not_finite", not_finite}};
 }
 
-void add_curve(std::vector<ReportCurve>& curves, ReportCurve curve) {
-  if (std::ranges::any_of(curve.series,
-                          [](const ReportSeries& series) { return !series.x.empty(); }))
-    curves.push_back(std::move(curve));
+void add_curve(Json& curves, const char* title, const char* x_label, Json series) {
+  if (std::ranges::any_of(series, [](const Json& one) { return !one.at("x").empty(); }))
+    curves.push_back({{"title", title}, {"x_label", x_label}, {"series", std::move(series)}});
 }
 
 // One curve of one or several columns; `unit` divides.
 struct Wanted {
   const char *column, *name;
 };
-void add_columns(std::vector<ReportCurve>& curves, const TrainingLines& lines, const char* title,
+void add_columns(Json& curves, const TrainingLines& lines, const char* title,
                  std::initializer_list<Wanted> wanted, double unit = 1) {
-  ReportCurve curve{title, "step", {}};
+  Json series = Json::array();
   for (const Wanted& one : wanted)
     if (const auto* values = column(lines, one.column))
-      curve.series.push_back(series_of(lines, *values, one.name, unit));
-  add_curve(curves, std::move(curve));
+      series.push_back(series_data(one.name, lines.steps, *values, unit));
+  add_curve(curves, title, "step", std::move(series));
 }
 
 // Groups that go the same way (with and without weight decay) share a line.
-ReportCurve learning_rates(const TrainingLines& lines) {
-  ReportCurve curve{"learning rates", "step", {}};
+Json learning_rates(const TrainingLines& lines) {
+  std::vector<std::pair<std::string, const std::vector<double>*>> groups;
   for (const auto& [name, values] : lines.columns) {
-    if (!name.starts_with("learning_rates.") || column(lines, name) == nullptr) continue;
+    if (!name.starts_with("learning_rates.")) continue;
     const std::string group = name.substr(15);
-    const auto same = std::ranges::find_if(
-        curve.series, [&](const ReportSeries& series) { return series.y == values; });
-    if (same != curve.series.end())
-      same->name += ", " + group;
+    const auto same =
+        std::ranges::find_if(groups, [&](const auto& other) { return *other.second == values; });
+    if (same != groups.end())
+      same->first += ", " + group;
     else
-      curve.series.push_back(series_of(lines, values, group));
+      groups.emplace_back(group, &values);
   }
-  return curve;
+  Json series = Json::array();
+  for (const auto& [name, values] : groups)
+    series.push_back(series_data(name, lines.steps, *values));
+  return series;
 }
 
 // Mean of each value and those before it, over a twentieth of the run: lines of several runs are
@@ -180,54 +185,35 @@ TrainingLines read_training_lines(const std::filesystem::path& path) {
   return result;
 }
 
-std::vector<ReportRank> read_ranks(const std::filesystem::path& path) {
-  std::vector<ReportRank> ranks;
+Json read_ranks(const std::filesystem::path& path) {
+  Json ranks = Json::array();
   LineReader lines(path);
   for (std::string text; lines.next(text);) {
     const std::string where = lines.where();
-    const Json line = parse_line(text, where);
-    const auto seconds = [&](const char* key) { return number_at(line, key, where); };
-    const auto whole = [&](const char* key) {
-      const double value = number_at(line, key, where);
-      if (!(std::abs(value) < 1e18))
-        throw input_error("{}: `{}` is not a whole number; this is no line of ours", where, key);
-      return static_cast<std::int64_t>(value);
-    };
-    const auto words = [&](const char* key) {
-      const auto found = line.find(key);
-      if (found == line.end() || !found->is_string())
+    Json line = parse_line(text, where);
+    for (const char* key : {"host", "device"})
+      if (const auto found = line.find(key); found == line.end() || !found->is_string())
         throw input_error("{}: there is no text `{}`; this is no line of ours", where, key);
-      return found->get<std::string>();
-    };
-    ranks.push_back({.rank = whole("rank"),
-                     .host = words("host"),
-                     .device = words("device"),
-                     .steps = whole("steps"),
-                     .tokens = whole("tokens"),
-                     .peak_memory = whole("peak_memory"),
-                     .data = seconds("data_seconds"),
-                     .compute = seconds("compute_seconds"),
-                     .sum = seconds("sum_seconds"),
-                     .update = seconds("update_seconds"),
-                     .other = seconds("other_seconds"),
-                     .wall = seconds("wall_seconds")});
+    for (const char* key :
+         {"rank", "steps", "tokens", "peak_memory", "data_seconds", "compute_seconds",
+          "sum_seconds", "update_seconds", "other_seconds", "wall_seconds"})
+      number_at(line, key, where);
+    ranks.push_back(std::move(line));
   }
   return ranks;
 }
 
-std::vector<ReportCurve> training_curves(const TrainingLines& lines) {
-  std::vector<ReportCurve> curves;
-  ReportCurve loss{"loss", "step", {}};
+Json training_curves(const TrainingLines& lines) {
+  Json curves = Json::array(), loss = Json::array();
   if (const auto* values = column(lines, "loss"))
-    loss.series.push_back(series_of(lines, *values, "training"));
+    loss.push_back(series_data("training", lines.steps, *values));
   if (!lines.validation_steps.empty())
-    loss.series.push_back({"validation", lines.validation_steps, lines.validation_losses});
-  add_curve(curves, std::move(loss));
-  ReportCurve rates = learning_rates(lines);
-  if (rates.series.empty())
-    add_columns(curves, lines, "learning rate (share of the peak)", {{"rate_factor", "rate"}});
+    loss.push_back(series_data("validation", lines.validation_steps, lines.validation_losses));
+  add_curve(curves, "loss", "step", std::move(loss));
+  if (Json rates = learning_rates(lines); !rates.empty())
+    add_curve(curves, "learning rates", "step", std::move(rates));
   else
-    add_curve(curves, std::move(rates));
+    add_columns(curves, lines, "learning rate (share of the peak)", {{"rate_factor", "rate"}});
   add_columns(curves, lines, "gradient norm, before clipping", {{"gradient_norm", "norm"}});
   add_columns(curves, lines, "tokens a second", {{"tokens_per_second", "rate"}});
   add_columns(curves, lines, "memory in GiB",
@@ -236,77 +222,75 @@ std::vector<ReportCurve> training_curves(const TrainingLines& lines) {
   return curves;
 }
 
-std::vector<ReportCurve> compare_curves(const std::vector<TrainingLines>& runs) {
-  std::vector<ReportCurve> curves;
+Json compare_curves(const std::vector<TrainingLines>& runs) {
+  Json curves = Json::array();
   // A run that has nothing to show keeps its place, and the others their colours.
+  const auto nothing = [](const TrainingLines& lines) { return series_data(lines.run, {}, {}); };
   const auto add = [&](const char* title, const char* name, bool smooth) {
-    ReportCurve curve{title, "step", {}};
+    Json series = Json::array();
     for (const TrainingLines& lines : runs) {
       const auto* values = column(lines, name);
-      curve.series.push_back(
-          values == nullptr
-              ? ReportSeries{lines.run, {}, {}}
-              : series_of(lines, smooth ? running_mean(*values) : *values, lines.run));
+      series.push_back(values == nullptr ? nothing(lines)
+                                         : series_data(lines.run, lines.steps,
+                                                       smooth ? running_mean(*values) : *values));
     }
-    add_curve(curves, std::move(curve));
+    add_curve(curves, title, "step", std::move(series));
   };
   add("training loss", "loss", true);
-  ReportCurve timed{"training loss over time", "seconds of training", {}},
-      validation{"validation loss", "step", {}};
+  Json timed = Json::array(), validation = Json::array();
   for (const TrainingLines& lines : runs) {
     const auto* values = column(lines, "loss");
     const auto seconds = elapsed(lines);
-    timed.series.push_back(values != nullptr && seconds
-                               ? ReportSeries{lines.run, *seconds, running_mean(*values)}
-                               : ReportSeries{lines.run, {}, {}});
-    validation.series.push_back({lines.run, lines.validation_steps, lines.validation_losses});
+    timed.push_back(values != nullptr && seconds
+                        ? series_data(lines.run, *seconds, running_mean(*values))
+                        : nothing(lines));
+    validation.push_back(series_data(lines.run, lines.validation_steps, lines.validation_losses));
   }
-  add_curve(curves, std::move(timed));
-  add_curve(curves, std::move(validation));
+  add_curve(curves, "training loss over time", "seconds of training", std::move(timed));
+  add_curve(curves, "validation loss", "step", std::move(validation));
   add("learning rate (share of the peak)", "rate_factor", false);
   add("gradient norm, before clipping", "gradient_norm", true);
   add("tokens a second", "tokens_per_second", true);
   return curves;
 }
 
-ReportSplit step_split(const TrainingLines& lines) {
-  ReportSplit split{lines.run, lines.steps, {}};
-  for (const char* part : {"data", "compute", "sum", "update"})
-    if (const auto* values = column(lines, std::string(part) + "_seconds"))
-      split.parts.push_back({part, *values});
-  for (ReportPart& part : split.parts)
-    for (double& seconds : part.seconds)
-      seconds = std::isfinite(seconds) ? std::max(0.0, seconds) : 0;
-  const auto* whole = column(lines, "step_seconds");
-  if (whole == nullptr || split.parts.empty()) return split;
-  ReportPart other{"other", *whole};
-  for (std::size_t i = 0; i < other.seconds.size(); ++i) {
-    for (const ReportPart& part : split.parts) other.seconds[i] -= part.seconds[i];
-    other.seconds[i] = std::isfinite(other.seconds[i]) ? std::max(0.0, other.seconds[i]) : 0;
+Json step_split(const TrainingLines& lines) {
+  constexpr std::size_t most_bars = 60;
+  const std::size_t count = lines.steps.size(), bars = std::min(count, most_bars);
+  const auto edge = [&](std::size_t bar) { return bar * count / bars; };
+  std::vector<std::pair<std::string, std::vector<double>>> parts;
+  for (const std::string name : {"data", "compute", "sum", "update"})
+    if (const auto* values = column(lines, name + "_seconds")) {
+      parts.emplace_back(name, *values);
+      for (double& seconds : parts.back().second)
+        seconds = std::isfinite(seconds) ? std::max(0.0, seconds) : 0;
+    }
+  if (parts.empty()) return nullptr;
+  if (const auto* whole = column(lines, "step_seconds")) {
+    std::vector<double> other = *whole;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const auto& [name, seconds] : parts) other[i] -= seconds[i];
+      other[i] = std::isfinite(other[i]) ? std::max(0.0, other[i]) : 0;
+    }
+    parts.emplace_back("other", std::move(other));
   }
-  split.parts.push_back(std::move(other));
+  Json split = {{"count", count}, {"first", Json::array()}, {"last", Json::array()}};
+  for (std::size_t b = 0; b < bars; ++b) {
+    split["first"].push_back(lines.steps[edge(b)]);
+    split["last"].push_back(lines.steps[edge(b + 1) - 1]);
+  }
+  for (const auto& [name, seconds] : parts) {
+    const auto sum = [&, at = seconds.begin()](std::size_t first, std::size_t last) {
+      return std::accumulate(at + static_cast<std::ptrdiff_t>(first),
+                             at + static_cast<std::ptrdiff_t>(last), 0.0);
+    };
+    Json part = {{"name", name}, {"seconds", sum(0, count)}, {"bars", Json::array()}};
+    for (std::size_t b = 0; b < bars; ++b)
+      part["bars"].push_back(sum(edge(b), edge(b + 1)) /
+                             static_cast<double>(edge(b + 1) - edge(b)));
+    split["parts"].push_back(std::move(part));
+  }
   return split;
-}
-
-std::vector<double> percent_shares(const std::vector<double>& amounts) {
-  const double total = std::accumulate(amounts.begin(), amounts.end(), 0.0);
-  std::vector<double> shares(amounts.size(), 0), rests(amounts.size(), 0);
-  if (!(total > 0) || !std::isfinite(total)) return shares;
-  int left = 1000;  // tenths of a percent
-  for (std::size_t i = 0; i < amounts.size(); ++i) {
-    const double exact = 1000 * amounts[i] / total;
-    shares[i] = std::floor(exact);
-    rests[i] = exact - shares[i];
-    left -= static_cast<int>(shares[i]);
-  }
-  // The largest remainders are rounded up.
-  for (; left > 0; --left) {
-    const auto most = std::ranges::max_element(rests);
-    shares[static_cast<std::size_t>(most - rests.begin())] += 1;
-    *most = -1;
-  }
-  for (double& share : shares) share /= 10;
-  return shares;
 }
 
 }  // namespace gpuhpc

@@ -11,7 +11,6 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 class RunReport : public testing::Test {
@@ -36,6 +35,9 @@ class RunReport : public testing::Test {
         "\n",
         number, compute);
   }
+  static Json losses(const Json& report) {
+    return report.at("curves").at(0).at("series").at(0).at("y");
+  }
   template <typename Make>
   static std::string problem(Make make) {
     try {
@@ -49,16 +51,45 @@ class RunReport : public testing::Test {
 };
 
 TEST_F(RunReport, AnUnfinishedRunHasItsCurvesAndSaysWhatIsMissing) {
-  const ReportModel model = make_run_report(run("a"));
-  EXPECT_EQ(model.title, "a");
-  ASSERT_EQ(model.stages.size(), 1u);
-  EXPECT_EQ(model.stages[0].seconds, 2.5);
-  ASSERT_EQ(model.curves.size(), 2u);
-  EXPECT_THAT(model.curves[0].series[0].y, ElementsAre(2, 1));
-  EXPECT_THAT(model.warnings,
-              ElementsAre("The run is not finished: refinement, augmentation, hierarchy, training, "
-                          "inference are missing. The same command goes on with it.",
-                          "The training curves go as far as step 2."));
+  const Json report = make_run_report(run("a"));
+  EXPECT_EQ(report.at("title"), "a");
+  const Json& stages = report.at("runs").at(0).at("stages");
+  EXPECT_EQ(stages, Json::parse(R"([{"name": "encoding", "seconds": 2.5, "reused": false}])"));
+  ASSERT_EQ(report.at("curves").size(), 2u);
+  EXPECT_EQ(losses(report), Json::array({2, 1}));
+  EXPECT_EQ(report.at("warnings"),
+            Json::array({"The run is not finished: refinement, augmentation, hierarchy, training, "
+                         "inference are missing. The same command goes on with it.",
+                         "The training curves go as far as step 2."}));
+  EXPECT_FALSE(report.contains("evaluation"));
+}
+
+// As a job without classes leaves it.
+TEST_F(RunReport, MetricsAndSamplesOfAnyJobAreShown) {
+  const fs::path folder = run("a");
+  write_text_file(folder / "metrics.json",
+                  R"({"perplexity": 8.5, "perplexity_low": 8, "perplexity_high": 9.25,
+                      "spearman": null, "corpus": "text", "too_low": 3})");
+  const std::string samples = R"([{"title": "Masked", "columns": ["text", "loss"],
+                                   "rows": [["a </script> b", 1.5], ["c", null]]}])";
+  write_text_file(folder / "samples.json", samples);
+  const Json report = make_run_report(folder), &metrics = report.at("runs").at(0).at("metrics");
+  ASSERT_EQ(metrics.size(), 3u);
+  EXPECT_EQ(metrics[0].at("name"), "perplexity");
+  EXPECT_EQ(metrics[0].at("value"), 8.5);
+  EXPECT_EQ(metrics[0].at("low"), 8);
+  EXPECT_EQ(metrics[0].at("high"), 9.25);
+  EXPECT_TRUE(metrics[1].at("value").is_null());
+  EXPECT_EQ(metrics[2].at("title"), "too low");
+  EXPECT_EQ(report.at("samples"), Json::parse(samples));
+  for (const char* broken : {R"({"title": "x"})", R"([{"title": "x", "columns": [], "rows": 1}])",
+                             R"([{"title": "x", "columns": ["a"], "rows": [["b", "c"]]}])",
+                             R"([{"title": "x", "columns": ["a"], "rows": [[{"b": 1}]]}])"}) {
+    write_text_file(folder / "samples.json", broken);
+    EXPECT_THAT(problem([&] { make_run_report(folder); }),
+                HasSubstr("65 " + (folder / "samples.json").string() + ": not samples"))
+        << broken;
+  }
 }
 
 TEST_F(RunReport, TheNewestCheckpointFolderCountsUntilTheStageHasEnded) {
@@ -69,10 +100,10 @@ TEST_F(RunReport, TheNewestCheckpointFolderCountsUntilTheStageHasEnded) {
   fs::last_write_time(newer,
                       fs::last_write_time(folder / "checkpoints/training/0123/metrics.jsonl") +
                           std::chrono::seconds(1));
-  EXPECT_THAT(make_run_report(folder).curves[0].series[0].y, ElementsAre(7));
+  EXPECT_EQ(losses(make_run_report(folder)), Json::array({7}));
   create_folder(stage.parent_path());
   write_text_file(stage, "{\"step\": 1, \"loss\": 8}\n");
-  EXPECT_THAT(make_run_report(folder).curves[0].series[0].y, ElementsAre(8));
+  EXPECT_EQ(losses(make_run_report(folder)), Json::array({8}));
 }
 
 TEST_F(RunReport, EveryTrainingOfTheMethodHasItsCurves) {
@@ -86,26 +117,26 @@ TEST_F(RunReport, EveryTrainingOfTheMethodHasItsCurves) {
   write_text_file(first / "metrics.jsonl", "{\"step\": 1, \"loss\": 3}\n");
   write_text_file(first / "ranks.jsonl", rank(0, 10));
   write_text_file(second / "metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
-  const ReportModel model = make_run_report(folder);
-  ASSERT_EQ(model.curves.size(), 2u);
-  EXPECT_EQ(model.curves[0].title, "loss");
-  EXPECT_THAT(model.curves[0].series[0].y, ElementsAre(3));
-  EXPECT_EQ(model.curves[1].title, "self-training: loss");
-  EXPECT_EQ(model.ranks.size(), 1u);
-  EXPECT_THAT(
-      model.warnings,
-      ElementsAre("The run is not finished: posterior, pair-model, similarity, cores, classifier, "
-                  "self-training, inference are missing. The same command goes on with it."));
+  const Json report = make_run_report(folder);
+  ASSERT_EQ(report.at("curves").size(), 2u);
+  EXPECT_EQ(report.at("curves")[0].at("title"), "loss");
+  EXPECT_EQ(losses(report), Json::array({3}));
+  EXPECT_EQ(report.at("curves")[1].at("title"), "self-training: loss");
+  EXPECT_EQ(report.at("runs")[0].at("ranks").size(), 1u);
+  EXPECT_EQ(report.at("warnings"),
+            Json::array({"The run is not finished: posterior, pair-model, similarity, cores, "
+                         "classifier, self-training, inference are missing. The same command goes "
+                         "on with it."}));
 }
 
 TEST_F(RunReport, ASlowRankIsMarked) {
   const fs::path folder = run("a");
   write_text_file(folder / "checkpoints/training/0123/ranks.jsonl",
                   rank(0, 10) + rank(1, 15) + rank(2, 10));
-  const auto ranks = make_run_report(folder).ranks;
+  const Json ranks = make_run_report(folder).at("runs").at(0).at("ranks");
   ASSERT_EQ(ranks.size(), 3u);
-  EXPECT_EQ(ranks[0].times_slower, 1);
-  EXPECT_DOUBLE_EQ(ranks[1].times_slower, 1.5);
+  EXPECT_EQ(ranks[0].at("times_slower"), 1);
+  EXPECT_DOUBLE_EQ(ranks[1].at("times_slower"), 1.5);
 }
 
 TEST_F(RunReport, SeveralRunsShowWhatDiffers) {
@@ -113,18 +144,19 @@ TEST_F(RunReport, SeveralRunsShowWhatDiffers) {
                  second = run("b/x", "[train]\nseed = 2\nbatch = 8\n# empty = \n[run]\ndir = b\n"),
                  third = run("c");
   fs::remove_all(third / "checkpoints");
-  const ReportModel model = compare_runs({first, second, third});
-  ASSERT_EQ(model.runs.size(), 3u);
-  EXPECT_EQ(model.runs[0].name, first.string()) << "the last part alone would not tell them apart";
-  EXPECT_EQ(model.runs[2].name, "c");
-  ASSERT_EQ(model.differences.size(), 2u);
-  EXPECT_EQ(model.differences[0].option, "train.batch");
-  EXPECT_THAT(model.differences[0].values, ElementsAre("8", "8", ""));
-  EXPECT_EQ(model.differences[1].option, "train.seed");
-  ASSERT_FALSE(model.curves.empty());
-  ASSERT_EQ(model.curves[0].series.size(), 3u);
-  EXPECT_TRUE(model.curves[0].series[2].x.empty()) << "the third has not trained";
-  EXPECT_THAT(model.warnings.back(), HasSubstr("c: The run is not finished"));
+  const Json report = compare_runs({first, second, third}), &runs = report.at("runs");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0].at("name"), first.string()) << "the last part alone would not tell them apart";
+  EXPECT_EQ(runs[2].at("name"), "c");
+  EXPECT_EQ(report.at("differences"),
+            Json::parse(R"([{"option": "train.batch", "values": ["8", "8", ""]},
+                            {"option": "train.seed", "values": ["1", "2", "1"]}])"));
+  ASSERT_FALSE(report.at("curves").empty());
+  const Json& series = report.at("curves")[0].at("series");
+  ASSERT_EQ(series.size(), 3u);
+  EXPECT_TRUE(series[2].at("x").empty()) << "the third has not trained";
+  EXPECT_THAT(report.at("warnings").back().get<std::string>(),
+              HasSubstr("c: The run is not finished"));
 }
 
 TEST_F(RunReport, BrokenFoldersAreNamed) {

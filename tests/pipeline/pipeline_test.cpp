@@ -10,8 +10,8 @@ TEST_F(Pipeline, LeavesPredictionsMetricsModelAndReport) {
   const fs::path run = root_ / "reference";
   for (const char* file :
        {"config.ini", "ledger.json", "log/rank-00000.log", "submission.csv", "predictions.jsonl",
-        "metrics.json", "metrics.jsonl", "ranks.jsonl", "report.html", "model/model.safetensors",
-        "model/config.json", "model/vocab.txt", "model/modules.json"})
+        "metrics.json", "metrics.jsonl", "ranks.jsonl", "report.html", "report.json",
+        "model/model.safetensors", "model/config.json", "model/vocab.txt", "model/modules.json"})
     EXPECT_GT(fs::file_size(run / file), 0u) << file;
   const Json figures = metrics(run);
   for (const char* name : {"example_f1", "micro_f1", "macro_f1", "precision_at_1", "precision_at_3",

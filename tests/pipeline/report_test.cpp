@@ -1,4 +1,4 @@
-// The page of a run folder, made from the folder alone.
+// The page of a run folder and its data, made from the folder alone.
 #include "pipeline.hpp"
 
 namespace gpuhpc_test {
@@ -9,14 +9,31 @@ class Report : public Pipeline {
   static Result report(const std::string& runs, const fs::path& page) {
     return gpuhpc("report --report.runs " + runs + " --report.output " + page.string());
   }
+  static Json data(fs::path page) { return Json::parse(read(page.replace_extension(".json"))); }
 };
 
 TEST_F(Report, IsTheOneThatRunWrote) {
   const fs::path run = root_ / "reference", page = root_ / "again.html";
   ASSERT_EQ(report(run.string(), page).code, 0);
   EXPECT_TRUE(read(page) == read(run / "report.html"));
-  for (const char* id : {"metrics", "training", "steps", "time", "examples"})
-    EXPECT_THAT(read(page), HasSubstr("<section id=\"" + std::string(id) + "\""));
+  const std::string text = read(root_ / "again.json");
+  EXPECT_TRUE(text == read(run / "report.json"));
+  EXPECT_THAT(read(page), HasSubstr(">" + text.substr(0, text.size() - 1) + "<"));
+  const Json report = data(page), figures = metrics(run), &first = report.at("runs").at(0);
+  ASSERT_GT(first.at("metrics").size(), 10u);
+  for (const Json& metric : first.at("metrics")) {
+    const std::string name = metric.at("name");
+    EXPECT_EQ(metric.at("value"), figures.at(name));
+    EXPECT_EQ(metric.at("low"), figures.at(name + "_low"));
+    EXPECT_EQ(metric.at("high"), figures.at(name + "_high"));
+  }
+  EXPECT_EQ(first.at("stages").size(), kStages.size());
+  EXPECT_EQ(first.at("ranks").size(), 1u);
+  EXPECT_EQ(first.at("steps").at("count"), training_losses(run).size());
+  EXPECT_EQ(report.at("curves").at(0).at("series").at(0).at("y"), Json(training_losses(run)));
+  EXPECT_EQ(report.at("classes").size(), 236u);
+  EXPECT_EQ(report.at("documents"), 100);
+  for (const Json& example : report.at("examples")) EXPECT_FALSE(example.at("text").empty());
 }
 
 TEST_F(Report, OfAStoppedRunShowsWhatIsThere) {
@@ -25,7 +42,7 @@ TEST_F(Report, OfAStoppedRunShowsWhatIsThere) {
   const Result early = report(run.string(), page);
   ASSERT_EQ(early.code, 0) << early.output;
   EXPECT_THAT(early.output, HasSubstr("The run is not finished: training, inference are missing"));
-  EXPECT_THAT(read(page), testing::Not(HasSubstr("<section id=\"training\"")));
+  EXPECT_TRUE(data(page).at("curves").empty());
   // As a kill in the middle of the training leaves it: the last line is cut.
   const fs::path lines = run / "checkpoints/training/0123456789abcdef/metrics.jsonl";
   fs::create_directories(lines.parent_path());
@@ -37,7 +54,7 @@ TEST_F(Report, OfAStoppedRunShowsWhatIsThere) {
   const Result later = report(run.string(), page);
   ASSERT_EQ(later.code, 0) << later.output;
   EXPECT_THAT(later.output, HasSubstr("The training curves go as far as step 3."));
-  EXPECT_THAT(read(page), HasSubstr("<section id=\"training\""));
+  EXPECT_EQ(data(page).at("curves").at(0).at("series").at(0).at("x").size(), 3u);
   cut << "\n{\"step\": 5}\n" << std::flush;
   const Result broken = report(run.string(), page);
   EXPECT_EQ(broken.code, 65);
@@ -50,11 +67,14 @@ TEST_F(Report, OfTwoRunsStandsSideBySide) {
   ASSERT_EQ(gpuhpc(arguments(other) + " --train.epochs 2").code, 0);
   const Result result = report((root_ / "reference").string() + "," + other.string(), page);
   ASSERT_EQ(result.code, 0) << result.output;
-  const std::string html = read(page);
-  for (const char* id : {"runs", "training", "steps", "time"})
-    EXPECT_THAT(html, HasSubstr("<section id=\"" + std::string(id) + "\""));
-  EXPECT_THAT(html, HasSubstr("<td>train.epochs</td>"));
-  EXPECT_THAT(html, HasSubstr("seconds of training"));
+  const Json both = data(page);
+  ASSERT_EQ(both.at("runs").size(), 2u);
+  for (const Json& run : both.at("runs")) {
+    EXPECT_FALSE(run.at("metrics").empty());
+    EXPECT_EQ(run.at("stages").size(), kStages.size());
+  }
+  EXPECT_NE(both.at("differences").dump().find("train.epochs"), std::string::npos);
+  EXPECT_EQ(both.at("curves").at(1).at("x_label"), "seconds of training");
 }
 
 TEST_F(Report, OfWhatIsNoRunEndsWithOneSentence) {

@@ -2,10 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include "example.hpp"
-
 namespace gpuhpc {
 namespace {
+
+Evaluation evaluation() {
+  Evaluation made;
+  made.figures = {{"example_f1", 0.5, 0.4, 0.6},
+                  {"level_1_f1", 0.25, {}, {}},
+                  {"mrr_raw", {}, {}, {}},
+                  {"precision_at_1", 1.0, 1.0, 1.0}};
+  made.levels = {{2, 3, 1}, {5, 3, 1}, {0, 1, 0}};
+  return made;
+}
 
 TEST(Terminal, TablesAlignByCharacters) {
   EXPECT_EQ(format_table({"name", "n"}, {{"gr\xC3\xBC\xC3\x9F", "1"}, {"longer", "200"}}),
@@ -16,26 +24,24 @@ TEST(Terminal, TablesAlignByCharacters) {
 }
 
 TEST(Terminal, MetricsShowIntervalsAndWhatIsMissing) {
-  const Evaluation evaluation = *test::example_model("").evaluation;
-  EXPECT_EQ(format_metrics(evaluation),
+  EXPECT_EQ(format_metrics(evaluation()),
             "measure     value    95% interval\n"
             "----------  -----  --------------\n"
             "Example-F1  0.500  0.400 .. 0.600\n"
             "P@1         1.000  1.000 .. 1.000\n");
-  const std::string all = format_metrics(evaluation, true);
+  const std::string all = format_metrics(evaluation(), true);
   EXPECT_NE(all.find("F1 at level 1  0.250               -\n"), std::string::npos) << all;
   EXPECT_NE(all.find("MRR, raw           -               -\n"), std::string::npos) << all;
 }
 
 TEST(Terminal, LevelsAndStages) {
-  const ReportModel model = test::example_model("");
-  EXPECT_EQ(format_levels(*model.evaluation),
+  EXPECT_EQ(format_levels(evaluation()),
             "level  gold  predicted  right      P      R     F1\n"
             "-----  ----  ---------  -----  -----  -----  -----\n"
             "1         2          3      1  0.333  0.500  0.400\n"
             "2         5          3      1  0.333  0.200  0.250\n"
             "3         0          1      0  0.000  0.000  0.000\n");
-  EXPECT_NE(format_stages(model.stages).find("reused"), std::string::npos);
+  EXPECT_NE(format_stages({{"refinement", 0.4, true}}).find("reused"), std::string::npos);
 }
 
 TEST(Terminal, CountsHaveSeparators) {
@@ -52,6 +58,8 @@ TEST(Terminal, EveryFigureHasATitle) {
   EXPECT_EQ(figure_title("level_12_f1"), "F1 at level 12");
   EXPECT_EQ(figure_title("something_new"), "something new");
   EXPECT_FALSE(figure_about("mrr_filtered").empty());
+  EXPECT_EQ(figure_group("mrr_filtered"), "Ranking of the classes");
+  EXPECT_EQ(figure_group("spearman"), "") << "of another job";
   EXPECT_TRUE(figure_is_headline("example_f1"));
   EXPECT_FALSE(figure_is_headline("micro_recall"));
 }

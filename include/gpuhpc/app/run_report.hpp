@@ -1,12 +1,12 @@
 #pragma once
-// The page of one run or of several, out of what their folders hold.
+// The report of one run or of several, out of what their folders hold: the data of report/page.hpp.
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "gpuhpc/app/ledger.hpp"
 #include "gpuhpc/app/run_job.hpp"
-#include "gpuhpc/report/html.hpp"
+#include "gpuhpc/io/json.hpp"
 
 namespace gpuhpc {
 
@@ -18,8 +18,8 @@ void write_run_facts(const CommandContext& context, const Job& job,
 // Of a run that is unfinished, what is there, and a warning that says what is not. Throws
 // input_error naming the file, and in it the line, for a folder that is no run folder or a broken
 // file in it.
-ReportModel make_run_report(const std::filesystem::path& run);
+Json make_run_report(const std::filesystem::path& run);
 // Two or more runs side by side. Same errors.
-ReportModel compare_runs(const std::vector<std::filesystem::path>& runs);
+Json compare_runs(const std::vector<std::filesystem::path>& runs);
 
 }  // namespace gpuhpc

@@ -4,9 +4,14 @@
 #include <vector>
 
 #include "gpuhpc/eval/metrics.hpp"
-#include "gpuhpc/report/model.hpp"
 
 namespace gpuhpc {
+
+struct ReportStage {
+  std::string name;
+  double seconds = 0;
+  bool skipped = false;  // its outputs were there already; `seconds` is what it took then
+};
 
 // First column left, the others right; widths count characters, not bytes. Lines end in '\n'.
 std::string format_table(const std::vector<std::string>& header,
@@ -22,6 +27,7 @@ std::string format_count(std::int64_t count);       // "1,234,567"
 std::string figure_title(const std::string& name);  // "precision_at_1" -> "P@1"
 std::string figure_about(
     const std::string& name);  // one clause, for people who do not know the measure
-bool figure_is_headline(const std::string& name);  // among the few that a summary shows
+std::string figure_group(const std::string& name);  // the heading above it; "" for the others
+bool figure_is_headline(const std::string& name);   // among the few that a summary shows
 
 }  // namespace gpuhpc

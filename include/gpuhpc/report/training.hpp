@@ -1,13 +1,13 @@
 #pragma once
 // Curves, step times and ranks out of the lines that a training writes: metrics.jsonl (one a step,
-// one a validation) and ranks.jsonl (one a rank). A field that an older program did not write
+// one a validation) and ranks.jsonl (one per rank). A field that an older program did not write
 // leaves its series out.
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "gpuhpc/report/model.hpp"
+#include "gpuhpc/io/json.hpp"
 
 namespace gpuhpc {
 
@@ -22,18 +22,19 @@ struct TrainingLines {
 // Throws input_error "FILE:LINE: ..." for a broken line; a last line that was cut, as by a kill, is
 // passed over.
 TrainingLines read_training_lines(const std::filesystem::path& path);
-// Same errors. `run` and `times_slower` are left to the caller.
-std::vector<ReportRank> read_ranks(const std::filesystem::path& path);
+// The lines as they are, checked. Same errors.
+Json read_ranks(const std::filesystem::path& path);
 
-std::vector<ReportCurve> training_curves(const TrainingLines& lines);
+// Curves: [{title, x_label, series: [{name, x, y, not_finite}]}], at most 400 points a series.
+// not_finite: how many values of the whole series are not; null where such a one is among the
+// points.
+Json training_curves(const TrainingLines& lines);
 // The loss against steps and against seconds of training, then the rest; one series a run, empty
 // where it has none. Losses, norms and rates of tokens are running means.
-std::vector<ReportCurve> compare_curves(const std::vector<TrainingLines>& runs);
-// No parts when the lines have no times.
-ReportSplit step_split(const TrainingLines& lines);
-
-// Percent with one digit behind the point, so rounded that they add up to 100.0; all 0 when nothing
-// is positive.
-std::vector<double> percent_shares(const std::vector<double>& amounts);
+Json compare_curves(const std::vector<TrainingLines>& runs);
+// {count, first, last, parts: [{name, seconds, bars}]}: N steps of rank 0 in at most 60 bars of
+// neighbours, `first` to `last`; `seconds` of all steps, `bars` of the mean step. Parts are "data",
+// "compute", "sum", "update", "other". null when the lines have no times.
+Json step_split(const TrainingLines& lines);
 
 }  // namespace gpuhpc

@@ -2,6 +2,7 @@
 #include "gpuhpc/app/run_report.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/report/page.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -34,9 +35,9 @@ void report_command(CommandContext& c) {
     const std::filesystem::path page = !o.report.page.empty() ? std::filesystem::path(o.report.page)
                                        : runs.size() == 1     ? runs[0] / "report.html"
                                                               : "report.html";
-    const ReportModel model = runs.size() == 1 ? make_run_report(runs[0]) : compare_runs(runs);
-    write_report(page, model);
-    for (const std::string& warning : model.warnings) c.log->warn("{}", warning);
+    const Json report = runs.size() == 1 ? make_run_report(runs[0]) : compare_runs(runs);
+    write_report(page, report);
+    for (const Json& warning : report.at("warnings")) c.log->warn("{}", warning.get<std::string>());
     fmt::print("report: {}\n", page.string());
   });
 }
