@@ -211,6 +211,7 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
   Ledger ledger(pipeline.run_folder());
   std::vector<std::string> fingerprints(stages.size());
   on_root(comm, [&] {
+    create_folder(pipeline.run_folder());
     std::vector<std::string> order;
     for (const Stage& stage : stages) order.push_back(stage.name);
     ledger.set_order(std::move(order));

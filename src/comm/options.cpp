@@ -34,16 +34,21 @@ int ParallelOptions::replica_count(int ranks, int gpus) const {
 void declare(config::Section& section, ParallelOptions& options) {
   section
       .option("strategy", options.strategy,
-              "ddp: every rank updates all weights; zero1: each rank updates its part and holds "
+              "ddp: every rank updates all weights; zero1: each rank updates "
+              "its part and holds "
               "its part of the optimizer's state; "
               "dp: as ddp without a launcher, replicas in one process")
-      .one_of({"ddp", "zero1", "dp"});
+      .one_of({"ddp", "zero1", "dp"})
+      .execution()
+      .common();
   section
       .option("replicas", options.replicas,
-              "dp: copies of the model that train in this process, a thread each; they share "
+              "dp: copies of the model that train in this process, a thread each; they "
+              "share "
               "--device.threads; all: one on each visible GPU, one on processors")
       .range(0, 1024)
-      .word("all", 0);
+      .word("all", 0)
+      .execution();
   section
       .option("reduce-type", options.reduce_type,
               "type in which gradients travel between ranks; bf16 halves the bytes and is added up "
@@ -53,22 +58,31 @@ void declare(config::Section& section, ParallelOptions& options) {
       .option("bucket-bytes", options.bucket_bytes,
               "gradients are reduced in buckets of about this size")
       .range(1024, 1e12)
-      .unit("bytes");
-  section.option("reproducible", options.reproducible,
-                 "gradients are added in one fixed tree over quarters of the batch and ranks of "
-                 "processors: 1, 2 and 4 ranks give the same weights "
-                 "bit for bit when a batch has four micro-batches or more");
-  section.option("overlap", options.overlap,
-                 "reduce buckets while the backward pass still computes others");
+      .unit("bytes")
+      .execution();
+  section
+      .option("reproducible", options.reproducible,
+              "gradients are added in one fixed tree over quarters of the batch and ranks of "
+              "processors: 1, 2 and 4 ranks give the same weights "
+              "bit for bit when a batch has four micro-batches or more")
+      .execution();
+  section
+      .option("overlap", options.overlap,
+              "reduce buckets while the backward pass still computes others")
+      .execution();
   section
       .option("timeout", options.timeout,
-              "longest wait for the other ranks in one collective; past it the run ends with exit "
+              "longest wait for the other ranks in one collective; past it the run "
+              "ends with exit "
               "79 and names the missing rank")
       .range(1, 1e9)
-      .unit("seconds");
-  section.option("check-collectives", options.check_collectives,
-                 "before each collective the ranks compare what they are about to do: finds ranks "
-                 "that went different ways, costs a small message");
+      .unit("seconds")
+      .execution();
+  section
+      .option("check-collectives", options.check_collectives,
+              "before each collective the ranks compare what they are about to do: finds ranks "
+              "that went different ways, costs a small message")
+      .execution();
 }
 
 }  // namespace gpuhpc

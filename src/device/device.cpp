@@ -18,11 +18,13 @@ namespace gpuhpc {
 
 void declare(config::Section& section, DeviceOptions& options) {
   section.option("kind", options.kind, "where models run; auto takes a GPU when there is one")
-      .one_of({"auto", "cpu", "cuda"});
+      .one_of({"auto", "cpu", "cuda"})
+      .common();
   section
       .option("threads", options.threads,
               "CPU threads of each rank; 0 shares the cores of a host among its ranks")
-      .range(0, 4096);
+      .range(0, 4096)
+      .common();
   section
       .option("memory-limit", options.memory_limit,
               "most memory that the tensors of a rank may hold, in host memory or on its GPU; 0: "

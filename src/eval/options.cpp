@@ -7,9 +7,11 @@ void declare(config::Section& section, EvalOptions& options) {
       .option("predictions", options.predictions,
               "labels to measure: submission.csv, or predictions.jsonl whose scores the ranking "
               "measures need")
-      .existing_path();
+      .existing_path()
+      .common();
   section.option("gold", options.gold, "gold labels, `id<TAB>1,2,3` a line, .gz or not")
-      .existing_path();
+      .existing_path()
+      .common();
   section
       .option("bootstrap-samples", options.bootstrap_samples,
               "resamples behind the 95% intervals; 0: no intervals")

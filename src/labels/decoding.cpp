@@ -11,12 +11,14 @@ namespace gpuhpc {
 
 void declare(config::Section& section, DecodeOptions& options) {
   section.option("mode", options.mode, "how class probabilities become labels")
-      .one_of({"expected-f1", "chain", "threshold", "top-k"});
+      .one_of({"expected-f1", "chain", "threshold", "top-k"})
+      .common();
   section
       .option(
           "expected-leaves", options.expected_leaves,
           "expected-f1: leaves a document is expected to have (1: single path, 3: faceted data)")
-      .range(.1, 100);
+      .range(.1, 100)
+      .common();
   section.option("minimum", options.minimum, "expected-f1 and chain: classes at least")
       .range(1, 1000);
   section.option("maximum", options.maximum, "expected-f1: classes at most").range(1, 1000);

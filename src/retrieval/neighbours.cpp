@@ -8,7 +8,7 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, NeighbourOptions& options) {
-  section.option("neighbours", options.k, "nearest neighbours a document in each graph")
+  section.option("k", options.k, "nearest neighbours a document in each graph")
       .range(1, 1000);
   section
       .option("approximate-above", options.approximate_above,

@@ -54,10 +54,11 @@ void declare(config::Section& section, TrainOptions& options) {
       .option("head-lr", options.head_rate,
               "peak learning rate of the head (class vectors, bilinear matrix)")
       .range(0, 1);
-  section.option("epochs", options.epochs, "passes over the documents").range(0, many);
+  section.option("epochs", options.epochs, "passes over the documents").range(0, many).common();
   section.option("batch", options.batch, "documents an update, over all ranks")
       .range(1, many)
-      .unit("documents");
+      .unit("documents")
+      .common();
   section
       .option("batch-tokens", options.batch_tokens,
               "tokens an update, over all ranks, in place of documents (0: --train.batch counts)")
@@ -65,12 +66,14 @@ void declare(config::Section& section, TrainOptions& options) {
       .unit("tokens");
   section
       .option("micro-batch", options.micro_batch,
-              "documents computed at once; a rank adds up the gradients of its micro-batches (0: "
+              "documents computed at once; a rank adds up the gradients of its "
+              "micro-batches (0: "
               "one micro-batch a rank; auto: the most "
               "that fit memory, tried at the start)")
       .range(-1, many)
       .word("auto", -1)
-      .unit("documents");
+      .unit("documents")
+      .execution();
   section
       .option("lr-rule", options.rate_rule,
               "how learning rates follow the batch: x batch / base-batch, its root, or not; auto: "
@@ -100,21 +103,25 @@ void declare(config::Section& section, TrainOptions& options) {
       .option("max-length", options.max_length,
               "documents are cut here for training, [CLS] and [SEP] included")
       .range(3, many)
-      .unit("tokens");
+      .unit("tokens")
+      .common();
   section
       .option("layers", options.layers,
               "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)")
       .range(-1, 1000);
   section.option("dropout", options.dropout, "dropout in the encoder").range(0, .9);
-  section.option("activation-checkpointing", options.activation_checkpointing,
-                 "keep only each encoder layer's input and compute the layer again for its "
-                 "gradient: far less memory, a third more time, same result");
+  section
+      .option("activation-checkpointing", options.activation_checkpointing,
+              "keep only each encoder layer's input and compute the layer again for its "
+              "gradient: far less memory, a third more time, same result")
+      .execution();
   section
       .option("precision", options.precision,
               "type of the matrix products; parameters, sums and losses are always fp32; fp16 "
               "scales the loss; auto takes bf16 where the "
               "hardware multiplies it")
-      .one_of({"auto", "fp32", "tf32", "bf16", "fp16"});
+      .one_of({"auto", "fp32", "tf32", "bf16", "fp16"})
+      .common();
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);
   section.option("adam-beta1", options.beta1, "decay of the mean gradient").range(0, .999999);
   section.option("adam-beta2", options.beta2, "decay of the mean squared gradient")
@@ -146,14 +153,17 @@ void declare(config::Section& section, TrainOptions& options) {
   section
       .option("checkpoint-every", options.checkpoint_every,
               "updates between checkpoints (0: by time alone)")
-      .range(0, many);
+      .range(0, many)
+      .execution();
   section
       .option("checkpoint-minutes", options.checkpoint_minutes,
-              "time between checkpoints; a run that is killed loses no more, one that gets SIGTERM "
+              "time between checkpoints; a run that is killed loses no more, one that "
+              "gets SIGTERM "
               "or SIGUSR1 nothing (0: by updates alone)")
       .range(0, many)
-      .unit("minutes");
-  section.option("keep", options.keep, "newest checkpoints that stay").range(1, many);
+      .unit("minutes")
+      .execution();
+  section.option("keep", options.keep, "newest checkpoints that stay").range(1, many).execution();
 }
 
 }  // namespace gpuhpc

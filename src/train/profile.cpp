@@ -10,9 +10,11 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, ProfileOptions& options) {
-  section.option("steps", options.steps,
-                 "updates whose phases each rank writes to trace/rank-NNNNN.json of the run "
-                 "folder, `10-12` or `5`; empty: none");
+  section
+      .option("steps", options.steps,
+              "updates whose phases each rank writes to trace/rank-NNNNN.json of the run "
+              "folder, `10-12` or `5`; empty: none")
+      .execution();
 }
 
 Range ProfileOptions::range() const {

@@ -16,56 +16,156 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 
+struct RateOptions {
+  static constexpr const char* section = "train";
+  double rate = 1;
+  std::int64_t micro_batch = 8;
+};
+void declare(config::Section& section, RateOptions& o) {
+  section.option("rate", o.rate, "");
+  section.option("micro-batch", o.micro_batch, "").execution();
+}
+
+// What the stages of these tests did, and what happens in the middle of one.
+struct Watched {
+  std::vector<std::string> ran;
+  std::map<std::string, CheckpointTask> tasks;
+  bool checkpoint_was_there = false;
+  std::function<void(const StageContext&)> during;
+};
+
+struct TextFiles : StageFiles {
+  using StageFiles::StageFiles;
+  fs::path text = output("out.txt");
+};
+
+struct Nothing {
+  std::vector<fs::path> files() const { return {}; }
+};
+struct InputFile {
+  fs::path path;
+  std::vector<fs::path> files() const { return {path}; }
+};
+struct Spy : Nothing {  // it reaches every stage of a test and is no part of its fingerprint
+  explicit Spy(Watched* of) : watched(of) {}
+  Watched* watched;
+};
+
+template <class Input>
+struct WritingStage {
+  using Outputs = TextFiles;
+  Input input;
+  RateOptions options;
+  Spy spy;
+  void run(const StageContext& c, const TextFiles& out) const {
+    Watched& w = *spy.watched;
+    w.ran.push_back(c.name);
+    w.tasks[c.name] = c.task;
+    write_text_file(out.folder() / "half.txt", "half");
+    create_folder(c.checkpoints);
+    w.checkpoint_was_there = fs::exists(c.checkpoints / "step.txt");
+    write_text_file(c.checkpoints / "step.txt", "7");
+    if (w.during) w.during(c);
+    write_text_file(out.text, c.name);
+  }
+};
+
 class LedgerTest : public testing::Test {
  protected:
   LedgerTest() {
-    config::Section& section = set_.section("train", "training");
-    section.option("rate", rate_, "");
-    section.option("micro-batch", micro_batch_, "");
     log_ = make_console_log(1);
     fs::remove_all(run_);
+    write_text_file(input_, "corpus");
   }
-  ~LedgerTest() override { fs::remove_all(run_); }
-  Stage stage(const std::string& name, std::vector<std::string> after) {
-    return {name,
-            {"train."},
-            {},
-            std::move(after),
-            {"out.txt"},
-            [this, name](const StageContext& c) {
-              ran_.push_back(name);
-              tasks_[name] = c.task;
-              write_text_file(c.folder / "half.txt", "half");
-              create_folder(c.checkpoints);
-              checkpoint_was_there_ = fs::exists(c.checkpoints / "step.txt");
-              write_text_file(c.checkpoints / "step.txt", "7");
-              if (during_) during_(c, name);
-              write_text_file(c.folder / "out.txt", name);
-            },
-            {"train.micro-batch"}};
+  ~LedgerTest() override {
+    fs::remove_all(run_);
+    fs::remove(input_);
   }
-  int run() {
-    ran_.clear();
+  // first, and second which reads it; with `between` a stage of its own in the middle.
+  Pipeline pipeline(bool between = false) {
+    Pipeline pipeline(run_);
+    const TextFiles first =
+        pipeline.add("first", WritingStage<InputFile>{{input_}, options_, Spy(&watched_)});
+    if (between)
+      pipeline.add("between", WritingStage<InputFile>{{input_}, options_, Spy(&watched_)});
+    pipeline.add("second", WritingStage<TextFiles>{first, options_, Spy(&watched_)});
+    return pipeline;
+  }
+  int run(const PipelineRange& range = {}, bool between = false) {
+    watched_.ran.clear();
     try {
-      run_stages({stage("first", {}), stage("second", {"first"})}, set_, {}, run_, *comm_, log_, {},
-                 StopSignals::requested);
+      run_stages(pipeline(between), range, *comm_, log_, {}, StopSignals::requested);
       return 0;
     } catch (const Error& error) {
       EXPECT_TRUE(error.on_all_ranks());
       return static_cast<int>(error.code());
     }
   }
-  double rate_ = 1;
-  std::int64_t micro_batch_ = 8;
-  config::OptionSet set_;
+  RateOptions options_;
+  Watched watched_;
   const std::unique_ptr<Communicator> comm_ = make_single_communicator();
   Log log_;
   const fs::path run_ = fs::temp_directory_path() / ("gpuhpc-ledger-" + std::to_string(::getpid()));
-  std::vector<std::string> ran_;
-  std::map<std::string, CheckpointTask> tasks_;
-  bool checkpoint_was_there_ = false;
-  std::function<void(const StageContext&, const std::string&)> during_;
+  const fs::path input_ = run_.string() + ".txt";
 };
+
+TEST_F(LedgerTest, AStageThatIsForcedTakesItsReadersWithIt) {
+  EXPECT_EQ(run(), 0);
+  EXPECT_EQ(run({"", "", "first"}), 0);
+  EXPECT_THAT(watched_.ran, ElementsAre("first", "second"));
+  EXPECT_EQ(run({"", "", "second"}), 0);
+  EXPECT_THAT(watched_.ran, ElementsAre("second"));
+}
+
+TEST_F(LedgerTest, AKillBehindAForcedStageLeavesItsReadersStale) {
+  EXPECT_EQ(run(), 0);
+  watched_.during = [](const StageContext& c) {
+    if (c.name == "second") throw Error(ExitCode::requeue, "stopped", true);
+  };
+  EXPECT_EQ(run({"", "", "first"}), 75);
+  watched_.during = {};
+  EXPECT_EQ(run(), 0);
+  EXPECT_THAT(watched_.ran, ElementsAre("second"));
+}
+
+TEST_F(LedgerTest, AStageMoreRerunsNoOther) {
+  EXPECT_EQ(run(), 0);
+  EXPECT_EQ(run({}, /*between=*/true), 0);
+  EXPECT_THAT(watched_.ran, ElementsAre("between"));
+  EXPECT_TRUE(fs::exists(run_ / "stages/03-second/out.txt"));
+  EXPECT_FALSE(fs::exists(run_ / "stages/02-second"));
+  EXPECT_THAT(Ledger(run_).order(), ElementsAre("first", "between", "second"));
+}
+
+TEST_F(LedgerTest, ContentCountsNotSizeOrName) {
+  EXPECT_EQ(run(), 0);
+  write_text_file(input_, "corpse");
+  EXPECT_EQ(run(), 0);
+  EXPECT_THAT(watched_.ran, ElementsAre("first", "second")) << "an input of the same size";
+  write_text_file(run_ / "stages/02-second/out.txt", "secund");
+  EXPECT_EQ(run(), 0);
+  EXPECT_THAT(watched_.ran, ElementsAre("second")) << "an output of the same size";
+}
+
+TEST_F(LedgerTest, AnInputThatIsNoEarlierStageThrows) {
+  Pipeline pipeline(run_);
+  EXPECT_THAT(
+      [&] {
+        pipeline.add("second",
+                     WritingStage<TextFiles>{TextFiles("first", run_), options_, Spy(&watched_)});
+      },
+      testing::ThrowsMessage<Error>(testing::HasSubstr("no earlier stage")));
+}
+
+TEST_F(LedgerTest, AStageNameThatIsNotThereIsRefused) {
+  EXPECT_THAT(
+      [&] {
+        check_pipeline(pipeline(), {"third", "", ""});
+      },
+      testing::ThrowsMessage<Error>(
+          testing::HasSubstr("--pipeline.from third: no such stage; the stages are first, "
+                             "second")));
+}
 
 TEST_F(LedgerTest, ASignalStopsBeforeTheNextStageAndTheFinishedOneIsKept) {
   for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
@@ -73,68 +173,69 @@ TEST_F(LedgerTest, ASignalStopsBeforeTheNextStageAndTheFinishedOneIsKept) {
     {
       const StopSignals signals;
       EXPECT_FALSE(StopSignals::requested());
-      during_ = [&](const StageContext&, const std::string&) { std::raise(signal); };
+      watched_.during = [&](const StageContext&) { std::raise(signal); };
       EXPECT_EQ(run(), 75);
-      EXPECT_THAT(ran_, ElementsAre("first"));
+      EXPECT_THAT(watched_.ran, ElementsAre("first"));
     }
-    during_ = {};
+    watched_.during = {};
     const StopSignals signals;
     EXPECT_EQ(run(), 0);
-    EXPECT_THAT(ran_, ElementsAre("second"));
+    EXPECT_THAT(watched_.ran, ElementsAre("second"));
   }
 }
 
 TEST_F(LedgerTest, CheckpointsOutliveAStoppedStageButNotAFinishedOne) {
   const StopSignals signals;
-  during_ = [&](const StageContext& c, const std::string& name) {
-    if (name == "second") std::raise(SIGTERM);
+  watched_.during = [&](const StageContext& c) {
+    if (c.name == "second") std::raise(SIGTERM);
     c.leave_together_if_asked();
   };
   EXPECT_EQ(run(), 75);
-  EXPECT_THAT(ran_, ElementsAre("first", "second"));
+  EXPECT_THAT(watched_.ran, ElementsAre("first", "second"));
   EXPECT_FALSE(fs::exists(run_ / "checkpoints/first"));
   EXPECT_TRUE(fs::exists(run_ / "checkpoints/second" /
-                         tasks_.at("second").fingerprint.substr(0, 16) / "step.txt"));
-  during_ = {};
+                         watched_.tasks.at("second").fingerprint.substr(0, 16) / "step.txt"));
+  watched_.during = {};
   const StopSignals again;
   EXPECT_EQ(run(), 0);
-  EXPECT_TRUE(checkpoint_was_there_);
+  EXPECT_TRUE(watched_.checkpoint_was_there);
   EXPECT_FALSE(fs::exists(run_ / "checkpoints"));
   EXPECT_FALSE(fs::exists(run_ / "stages/02-second.partial"));
 }
 
 TEST_F(LedgerTest, ACheckpointBelongsToTheOptionsButNotToTheFreeOnes) {
   EXPECT_EQ(run(), 0);
-  const auto before = tasks_;
+  const auto before = watched_.tasks;
   EXPECT_THAT(before.at("second").options, testing::Each("train.rate = 1"));
   EXPECT_NE(before.at("first").fingerprint, before.at("second").fingerprint);
-  micro_batch_ = 4;
+  options_.micro_batch = 4;
   EXPECT_EQ(run(), 0);
-  EXPECT_THAT(ran_, ElementsAre()) << "finished all the same";
-  rate_ = 2;
+  EXPECT_THAT(watched_.ran, ElementsAre()) << "finished all the same";
+  options_.rate = 2;
   EXPECT_EQ(run(), 0);
-  EXPECT_THAT(ran_, ElementsAre("first", "second"));
-  EXPECT_NE(tasks_.at("first").fingerprint, before.at("first").fingerprint);
+  EXPECT_THAT(watched_.ran, ElementsAre("first", "second"));
+  EXPECT_NE(watched_.tasks.at("first").fingerprint, before.at("first").fingerprint);
 }
 
 TEST_F(LedgerTest, OtherOptionsStartAfreshAndTheOldOnesFindTheirCheckpointsAgain) {
-  during_ = [&](const StageContext&, const std::string& name) {
-    if (name == "second") throw Error(ExitCode::requeue, "stopped", true);
+  watched_.during = [&](const StageContext& c) {
+    if (c.name == "second") throw Error(ExitCode::requeue, "stopped", true);
   };
   EXPECT_EQ(run(), 75);
-  rate_ = 2;
+  options_.rate = 2;
   EXPECT_EQ(run(), 75);
-  EXPECT_FALSE(checkpoint_was_there_);
-  rate_ = 1;
+  EXPECT_FALSE(watched_.checkpoint_was_there);
+  options_.rate = 1;
   EXPECT_EQ(run(), 75);
-  EXPECT_TRUE(checkpoint_was_there_);
-  rate_ = 2;
-  during_ = {};
+  EXPECT_TRUE(watched_.checkpoint_was_there);
+  options_.rate = 2;
+  watched_.during = {};
   EXPECT_EQ(run(), 0);
-  EXPECT_TRUE(checkpoint_was_there_);
-  rate_ = 1;
+  EXPECT_TRUE(watched_.checkpoint_was_there);
+  options_.rate = 1;
   EXPECT_EQ(run(), 0);
-  EXPECT_TRUE(checkpoint_was_there_) << "a run of other options that ended took nothing away";
+  EXPECT_TRUE(watched_.checkpoint_was_there)
+      << "a run of other options that ended took nothing away";
 }
 
 TEST_F(LedgerTest, SignalsAreTheirOldSelvesAfterwardsUnlessTheRunLeaves) {

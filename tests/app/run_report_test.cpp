@@ -23,7 +23,7 @@ class RunReport : public testing::Test {
     write_text_file(folder / "config.ini", config);
     write_text_file(
         folder / "ledger.json",
-        R"({"stages": {"encoding": {"fingerprint": "f", "seconds": 2.5, "outputs": {}}}})");
+        R"({"order": ["encoding", "refinement", "augmentation", "hierarchy", "training", "inference"], "stages": {"encoding": {"fingerprint": "f", "seconds": 2.5, "outputs": {}}}})");
     write_text_file(checkpoints / "metrics.jsonl",
                     "{\"step\": 1, \"loss\": 2, \"rate_factor\": 1}\n{\"step\": 2, \"loss\": 1, "
                     "\"rate_factor\": 1}\n");
@@ -107,13 +107,14 @@ TEST_F(RunReport, TheNewestCheckpointFolderCountsUntilTheStageHasEnded) {
 }
 
 TEST_F(RunReport, EveryTrainingOfTheMethodHasItsCurves) {
-  const fs::path folder =
-                     run("a", "[pipeline]\nmethod = taxoclass\n[taxoclass]\nsimilarity = pair\n"),
-                 first = folder / "stages/06-classifier",
+  const fs::path folder = run("a"), first = folder / "stages/06-classifier",
                  second = folder / "checkpoints/self-training/0123";
   fs::remove_all(folder / "checkpoints");
   create_folder(first);
   create_folder(second);
+  write_text_file(
+      folder / "ledger.json",
+      R"({"order": ["encoding", "posterior", "pair-model", "similarity", "cores", "classifier", "self-training", "inference"], "stages": {"encoding": {"fingerprint": "f", "seconds": 2.5, "outputs": {}}}})");
   write_text_file(first / "metrics.jsonl", "{\"step\": 1, \"loss\": 3}\n");
   write_text_file(first / "ranks.jsonl", rank(0, 10));
   write_text_file(second / "metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
@@ -173,9 +174,9 @@ TEST_F(RunReport, BrokenFoldersAreNamed) {
   EXPECT_EQ(problem([&] { make_run_report(folder); }), "");
   write_text_file(
       folder / "ledger.json",
-      R"({"stages": {"encoding": {"fingerprint": "f", "seconds": 1e300, "outputs": {}}}})");
+      R"({"order": ["encoding", "refinement", "augmentation", "hierarchy", "training", "inference"], "stages": {"encoding": {"fingerprint": "f", "seconds": 1e300, "outputs": {}}}})");
   expect(folder, "stage encoding took 1e+300 seconds");
-  write_text_file(folder / "ledger.json", R"({"stages": {}})");
+  write_text_file(folder / "ledger.json", R"({"order": [], "stages": {}})");
   write_text_file(folder / "run.json", "{\"facts\": [[1, 2]]}");
   expect(folder, "65 " + (folder / "run.json").string() + ": not a file of ours");
 }

@@ -101,14 +101,14 @@ TEST_F(OptionsTest, ResolvedFileReadsBackTheSame) {
 }
 TEST_F(OptionsTest, AWordStandsForOneValueOfANumber) {
   set_.section("demo").option("size", example_.size, "how large").range(-1, 100).word("auto", -1);
-  EXPECT_THAT(set_.help(),
+  EXPECT_THAT(set_.help({"demo"}),
               HasSubstr("--demo.size integer or auto\n      how large (default: auto)"));
   EXPECT_THAT(set_.markdown(), HasSubstr("| `--demo.size` | integer or auto | `auto` |"));
   set_.parse({}, {"--demo.size", "7"});
   EXPECT_EQ(example_.size, 7);
   set_.parse({}, {"--demo.size", "auto"});
   EXPECT_EQ(example_.size, -1);
-  EXPECT_EQ(set_.resolved("demo.size"), std::vector<std::string>{"demo.size = auto"});
+  EXPECT_EQ(set_.value("demo.size"), "auto");
   write(set_.ini());
   example_.size = 0;
   set_.parse(path_, {});
@@ -128,9 +128,32 @@ TEST_F(OptionsTest, PresetGivesWayToTheUser) {
 }
 TEST_F(OptionsTest, HelpAndDocsNameEveryOption) {
   for (const char* name : {"demo.verbose", "demo.count", "demo.rate", "demo.mode", "demo.file"}) {
-    EXPECT_THAT(set_.help(), HasSubstr(name));
+    EXPECT_THAT(set_.help({"all"}), HasSubstr(name));
+    EXPECT_THAT(set_.help({"demo"}), HasSubstr(name));
     EXPECT_THAT(set_.markdown(), HasSubstr(name));
   }
+}
+
+TEST_F(OptionsTest, ShortHelpHasTheCommonOptionsAlone) {
+  set_.section("demo").option("often", example_.count, "asked for").common();
+  EXPECT_THAT(set_.help(), AllOf(HasSubstr("--demo.often"), Not(HasSubstr("--demo.rate")),
+                                 HasSubstr("--help all")));
+  EXPECT_THAT([&] { set_.help({"dem"}); },
+              testing::ThrowsMessage<Error>(HasSubstr("no such section; the sections are demo")));
+}
+
+struct Declared {
+  static constexpr const char* section = "demo";
+  double rate = .25;
+  std::int64_t at_once = 3;
+};
+void declare(Section& section, Declared& o) {
+  section.option("rate", o.rate, "");
+  section.option("at-once", o.at_once, "").execution();
+}
+
+TEST(Settings, AreWhatResultsDependOn) {
+  EXPECT_EQ(settings_of(Declared{.rate = .5}), std::vector<std::string>{"demo.rate = 0.5"});
 }
 
 }  // namespace

@@ -31,21 +31,19 @@ struct Corpus {
                        .2f, .7f, .1f, .3f, .3f, .4f};  // document 1: of another mind
     write_matrix(folder / "posterior/first_posterior.h5", std::as_const(first).view());
     write_matrix(folder / "posterior/posterior.h5", std::as_const(smoothed).view());
-    layout.train_corpus = folder / "corpus.txt";
-    options.taxoclass.pair_examples = 40;
-    options.decode.expected_leaves = 1;
     const CheckpointTask task;
-    const StageContext context{*comm,
-                               log,
-                               {},
-                               folder / "out",
-                               [this](const std::string& stage) { return folder / stage; },
-                               "",
-                               task,
-                               [] { return false; },
-                               "",
-                               "pair-model"};
-    pairs = make_pair_examples(context, options, layout, taxonomy, *tokenizer);
+    const StageContext context{*comm, log, {}, "", task, [] { return false; }, "", "pair-model"};
+    const PairModelStage stage{.taxonomy = {},
+                               .encoding = {"encoding", folder / "encoding"},
+                               .posterior = {"posterior", folder / "posterior"},
+                               .corpus = {folder / "corpus.txt"},
+                               .format = {},
+                               .encoder = {},
+                               .statements = {},
+                               .options = {.examples = 40},
+                               .expected_leaves = {1},
+                               .training = {}};
+    pairs = make_pair_examples(context, stage, taxonomy, *tokenizer);
   }
   // Target of every pair whose texts read like this.
   std::vector<float> targets(const std::string& premise, const std::string& hypothesis) const {
@@ -67,8 +65,6 @@ struct Corpus {
   const std::unique_ptr<Tokenizer> tokenizer =
       load_tokenizer(std::filesystem::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2");
   const Taxonomy taxonomy{{"a", "b", "c", "d"}, {{0, 1}, {0, 2}}};
-  TaxoclassPipelineOptions options;
-  InputLayout layout;
   PairExamples pairs;
 };
 

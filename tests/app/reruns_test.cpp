@@ -1,0 +1,138 @@
+// Every option of the program, changed: which stages run again, in a pipeline of each shape. The
+// table in fixtures/reruns.tsv says what is right; an option that is not in it fails the test.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "gpuhpc/app/ledger.hpp"
+#include "gpuhpc/app/options.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
+#include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+using Arguments = std::vector<std::string>;
+using Fingerprints = std::map<std::string, std::string>;
+
+class Reruns : public testing::Test {
+ protected:
+  void SetUp() override {
+    create_folder(root_ / "encoder");
+    create_folder(root_ / "other");
+    write_text_file(root_ / "encoder/config.json", "{}");
+    write_text_file(root_ / "other/config.json", "{ }");
+    for (const char* name : {"labels", "hierarchy", "train", "test"})
+      write_text_file(root_ / name, name);
+    inputs_.taxonomy = {root_ / "labels", root_ / "hierarchy"};
+    inputs_.train = {root_ / "train"};
+    inputs_.test = {root_ / "test"};
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  // Stage -> fingerprint with these options; nothing when they are not allowed.
+  Fingerprints fingerprints(Arguments arguments) const {
+    Options options;
+    config::OptionSet set;
+    declare_options(set, options);
+    arguments.insert(arguments.begin(), "--model.encoder=" + (root_ / "encoder").string());
+    set.parse({}, arguments);
+    const auto pipeline =
+        options.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
+    const Pipeline stages = pipeline(options.shared, options.label, inputs_, root_ / "run");
+    const std::vector<std::string> hashes = stage_fingerprints(stages.stages());
+    Fingerprints found;
+    for (std::size_t i = 0; i < hashes.size(); ++i) found[stages.stages()[i].name] = hashes[i];
+    return found;
+  }
+
+  // The same options with another value of `name`: the first of these that it may have.
+  Fingerprints changed(const Arguments& arguments, const std::string& name) const {
+    Options options;
+    config::OptionSet set;
+    declare_options(set, options);
+    set.parse({}, arguments);
+    const std::string now = set.value(name);
+    for (const std::string value :
+         {"true",      "false",  "0.37",       "77",    "7000",        "7",
+          "3",         "names",  "classifier", "words", "sigmoid-exp", "name",
+          "posterior", "pseudo", "constant",   "lamb",  "linear",      "bf16",
+          "fp32",      "best",   "avx2",       "mean",  "threshold",   "none",
+          "zero1",     "csv",    "cpu",        "10-12", "a,b"}) {
+      Arguments other = arguments;
+      other.push_back("--" + name + "=" + value);
+      try {
+        if (value == now) continue;
+        return fingerprints(other);
+      } catch (const Error&) {
+      }
+    }
+    Arguments path = arguments;
+    path.push_back("--" + name + "=" + (root_ / "other").string());
+    return fingerprints(path);
+  }
+
+  const fs::path root_ = fs::temp_directory_path() / ("gpuhpc-reruns-" + std::to_string(getpid()));
+  LabelInputs inputs_;
+};
+
+const std::map<std::string, Arguments> kShapes = {
+    {"teleclass", {}},
+    {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},
+    {"taxoclass", {"--pipeline.method=taxoclass"}},
+    {"pair", {"--pipeline.method=taxoclass", "--taxoclass.similarity=pair"}},
+};
+// They say which stages there are, and what the others are.
+const std::set<std::string> kNotChanged = {"pipeline.method", "pipeline.preset",
+                                           "teleclass.refinement", "taxoclass.similarity"};
+
+// "option<TAB>teleclass: stages; published: stages; ..." of all that rerun; shapes where none does
+// are left out.
+std::map<std::string, std::string> read_table(const fs::path& path) {
+  std::map<std::string, std::string> table;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (const std::size_t tab = line.find('\t'); tab != line.npos)
+      table[line.substr(0, tab)] = line.substr(tab + 1);
+  return table;
+}
+
+TEST_F(Reruns, EveryOptionRerunsTheStagesThatReadIt) {
+  Options options;
+  config::OptionSet set;
+  declare_options(set, options);
+  std::map<std::string, std::string> found;
+  for (const std::string& name : set.names()) {
+    if (kNotChanged.contains(name)) continue;
+    std::string& row = found[name];
+    for (const auto& [shape, arguments] : kShapes) {
+      const Fingerprints before = fingerprints(arguments), after = changed(arguments, name);
+      std::string stages;
+      for (const auto& [stage, fingerprint] : before)
+        if (!after.contains(stage) || after.at(stage) != fingerprint) stages += " " + stage;
+      if (!stages.empty()) row += (row.empty() ? "" : "; ") + shape + ":" + stages;
+    }
+  }
+  EXPECT_EQ(found, read_table(fs::path(GPUHPC_FIXTURES) / "reruns.tsv"));
+  if (HasFailure())
+    for (const auto& [name, row] : found) printf("%s\t%s\n", name.c_str(), row.c_str());
+}
+
+TEST_F(Reruns, AnotherTextOfTheSameSizeRerunsWhatReadsIt) {
+  const Fingerprints before = fingerprints({});
+  write_text_file(root_ / "test", "tset");
+  const Fingerprints after = fingerprints({});
+  for (const auto& [stage, fingerprint] : before)
+    EXPECT_EQ(after.at(stage) != fingerprint, stage == "inference") << stage;
+}
+
+}  // namespace
+}  // namespace gpuhpc
