@@ -66,7 +66,12 @@ function(gpuhpc_room_tests room)
   list(FILTER tests EXCLUDE REGEX "_(mpi|gpu)_test\\.cpp$")
   if(tests)
     add_executable(test_${room} ${tests})
-    target_link_libraries(test_${room} PRIVATE gpuhpc_${room} GTest::gtest_main GTest::gmock)
+    target_link_libraries(test_${room} PRIVATE gpuhpc_${room} GTest::gtest GTest::gmock)
+    if(room STREQUAL "kernels" OR "kernels" IN_LIST GPUHPC_ROOMS)
+      target_sources(test_${room} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit_main.cpp)
+    else()
+      target_link_libraries(test_${room} PRIVATE GTest::gtest_main)
+    endif()
     target_compile_definitions(test_${room} PRIVATE
       GPUHPC_FIXTURES="${CMAKE_SOURCE_DIR}/tests/${room}/fixtures"
       GPUHPC_SOURCE_DIR="${CMAKE_SOURCE_DIR}" GPUHPC_MODELS="${GPUHPC_DEPS}/models")

@@ -27,6 +27,7 @@
 #include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/lock.hpp"
+#include "gpuhpc/kernels/isa.hpp"
 #include "gpuhpc/pipelines/label/evaluate.hpp"
 #include "gpuhpc/report/terminal.hpp"
 #include "invocation.hpp"
@@ -119,6 +120,9 @@ void execute(Communicator& comm, const std::vector<std::string>& arguments) {
     return;
   }
   const DeviceChoice device = choose_device_together(comm, options.device);
+  together(comm, [&] {
+    if (options.device.isa != "auto") kernels::limit_isa(kernels::parse_isa(options.device.isa));
+  });
   if (invocation.dry_run) {
     if (comm.is_root()) fmt::print("{}", set.ini());
     return;

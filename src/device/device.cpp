@@ -24,6 +24,11 @@ void declare(config::Section& section, DeviceOptions& options) {
               "CPU threads of each rank; 0 shares the cores of a host among its ranks")
       .range(0, 4096);
   section
+      .option("isa", options.isa,
+              "highest instruction set that the CPU kernels may use; auto: the best that this "
+              "processor has")
+      .one_of({"auto", "generic", "avx2", "avx512", "avx512-bf16", "amx"});
+  section
       .option("memory-limit", options.memory_limit,
               "most memory that the tensors of a rank may hold, in host memory or on its GPU; 0: "
               "whatever the machine gives")

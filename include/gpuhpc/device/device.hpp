@@ -15,6 +15,7 @@ namespace gpuhpc {
 struct DeviceOptions {
   std::string kind = "auto";
   std::int64_t threads = 0;
+  std::string isa = "auto";       // highest instruction set of the CPU kernels
   std::int64_t memory_limit = 0;  // bytes of tensors a rank; 0: none
   bool deterministic = false;
 };
