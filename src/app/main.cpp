@@ -21,12 +21,10 @@
 #include "gpuhpc/app/run_report.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/launch.hpp"
 #include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
-#include "gpuhpc/io/lock.hpp"
 #include "gpuhpc/kernels/isa.hpp"
 #include "gpuhpc/pipelines/label/evaluate.hpp"
 #include "gpuhpc/report/terminal.hpp"
@@ -57,7 +55,8 @@ void run_command(CommandContext& c) {
   });
   std::vector<std::string> warnings;
   if (layout.test_serves_as_train)
-    warnings.push_back("No training corpus was given: the test texts served, unlabelled.");
+    warnings.push_back(
+        "No training corpus was given: the test texts were used in its place, without labels.");
   const fs::path gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
   if (!gold.empty()) check_gold(taxonomy, gold, c.comm);
   on_root(c.comm, [&] {
@@ -159,7 +158,7 @@ int run_application(Communicator& comm, const std::vector<std::string>& argument
   } catch (const std::bad_alloc&) {
     return report_failure(
         comm, Error(ExitCode::out_of_memory,
-                    "out of host memory; start fewer ranks on a host or use more hosts"));
+                    "out of host memory; start fewer ranks per host or use more hosts"));
   } catch (const std::exception& e) {
     return report_failure(comm, Error(ExitCode::internal, e.what()));
   }

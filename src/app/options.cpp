@@ -15,10 +15,11 @@ void declare_options(config::OptionSet& set, Options& o) {
   output.option("dir", o.files.output_dir, "folder for the shards of prepare");
   declare(output, t.submission);
   set.section("run", "the run folder")
-      .option("dir", o.run_dir, "outputs, ledger, logs and report; an existing one is resumed");
+      .option("dir", o.run_dir,
+              "folder for outputs, ledger, logs and report; an existing one is resumed");
   config::Section& pipeline = set.section("pipeline", "the staged pipeline");
   pipeline.option("method", o.method, "which pipeline").one_of({"teleclass", "taxoclass"});
-  pipeline.option("preset", o.preset, "values of every option that you do not give")
+  pipeline.option("preset", o.preset, "sets the options that you do not give")
       .one_of({"recommended", "paper", "code", "multi-gpu", "fixed"});
   pipeline.option("from", o.from, "first stage to run; earlier ones must be finished");
   pipeline.option("to", o.to, "last stage to run");
@@ -43,14 +44,13 @@ void declare_options(config::OptionSet& set, Options& o) {
   declare(decode, t.decode);
   decode
       .option("review-below", o.files.review_below,
-              "predict marks documents whose best class scores less")
+              "predict marks documents whose best class scores less than this")
       .range(0, 1);
   declare(set.section("eval", "evaluation and report"), o.eval);
   config::Section& report = set.section("report", "the page that report makes");
-  report.option("runs", o.files.report_runs, "run folders with commas between; none: --run.dir");
-  report.option(
-      "output", o.files.report_page,
-      "the page; none: report.html in the run folder, of several runs in the present one");
+  report.option("runs", o.files.report_runs, "run folders, separated by commas; none: --run.dir");
+  report.option("output", o.files.report_page,
+                "the page to write; none: report.html in the run folder, or here for several runs");
 }
 
 std::vector<Stage> pipeline_stages(const Options& o, const InputLayout& layout) {

@@ -88,18 +88,6 @@ SparseMatrix average_neighbours(const Neighbours& first, const Neighbours& secon
   return out;
 }
 
-SparseMatrix normalised_neighbours(const Neighbours& neighbours, std::int64_t columns) {
-  SparseMatrix out;
-  out.columns_count = columns;
-  std::vector<Edge> edges;
-  for (std::int64_t row = 0; row < neighbours.rows(); ++row) {
-    edges.clear();
-    append(neighbours, row, 1, edges);
-    append_row(edges, out);
-  }
-  return out;
-}
-
 double recall(const Neighbours& found, const Neighbours& exact) {
   if (found.rows() != exact.rows())
     throw internal_error("recall of {} rows against {}", found.rows(), exact.rows());

@@ -57,7 +57,7 @@ TEST_F(RunReport, AnUnfinishedRunHasItsCurvesAndSaysWhatIsMissing) {
   EXPECT_THAT(model.curves[0].series[0].y, ElementsAre(2, 1));
   EXPECT_THAT(model.warnings,
               ElementsAre("The run is not finished: refinement, augmentation, hierarchy, training, "
-                          "inference are missing. The same command goes on with it.",
+                          "inference are missing. The same command continues it.",
                           "The training curves go as far as step 2."));
 }
 
@@ -95,7 +95,7 @@ TEST_F(RunReport, EveryTrainingOfTheMethodHasItsCurves) {
   EXPECT_THAT(
       model.warnings,
       ElementsAre("The run is not finished: posterior, pair-model, similarity, cores, classifier, "
-                  "self-training, inference are missing. The same command goes on with it."));
+                  "self-training, inference are missing. The same command continues it."));
 }
 
 TEST_F(RunReport, ASlowRankIsMarked) {
@@ -145,7 +145,7 @@ TEST_F(RunReport, BrokenFoldersAreNamed) {
   expect(folder, "stage encoding took 1e+300 seconds");
   write_text_file(folder / "ledger.json", R"({"stages": {}})");
   write_text_file(folder / "run.json", "{\"facts\": [[1, 2]]}");
-  expect(folder, "65 " + (folder / "run.json").string() + ": not a file of ours");
+  expect(folder, "65 " + (folder / "run.json").string() + ": gpuhpc did not write this file");
 }
 
 }  // namespace

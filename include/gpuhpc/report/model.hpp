@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpuhpc/eval/confusion.hpp"
-#include "gpuhpc/eval/histogram.hpp"
 #include "gpuhpc/eval/metrics.hpp"
+#include "gpuhpc/eval/results.hpp"
 
 namespace gpuhpc {
 

@@ -3,7 +3,7 @@
 // dark scheme.
 #include <string>
 
-#include "gpuhpc/eval/histogram.hpp"
+#include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/report/model.hpp"
 
 namespace gpuhpc {
