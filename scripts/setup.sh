@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 start=$SECONDS
 packages="ca-certificates git cmake g++ ninja-build ccache mold unzip python3 python3-pip libopenmpi-dev openmpi-bin libhdf5-dev
   libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev zlib1g-dev
-  libgtest-dev libgmock-dev libbenchmark-dev procps xz-utils"
+  libgtest-dev libgmock-dev libbenchmark-dev procps xz-utils clang-format clang-tidy"
 [ "${1:-}" != --cluster ] || packages="$packages slurmctld slurmd slurm-client munge iproute2"
 
 missing=

@@ -9,7 +9,6 @@
 #include <cstdlib>
 
 #include "gpuhpc/base/random.hpp"
-#include "gpuhpc/eval/bootstrap.hpp"
 #include "gpuhpc/eval/metrics.hpp"
 
 namespace gpuhpc {

@@ -13,7 +13,6 @@
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/lexical.hpp"
 #include "gpuhpc/labels/scoring.hpp"
-#include "gpuhpc/labels/smoothing.hpp"
 
 namespace gpuhpc {
 namespace {

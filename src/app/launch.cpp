@@ -26,8 +26,8 @@ void check_gpus_apart(const std::vector<RankPlace>& ranks) {
     const auto [other, alone] = first.try_emplace({ranks[rank].host, ranks[rank].bus}, rank);
     if (!alone)
       throw configuration_error(
-          "ranks {} and {} on {} drive the same GPU ({}); start one rank a GPU: --ntasks-per-node "
-          "and --gpus-per-node alike",
+          "ranks {} and {} on {} drive the same GPU ({}); start one rank per GPU: the same number "
+          "for --ntasks-per-node and --gpus-per-node",
           other->second, rank, ranks[rank].host, ranks[rank].bus);
   }
 }

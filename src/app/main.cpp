@@ -19,9 +19,9 @@
 #include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/launch.hpp"
 #include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/kernels/isa.hpp"
 #include "gpuhpc/pipelines/label/evaluate.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
@@ -84,6 +84,9 @@ void execute(Communicator& comm, const std::vector<std::string>& arguments) {
     return;
   }
   const DeviceChoice device = choose_device_together(comm, options.device);
+  together(comm, [&] {
+    if (options.device.isa != "auto") kernels::limit_isa(kernels::parse_isa(options.device.isa));
+  });
   if (invocation.dry_run) {
     if (comm.is_root()) fmt::print("{}", set.ini());
     return;
@@ -120,7 +123,7 @@ int run_application(Communicator& comm, const std::vector<std::string>& argument
   } catch (const std::bad_alloc&) {
     return report_failure(
         comm, Error(ExitCode::out_of_memory,
-                    "out of host memory; start fewer ranks on a host or use more hosts"));
+                    "out of host memory; start fewer ranks per host or use more hosts"));
   } catch (const std::exception& e) {
     return report_failure(comm, Error(ExitCode::internal, e.what()));
   }

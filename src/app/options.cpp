@@ -6,13 +6,15 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, RunOptions& o) {
-  section.option("dir", o.dir, "outputs, ledger, logs and report; an existing one is resumed")
+  section
+      .option("dir", o.dir,
+              "folder for outputs, ledger, logs and report; an existing one is resumed")
       .common();
 }
 
 void declare(config::Section& section, PipelineOptions& o) {
   section.option("method", o.method, "which pipeline").one_of({"teleclass", "taxoclass"}).common();
-  section.option("preset", o.preset, "values of every option that you do not give")
+  section.option("preset", o.preset, "sets the options that you do not give")
       .one_of({"recommended", "paper", "code", "multi-gpu", "fixed"})
       .common();
   section.option("from", o.from, "first stage to run; earlier ones must be finished");
@@ -26,15 +28,17 @@ void declare(config::Section& section, OutputOptions& o) {
 }
 
 void declare(config::Section& section, ReviewOptions& o) {
-  section.option("review-below", o.below, "predict marks documents whose best class scores less")
+  section
+      .option("review-below", o.below,
+              "predict marks documents whose best class scores less than this")
       .range(0, 1);
 }
 
 void declare(config::Section& section, ReportOptions& o) {
-  section.option("runs", o.runs, "run folders with commas between; none: --run.dir");
-  section.option(
-      "output", o.page,
-      "the page; none: report.html in the run folder, of several runs in the present one");
+  section.option("runs", o.runs, "run folders, separated by commas; none: --run.dir");
+  section.option("output", o.page,
+                 "the page to write, and its data beside it as .json; none: report.html in the run "
+                 "folder, or here for several runs");
 }
 
 void declare_options(config::OptionSet& set, Options& o) {

@@ -28,7 +28,7 @@ std::map<std::string, std::string> read_config(const fs::path& path) {
     if (text.starts_with('[') && text.ends_with(']'))
       section = text.substr(1, text.size() - 2);
     else if (equals == text.npos)
-      throw input_error("{}: neither [section] nor key = value; this is no config.ini of a run",
+      throw input_error("{}: neither [section] nor key = value; this is not a run's config.ini",
                         lines.where());
     else
       values[section + "." + trimmed(text.substr(0, equals))] = trimmed(text.substr(equals + 1));
@@ -49,7 +49,7 @@ RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
                       path_.string());
   if (!fs::is_regular_file(path_ / "config.ini", none))
     throw input_error(
-        "{}: this is no run folder, config.ini is missing; name the --run.dir of a run",
+        "{}: this is not a run folder, config.ini is missing; name the --run.dir of a run",
         path_.string());
   config_ = read_config(path_ / "config.ini");
   const Ledger ledger(path_);
@@ -58,7 +58,7 @@ RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
     const LedgerEntry* entry = ledger.find(stage);
     if (entry == nullptr) continue;
     if (!(entry->seconds >= 0 && entry->seconds < 1e9))
-      throw input_error("{}: stage {} took {} seconds; this is no ledger of ours",
+      throw input_error("{}: stage {} took {} seconds; gpuhpc did not write this ledger",
                         (path_ / "ledger.json").string(), stage, entry->seconds);
     seconds_[stage] = entry->seconds;
   }
@@ -105,8 +105,9 @@ RunFacts RunFolder::facts() const {
     facts.input = json.at("input").get<std::string>();
     return facts;
   } catch (const Json::exception& e) {
-    throw input_error("{}: not a file of ours ({}); remove it to have the report without it",
-                      path.string(), e.what());
+    throw input_error(
+        "{}: gpuhpc did not write this file ({}); remove it to make the report without it",
+        path.string(), e.what());
   }
 }
 

@@ -46,9 +46,9 @@ std::vector<std::string> read_texts(const RunFolder& folder,
   for (std::size_t i = 0; i < examples.size(); ++i) wanted[examples[i].id] = i;
   const Options o = folder.options();
   if (!fs::is_directory(o.shared.input.dir)) {
-    warnings.push_back(fmt::format(
-        "The examples are without their texts: the input folder {} is not there any more.",
-        o.shared.input.dir));
+    warnings.push_back(
+        fmt::format("The examples are shown without their texts: the input folder {} is gone.",
+                    o.shared.input.dir));
     return texts;
   }
   try {
@@ -57,7 +57,8 @@ std::vector<std::string> read_texts(const RunFolder& folder,
       if (const auto found = wanted.find(document.id); found != wanted.end())
         texts[found->second] = document.text;
   } catch (const Error& error) {
-    warnings.push_back(fmt::format("The examples are without their texts: {}.", error.what()));
+    warnings.push_back(
+        fmt::format("The examples are shown without their texts: {}.", error.what()));
   }
   return texts;
 }
@@ -243,8 +244,8 @@ void add_warnings(std::vector<std::string>& warnings, const RunFolder& folder,
   const std::vector<std::string> missing = folder.missing();
   if (!missing.empty()) {
     warnings.push_back(
-        fmt::format("{}The run is not finished: {} {} missing. The same command goes on with it.",
-                    run, joined(missing), missing.size() == 1 ? "is" : "are"));
+        fmt::format("{}The run is not finished: {} {} missing. The same command continues it.", run,
+                    joined(missing), missing.size() == 1 ? "is" : "are"));
     if (const auto trainings = folder.trainings();
         !trainings.empty() && !trainings.front().finished && !lines.steps.empty())
       warnings.push_back(

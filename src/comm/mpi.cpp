@@ -1,16 +1,69 @@
 #include "gpuhpc/comm/mpi.hpp"
 
+#include <fmt/format.h>
 #include <mpi.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <thread>
 
 #include "gpuhpc/base/error.hpp"
 #include "mpi_engine.hpp"
-#include "mpi_types.hpp"
-#include "start_deadline.hpp"
+#include "mpi_peers.hpp"
 
 namespace gpuhpc {
 namespace {
+
+// Until the communicator stands MPI itself would wait for ever for ranks that do not find each
+// other. Ends this process with a sentence and exit code 79 unless it is destroyed within `limit`.
+class StartDeadline {
+ public:
+  explicit StartDeadline(std::chrono::seconds limit);
+  ~StartDeadline();
+  StartDeadline(const StartDeadline&) = delete;
+  StartDeadline& operator=(const StartDeadline&) = delete;
+  // GPUHPC_START_SECONDS, or 300: options are read later.
+  static std::chrono::seconds limit();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable started_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+StartDeadline::StartDeadline(std::chrono::seconds limit) {
+  thread_ = std::thread([this, limit] {
+    std::unique_lock lock(mutex_);
+    if (started_.wait_for(lock, limit, [this] { return done_; })) return;
+    fmt::print(stderr,
+               "gpuhpc: MPI did not start within {} s: a rank of this launch has not come up, or "
+               "the hosts do not reach each other; look for it in the "
+               "launcher's output, and name the right network with OMPI_MCA_btl_tcp_if_include "
+               "where hosts have several\n",
+               limit.count());
+    std::fflush(stderr);
+    std::_Exit(static_cast<int>(ExitCode::peer));
+  });
+}
+
+StartDeadline::~StartDeadline() {
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  started_.notify_one();
+  thread_.join();
+}
+
+std::chrono::seconds StartDeadline::limit() {
+  const char* given = std::getenv("GPUHPC_START_SECONDS");
+  const int seconds = given != nullptr ? std::atoi(given) : 0;
+  return std::chrono::seconds(seconds > 0 ? seconds : 300);
+}
 
 class MpiWork final : public Work {
  public:
@@ -159,6 +212,20 @@ std::unique_ptr<Communicator> MpiSession::world(const ParallelOptions& options) 
 void MpiSession::abort(int code) {
   MPI_Abort(MPI_COMM_WORLD, code);
   std::exit(code);
+}
+
+void check_launch(const Environment& environment) {
+  // srun tells its tasks how many they are. SLURM_NTASKS would not do: a batch script's shell has
+  // it, too.
+  const char* tasks = environment("SLURM_STEP_NUM_TASKS");
+  if (tasks == nullptr || std::atoi(tasks) < 2) return;
+  // srun --mpi=pmix, and mpirun, whose daemons srun has started one a node.
+  if (environment("PMIX_RANK") != nullptr || environment("OMPI_COMM_WORLD_SIZE") != nullptr) return;
+  throw configuration_error(
+      "srun started {} tasks without MPI, and each would do the whole work alone; start them with "
+      "srun --mpi=pmix, with mpirun "
+      "inside the allocation, or one alone with srun -n1",
+      tasks);
 }
 
 }  // namespace gpuhpc

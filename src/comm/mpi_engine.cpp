@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "gpuhpc/base/error.hpp"
-#include "mpi_types.hpp"
+#include "mpi_peers.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -99,7 +99,7 @@ void MpiEngine::run() {
     } catch (const Error& e) {
       const std::string hint =
           "; if no rank died, the ranks may have called different collectives: "
-          "--parallel.check-collectives true tells";
+          "--parallel.check-collectives true will tell";
       peers_.leave(fmt::format("rank {} on {}: {}{}", rank_,
                                hosts()[static_cast<std::size_t>(rank_)], e.what(), hint));
     }
@@ -217,7 +217,7 @@ void MpiEngine::finish_compared(Running& running) {
   running.comparing = false;
   if (const auto mismatch = find_mismatch(running.calls, hosts()))
     failure_ = std::make_exception_ptr(
-        Error(ExitCode::peer, *mismatch + "; this is an error of the program", true));
+        Error(ExitCode::peer, *mismatch + "; this is a bug in gpuhpc", true));
 }
 
 void MpiEngine::check_deadline() {

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "gpuhpc/comm/peer_board.hpp"
+#include "gpuhpc/comm/collective.hpp"
 #include "mpi_exchange.hpp"
 #include "mpi_peers.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "gpuhpc/comm/reduce.hpp"
-#include "mpi_types.hpp"
+#include "mpi_peers.hpp"
 
 namespace gpuhpc {
 namespace {

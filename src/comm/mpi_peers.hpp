@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpuhpc/comm/collective.hpp"
+#include "gpuhpc/comm/communicator.hpp"
 
 namespace gpuhpc {
 
@@ -53,5 +54,12 @@ class MpiPeers {
   std::deque<Outgoing> sent_;
   std::vector<std::optional<State>> answers_;
 };
+
+// Our types and errors beside MPI's.
+
+// Throws peer for anything but MPI_SUCCESS.
+void check_mpi(int code, const char* what);
+
+MPI_Datatype mpi_type(DataType type);
 
 }  // namespace gpuhpc

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/peer_board.hpp"
+#include "gpuhpc/comm/collective.hpp"
 #include "gpuhpc/comm/together.hpp"
 
 namespace gpuhpc {
@@ -321,7 +321,7 @@ class NcclCommunicator final : public Communicator {
     const std::vector<std::string> hosts(static_cast<std::size_t>(size()), host());
     PeerBoard* board = host_.peer_board();
     if (const auto mismatch = find_mismatch(calls, board ? board->hosts() : hosts))
-      throw Error(ExitCode::peer, *mismatch + "; this is an error of the program", true);
+      throw Error(ExitCode::peer, *mismatch + "; this is a bug in gpuhpc", true);
   }
 
   int grouped_broadcasts(const void* send, DataType type, void* receive,

@@ -1,4 +1,4 @@
-#include "gpuhpc/comm/nccl_api.hpp"
+#include "gpuhpc/comm/nccl.hpp"
 
 #include "gpuhpc/base/error.hpp"
 

@@ -14,7 +14,7 @@ int ParallelOptions::replica_count(int ranks, int gpus) const {
   if (strategy_kind() != Strategy::dp) {
     if (replicas > 1)
       throw usage_error(
-          "--parallel.replicas {} needs --parallel.strategy dp; under {} the launcher says how "
+          "--parallel.replicas {} needs --parallel.strategy dp; under {} the launcher decides how "
           "many ranks train",
           replicas, strategy);
     return 1;
@@ -26,7 +26,7 @@ int ParallelOptions::replica_count(int ranks, int gpus) const {
         ranks);
   if (gpus > 0 && replicas > gpus)
     throw configuration_error(
-        "--parallel.replicas {} on {} visible GPU{}; give at most one replica a GPU", replicas,
+        "--parallel.replicas {} on {} visible GPU{}; give at most one replica per GPU", replicas,
         gpus, gpus == 1 ? "" : "s");
   return static_cast<int>(replicas > 0 ? replicas : std::max(1, gpus));
 }
@@ -43,9 +43,8 @@ void declare(config::Section& section, ParallelOptions& options) {
       .common();
   section
       .option("replicas", options.replicas,
-              "dp: copies of the model that train in this process, a thread each; they "
-              "share "
-              "--device.threads; all: one on each visible GPU, one on processors")
+              "dp: copies of the model that train in this process, one thread each, sharing "
+              "--device.threads; all: one per visible GPU, a single one on processors")
       .range(0, 1024)
       .word("all", 0)
       .execution();
@@ -72,9 +71,8 @@ void declare(config::Section& section, ParallelOptions& options) {
       .execution();
   section
       .option("timeout", options.timeout,
-              "longest wait for the other ranks in one collective; past it the run "
-              "ends with exit "
-              "79 and names the missing rank")
+              "longest wait for the other ranks in one collective; after it the run names the "
+              "missing rank and ends with exit code 79")
       .range(1, 1e9)
       .unit("seconds")
       .execution();

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/peer_board.hpp"
+#include "gpuhpc/comm/collective.hpp"
 #include "gpuhpc/comm/reduce.hpp"
 
 namespace gpuhpc {
@@ -51,7 +51,7 @@ class ThreadGroup final : public PeerBoard {
     std::vector<CollectiveCall> calls;
     for (const Place& place : places_) calls.push_back(place.call);
     if (const auto mismatch = find_mismatch(calls, hosts_))
-      throw Error(ExitCode::peer, *mismatch + "; this is an error of the program", true);
+      throw Error(ExitCode::peer, *mismatch + "; this is a bug in gpuhpc", true);
   }
   // Waits until all ranks are done with each other's buffers.
   void finish(int rank, double timeout) {

@@ -18,7 +18,7 @@ std::optional<Error> run_catching(const std::function<void()>& work) {
     return e;
   } catch (const std::bad_alloc&) {
     return Error(ExitCode::out_of_memory,
-                 "out of host memory; use fewer ranks a host or a smaller --train.micro-batch");
+                 "out of host memory; use fewer ranks per host or a smaller --train.micro-batch");
   } catch (const c10::OutOfMemoryError& e) {
     return Error(ExitCode::out_of_memory,
                  std::string("out of memory: ") + e.what_without_backtrace());

@@ -42,7 +42,7 @@ std::string config_syntax_error(const std::filesystem::path& file) {
       return fmt::format("{}:{}: neither [section] nor key = value: `{}`", file.string(), number,
                          text.substr(0, 60));
   }
-  return fmt::format("{}: this is no config file; write [section] and key = value lines",
+  return fmt::format("{}: this is not a config file; write [section] and key = value lines",
                      file.string());
 }
 
@@ -265,7 +265,7 @@ void OptionSet::parse(const std::filesystem::path& file,
                "command line");
   } catch (const po::error_with_option_name& e) {  // e.what(): see config_syntax_error
     problems.push_back(
-        fmt::format("command line: `{}` lacks its value, or is not written as --section.key VALUE; "
+        fmt::format("command line: `{}` has no value, or is not written as --section.key VALUE; "
                     "see gpuhpc --help",
                     e.get_option_name()));
   } catch (const po::error& e) {

@@ -21,7 +21,7 @@ LongDocuments long_documents(const std::string& word) {
 std::int64_t window_count(std::int64_t tokens, std::int64_t max_length, LongDocuments mode) {
   const std::int64_t content = max_length - specials;
   if (content < 1)
-    throw internal_error("windows of {} tokens hold nothing beside the specials", max_length);
+    throw internal_error("windows of {} tokens hold nothing but special tokens", max_length);
   return mode == LongDocuments::truncate
              ? 1
              : std::max<std::int64_t>(1, (tokens + content - 1) / content);

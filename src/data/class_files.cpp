@@ -43,7 +43,8 @@ std::int32_t needed_class(const Json& value, std::size_t classes, const fs::path
   const std::int32_t id = class_id(value, classes);
   if (id < 0) {
     throw input_error(
-        "{}: document `{}` names the class {}, which is no class id (0 to {}); use the ids of the "
+        "{}: document `{}` names the class {}, which is not a class id (0 to {}); use the ids of "
+        "the "
         "labels file",
         path.string(), document, value.dump(), static_cast<std::int64_t>(classes) - 1);
   }
@@ -108,7 +109,7 @@ std::vector<std::string> read_class_descriptions(const fs::path& path,
     std::size_t id = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + tab, id);
     if (error != std::errc() || end != line.data() + tab || id >= class_names.size()) {
-      throw input_error("{}: `{}` is no class id; use an id of the labels file (0 to {})",
+      throw input_error("{}: `{}` is not a class id; use an id of the labels file (0 to {})",
                         lines.where(), line.substr(0, tab),
                         static_cast<std::int64_t>(class_names.size()) - 1);
     }

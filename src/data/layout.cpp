@@ -96,12 +96,12 @@ std::string describe(const InputLayout& layout) {
   const auto name = [&](const fs::path& path) {
     return path.empty() ? std::string("none") : path.lexically_relative(layout.folder).string();
   };
-  std::string text =
-      fmt::format("{}: classes {}, hierarchy {}, train texts {}, test texts {}",
-                  layout.folder.string(), name(layout.labels), name(layout.hierarchy),
-                  layout.test_serves_as_train ? "none (the test texts serve, unlabelled)"
-                                              : name(layout.train_corpus),
-                  name(layout.test_corpus));
+  std::string text = fmt::format(
+      "{}: classes {}, hierarchy {}, train texts {}, test texts {}", layout.folder.string(),
+      name(layout.labels), name(layout.hierarchy),
+      layout.test_serves_as_train ? "none (the test texts take their place, without labels)"
+                                  : name(layout.train_corpus),
+      name(layout.test_corpus));
   if (!layout.descriptions.empty()) text += ", descriptions " + name(layout.descriptions);
   if (!layout.keywords.empty()) text += ", keywords " + name(layout.keywords);
   if (!layout.generated_docs.empty())

@@ -72,13 +72,13 @@ class JsonlRows final : public RowReader {
       Json row = Json::parse(line_);
       if (row.is_object()) return row;
     } catch (const Json::parse_error& error) {
-      throw input_error("{}: this is not valid JSON near character {}; write one object a line",
+      throw input_error("{}: this is not valid JSON near character {}; write one object per line",
                         where_, error.byte);
     } catch (const Json::exception&) {
-      throw input_error("{}: the JSON holds a number that is out of range; write one object a line",
-                        where_);
+      throw input_error(
+          "{}: the JSON holds a number that is out of range; write one object per line", where_);
     }
-    throw input_error("{}: this is no JSON object; write one object a line", where_);
+    throw input_error("{}: this is not a JSON object; write one object per line", where_);
   }
   PeekedLines& lines_;
   const CorpusOptions& options_;
@@ -177,7 +177,7 @@ void split_csv(std::string_view line, std::vector<std::string>& fields, bool& op
         field.push_back('"');
         ++at;
       } else if (at < line.size() && line[at] != ',') {
-        throw input_error("{}: text behind a closing quote; double the quotes inside the field",
+        throw input_error("{}: text after a closing quote; double the quotes inside the field",
                           where);
       }
     }

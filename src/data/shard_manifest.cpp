@@ -80,7 +80,7 @@ ShardManifest read_manifest(const fs::path& folder) {
     }
     return manifest;
   } catch (const Json::exception&) {
-    throw input_error("{}: this is no manifest of token shards; run `gpuhpc prepare` again",
+    throw input_error("{}: this is not a manifest of token shards; run `gpuhpc prepare` again",
                       path.string());
   }
 }

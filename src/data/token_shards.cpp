@@ -120,9 +120,9 @@ std::vector<std::int64_t> write_my_shards(CorpusReader& reader, const Tokenizer&
 }  // namespace
 
 void declare(config::Section& section, ShardOptions& options) {
-  section.option("shard-documents", options.shard_documents, "documents a token shard")
+  section.option("shard-documents", options.shard_documents, "documents per token shard")
       .range(1, 1e9);
-  section.option("shard-megabytes", options.shard_megabytes, "text a token shard at most")
+  section.option("shard-megabytes", options.shard_megabytes, "most text per token shard")
       .range(1, 4096)
       .unit("MiB");
 }

@@ -26,9 +26,14 @@ void declare(config::Section& section, DeviceOptions& options) {
       .range(0, 4096)
       .common();
   section
+      .option("isa", options.isa,
+              "highest instruction set that the CPU kernels may use; auto: the best that this "
+              "processor has")
+      .one_of({"auto", "generic", "avx2", "avx512", "avx512-bf16", "amx"});
+  section
       .option("memory-limit", options.memory_limit,
-              "most memory that the tensors of a rank may hold, in host memory or on its GPU; 0: "
-              "whatever the machine gives")
+              "memory that the tensors of a rank may take at most, in host memory or on its GPU; "
+              "0: no limit")
       .range(0, 1e15)
       .unit("bytes");
   section.option("deterministic", options.deterministic,
@@ -67,7 +72,7 @@ DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& fact
         "or use --device.kind cpu");
   choice.cuda = options.kind != "cpu" && facts.cuda_devices > 0;
   if (choice.cuda && facts.cuda_devices > 1 && node_size > facts.cuda_devices)
-    throw configuration_error("{} ranks on a host with {} GPUs; start at most one rank a GPU",
+    throw configuration_error("{} ranks on a host with {} GPUs; start at most one rank per GPU",
                               node_size, facts.cuda_devices);
   choice.index = choice.cuda ? node_rank % facts.cuda_devices : 0;
   choice.threads =

@@ -1,10 +1,18 @@
 #include "gpuhpc/device/gpu.hpp"
 
+#include <dlfcn.h>
+
+#include <memory>
+
+#include "gpuhpc/base/error.hpp"
+
 #ifdef GPUHPC_WITH_CUDA
 #include <cuda_runtime_api.h>
 #endif
 
-#include "gpuhpc/base/error.hpp"
+#ifdef GPUHPC_WITH_CUDA
+#include <nvtx3/nvToolsExt.h>
+#endif
 
 namespace gpuhpc {
 
@@ -15,7 +23,7 @@ GpuFacts query_gpu([[maybe_unused]] int index) {
   cudaError_t error = cudaGetDeviceProperties(&properties, index);
   if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(bus, sizeof(bus), index);
   if (error != cudaSuccess)
-    throw configuration_error("GPU {} cannot be asked what it is ({}); check nvidia-smi", index,
+    throw configuration_error("GPU {} does not answer ({}); check nvidia-smi", index,
                               cudaGetErrorString(error));
   return {properties.name, bus, static_cast<std::int64_t>(properties.totalGlobalMem)};
 #else
@@ -36,6 +44,64 @@ PeerAccess query_peer_access(int gpus) {
     }
 #endif
   return access;
+}
+
+void push_range([[maybe_unused]] const std::string& name) {
+#ifdef GPUHPC_WITH_CUDA
+  nvtxRangePushA(name.c_str());
+#endif
+}
+
+void pop_range() {
+#ifdef GPUHPC_WITH_CUDA
+  nvtxRangePop();
+#endif
+}
+
+namespace {
+
+// Of nvml.h, which not every toolkit brings. 0 is success in all of them.
+struct Utilisation {
+  unsigned gpu, memory;  // percent
+};
+using Init = int (*)();
+using HandleByBus = int (*)(const char* bus, void** device);
+using UtilisationRates = int (*)(void* device, Utilisation* rates);
+
+}  // namespace
+
+NvmlFunctions open_nvml() {
+  const std::shared_ptr<void> library(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL),
+                                      [](void* handle) {
+                                        if (handle != nullptr) ::dlclose(handle);
+                                      });
+  return [library](const char* name) { return library ? ::dlsym(library.get(), name) : nullptr; };
+}
+
+GpuMeter::GpuMeter(const std::string& bus, NvmlFunctions functions)
+    : functions_(std::move(functions)) {
+  const auto init = reinterpret_cast<Init>(functions_("nvmlInit_v2"));
+  const auto handle = reinterpret_cast<HandleByBus>(functions_("nvmlDeviceGetHandleByPciBusId_v2"));
+  started_ = init != nullptr && init() == 0;
+  if (!started_ || handle == nullptr || handle(bus.c_str(), &gpu_) != 0) gpu_ = nullptr;
+}
+
+GpuMeter::~GpuMeter() {
+  const auto shutdown = reinterpret_cast<Init>(functions_("nvmlShutdown"));
+  if (started_ && shutdown != nullptr) shutdown();
+}
+
+std::optional<double> GpuMeter::utilisation() {
+  const auto now = std::chrono::steady_clock::now();
+  if (gpu_ == nullptr ||
+      (asked_ != decltype(asked_){} && now - asked_ < std::chrono::milliseconds(500)))
+    return last_;
+  asked_ = now;
+  const auto ask = reinterpret_cast<UtilisationRates>(functions_("nvmlDeviceGetUtilizationRates"));
+  Utilisation rates{};
+  last_ =
+      ask != nullptr && ask(gpu_, &rates) == 0 ? std::optional<double>(rates.gpu) : std::nullopt;
+  return last_;
 }
 
 }  // namespace gpuhpc

@@ -235,7 +235,7 @@ void limit_cuda_memory(std::int64_t bytes, int device) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, device) != cudaSuccess)
-    throw configuration_error("--device.memory-limit: GPU {} cannot be asked for its memory",
+    throw configuration_error("--device.memory-limit: GPU {} does not tell how much memory it has",
                               device);
   const double share = static_cast<double>(bytes) / static_cast<double>(properties.totalGlobalMem);
   c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(1.0, share),

@@ -37,21 +37,11 @@ GoldLabels read_gold(const std::filesystem::path& path, const Taxonomy& taxonomy
     std::sort(classes.begin(), classes.end());
     gold.ids.push_back(std::move(id));
     gold.classes.push_back(std::move(classes));
-    gold.lines.push_back(lines.line_number());
   }
   if (gold.ids.empty())
     throw input_error("{}: no gold labels in this file; give one with `id<TAB>1,2,3` lines",
                       path.string());
   return gold;
-}
-
-void require_known_documents(const GoldLabels& gold, std::span<const std::string> documents) {
-  const std::unordered_set<std::string_view> known(documents.begin(), documents.end());
-  for (std::size_t d = 0; d < gold.ids.size(); ++d)
-    if (!known.contains(gold.ids[d]))
-      throw input_error(
-          "{}:{}: unknown document `{}`; gold labels must belong to documents of the corpus",
-          gold.path.string(), gold.lines[d], gold.ids[d]);
 }
 
 LabelledDocuments pair_with_gold(const GoldLabels& gold, const Predictions& predictions) {
@@ -78,8 +68,8 @@ LabelledDocuments pair_with_gold(const GoldLabels& gold, const Predictions& pred
   documents.without_gold = static_cast<std::int64_t>(predictions.ids.size()) - common;
   if (common == 0)
     throw input_error(
-        "{}: none of its {} documents is among the {} predicted ones; check that both files speak "
-        "of the same documents",
+        "{}: none of its {} documents is among the {} predicted ones; check that both files are "
+        "about the same documents",
         gold.path.string(), gold.ids.size(), predictions.ids.size());
   return documents;
 }

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpuhpc/eval/class_words.hpp"
+#include "gpuhpc/eval/documents.hpp"
 
 namespace gpuhpc::detail {
 

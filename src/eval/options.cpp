@@ -9,12 +9,12 @@ void declare(config::Section& section, EvalOptions& options) {
               "measures need")
       .existing_path()
       .common();
-  section.option("gold", options.gold, "gold labels, `id<TAB>1,2,3` a line, .gz or not")
+  section.option("gold", options.gold, "gold labels, one `id<TAB>1,2,3` per line, plain or .gz")
       .existing_path()
       .common();
   section
       .option("bootstrap-samples", options.bootstrap_samples,
-              "resamples behind the 95% intervals; 0: no intervals")
+              "bootstrap resamples for the 95% intervals; 0: no intervals")
       .range(0, 1000000);
   section.option("seed", options.seed, "of the resamples").range(0, 9e15);
   section
@@ -25,7 +25,7 @@ void declare(config::Section& section, EvalOptions& options) {
 
 void declare(config::Section& section, SubmissionOptions& options) {
   section.option("submission-header", options.header,
-                 "names of the two columns of submission.csv, with a comma between");
+                 "names of the two columns of submission.csv, separated by a comma");
 }
 
 }  // namespace gpuhpc

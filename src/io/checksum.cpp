@@ -57,8 +57,4 @@ std::string Fingerprint::hex() const {
   return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
 }
 
-std::string file_fingerprint(const std::filesystem::path& path) {
-  return Fingerprint().add_file(path).hex();
-}
-
 }  // namespace gpuhpc

@@ -44,7 +44,7 @@ std::array<TypeRow, 10> type_table() {
 
 std::array<std::byte, user_block_bytes> encode(const UserBlock& block) {
   if (block.data.size() > max_extents)
-    throw internal_error("an HDF5 file of ours holds at most {} datasets", max_extents);
+    throw internal_error("an HDF5 file of gpuhpc holds at most {} datasets", max_extents);
   std::array<std::byte, user_block_bytes> bytes{};
   Head head{{},
             version,
@@ -63,7 +63,8 @@ std::array<std::byte, user_block_bytes> encode(const UserBlock& block) {
 UserBlock decode(std::span<const std::byte> file, const std::filesystem::path& path) {
   if (file.size() < user_block_bytes || std::memcmp(file.data(), magic, sizeof magic) != 0) {
     throw input_error(
-        "{}: this is no HDF5 file written by gpuhpc, or its beginning is damaged; make it again",
+        "{}: this is not an HDF5 file written by gpuhpc, or its beginning is damaged; make it "
+        "again",
         path.string());
   }
   std::uint64_t checksum;
@@ -82,7 +83,8 @@ UserBlock decode(std::span<const std::byte> file, const std::filesystem::path& p
   }
   if (head.file_bytes != std::ssize(file)) {
     throw input_error(
-        "{}: the file is {} bytes, {} were written: it was cut or added to; make it again",
+        "{}: the file has {} bytes but {} were written: it was cut short or added to; make it "
+        "again",
         path.string(), file.size(), head.file_bytes);
   }
   UserBlock block{head.file_bytes, head.structure_checksum, std::vector<Extent>(head.extents)};

@@ -217,14 +217,14 @@ std::pair<std::int64_t, std::int64_t> Hdf5File::two_dimensions(const std::string
 StringColumn Hdf5File::strings(const std::string& name) const {
   const auto bytes = raw(name, ElementType::string);
   const ArraySpec& spec = state_->at(name).place.spec;
-  if (spec.shape.size() != 1) damaged(path(), "dataset `" + name + "` is no list of strings");
+  if (spec.shape.size() != 1) damaged(path(), "dataset `" + name + "` is not a list of strings");
   return {reinterpret_cast<const char*>(bytes.data()), spec.string_width, spec.shape[0]};
 }
 
 std::vector<std::string> Hdf5File::variable_strings(const std::string& name) const {
   const Entry& entry = state_->at(name);
   if (!entry.variable || entry.place.spec.shape.size() != 1)
-    damaged(path(), "dataset `" + name + "` is no list of texts");
+    damaged(path(), "dataset `" + name + "` is not a list of texts");
   const Handle file = open_file(path());
   const Handle dataset(need(H5Dopen2(file, name.c_str(), H5P_DEFAULT), path()), H5Dclose);
   const Handle type = hdf5::variable_string_type();
@@ -238,18 +238,6 @@ std::vector<std::string> Hdf5File::variable_strings(const std::string& name) con
     H5free_memory(pointer);
   }
   return texts;
-}
-
-std::vector<std::string> Hdf5File::string_vector(const std::string& name) const {
-  if (state_->at(name).variable) return variable_strings(name);
-  const StringColumn column = strings(name);
-  std::vector<std::string> texts;
-  for (std::int64_t i = 0; i < column.size(); ++i) texts.emplace_back(column[i]);
-  return texts;
-}
-
-bool Hdf5File::has_attribute(const std::string& name) const {
-  return state_->attributes.contains(name);
 }
 
 std::string Hdf5File::attribute(const std::string& name) const {

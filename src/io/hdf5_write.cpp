@@ -56,8 +56,8 @@ void read_fully_at(int descriptor, std::span<std::byte> bytes, std::int64_t offs
     if (got < 0) throw system_error("read", path, errno);
     if (got == 0)
       throw io_error(
-          "cannot read back {}: it became shorter while it was written; is another program using "
-          "it?",
+          "cannot read back {}: it became shorter while it was being written; is another program "
+          "using it?",
           path.string());
     bytes = bytes.subspan(static_cast<std::size_t>(got));
     offset += got;

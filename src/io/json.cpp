@@ -67,7 +67,7 @@ Json parse_json(std::string_view text, const std::string& where) {
     throw input_error("{}: the key `{}` is given twice in one object; keep one of them", where,
                       watch.duplicate);
   if (watch.too_deep)
-    throw input_error("{}: the JSON is nested deeper than {} levels; this is not a file of ours",
+    throw input_error("{}: the JSON is nested deeper than {} levels; gpuhpc writes no such file",
                       where, max_depth);
   return value;
 }

@@ -44,13 +44,13 @@ const TypeRow& row_of(TensorType type) {
 }
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
-  throw input_error("{}: not a sound safetensors file: {}; download or convert the weights again",
+  throw input_error("{}: not a valid safetensors file: {}; download or convert the weights again",
                     where, what);
 }
 
 std::uint64_t as_size(const Json& value, const std::string& where, const std::string& name) {
   if (!value.is_number_unsigned())
-    refuse(where, "tensor `" + name + "` has a size or place that is no whole number");
+    refuse(where, "tensor `" + name + "` has a size or place that is not a whole number");
   const auto size = value.get<std::uint64_t>();
   if (size > (std::uint64_t{1} << 62))
     refuse(where, "tensor `" + name + "` has an impossible size");
@@ -77,7 +77,7 @@ Placed read_entry(const std::string& name, const Json& entry, std::uint64_t data
   if (type == types.end())
     refuse(where, "tensor `" + name + "` has the unknown type " + dtype.dump(-1, ' ', true));
   placed.tensor.type = type->type;
-  if (!shape.is_array()) refuse(where, "tensor `" + name + "` has a shape that is no list");
+  if (!shape.is_array()) refuse(where, "tensor `" + name + "` has a shape that is not a list");
   auto bytes = static_cast<std::uint64_t>(type->bytes);
   for (const Json& extent : shape) {
     const std::uint64_t size = as_size(extent, where, name);
@@ -116,7 +116,7 @@ Json parse_header(std::span<const std::byte> bytes, const std::string& where) {
   } catch (const Error& error) {
     refuse(where, std::string("its header is wrong (") + error.what() + ")");
   }
-  if (!header.is_object()) refuse(where, "its header is no JSON object");
+  if (!header.is_object()) refuse(where, "its header is not a JSON object");
   return header;
 }
 
@@ -153,7 +153,7 @@ SafeTensorsContent parse_safetensors(std::span<const std::byte> bytes, const std
       placed.push_back(read_entry(name, entry, data.size(), where));
       continue;
     }
-    if (!entry.is_object()) refuse(where, "its __metadata__ is no object");
+    if (!entry.is_object()) refuse(where, "its __metadata__ is not an object");
     for (const auto& [key, value] : entry.items()) {
       if (!value.is_string()) refuse(where, "its __metadata__ holds something other than strings");
       content.metadata[key] = value.get<std::string>();
@@ -171,7 +171,8 @@ SafeTensorsContent parse_safetensors(std::span<const std::byte> bytes, const std
     content.tensors.push_back(std::move(one.tensor));
   }
   if (at != data.size())
-    refuse(where, fmt::format("{} bytes behind the last tensor belong to none", data.size() - at));
+    refuse(where,
+           fmt::format("{} bytes after the last tensor belong to no tensor", data.size() - at));
   return content;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "gpuhpc/base/error.hpp"
@@ -17,6 +18,8 @@ constexpr std::array<std::pair<Isa, std::string_view>, 5> kNames{{{Isa::generic,
                                                                   {Isa::avx512, "avx512"},
                                                                   {Isa::avx512_bf16, "avx512-bf16"},
                                                                   {Isa::amx, "amx"}}};
+
+std::atomic<Isa> highest_allowed = Isa::amx;
 
 bool has_amx_bf16() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -59,6 +62,7 @@ Isa parse_isa(std::string_view name) {
 }
 
 bool supported(Isa isa) {
+  if (isa > highest_allowed) return false;
   static const std::array<bool, 5> found = {detect(Isa::generic), detect(Isa::avx2),
                                             detect(Isa::avx512), detect(Isa::avx512_bf16),
                                             detect(Isa::amx)};
@@ -69,6 +73,11 @@ void require(Isa isa) {
   if (!supported(isa))
     throw configuration_error("this processor has no {}; its best level is {}", to_string(isa),
                               to_string(best_isa()));
+}
+
+void limit_isa(Isa highest) {
+  require(highest);
+  highest_allowed = highest;
 }
 
 Isa best_isa() { return supported_isas().back(); }

@@ -1,6 +1,7 @@
+#pragma once
 // fp32 kernels for any vector width: included inside the anonymous namespace of an instruction-set
-// file, after its target pragma and simd_math.inl. V wraps one register; kRows x 2 registers
-// accumulate.
+// file, after its target pragma and a vector. V wraps one register; kRows x 2 registers accumulate.
+#include "simd_math.inl"
 
 // R rows x 2 registers: acc += a x b; b advances one panel row (32 columns) a step.
 template <typename V, int R>

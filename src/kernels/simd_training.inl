@@ -1,6 +1,8 @@
+#pragma once
 // Training kernels for any vector width: included inside the anonymous namespace of an
-// instruction-set file, after its target pragma and simd_math.inl and simd_f32.inl. V wraps one
-// register.
+// instruction-set file, after its target pragma and a vector. V wraps one register.
+#include "simd_f32.inl"
+#include "simd_math.inl"
 
 template <typename V>
 inline void add_to(float* sums, V v, std::int64_t count) {

@@ -13,6 +13,6 @@
   GPUHPC_PRAGMA(GCC target(features))                           \
   GPUHPC_PRAGMA(GCC diagnostic push)                            \
   GPUHPC_PRAGMA(GCC diagnostic ignored "-Wmaybe-uninitialized") \
-      GPUHPC_PRAGMA(GCC diagnostic ignored "-Wuninitialized")
+  GPUHPC_PRAGMA(GCC diagnostic ignored "-Wuninitialized")
 #define GPUHPC_TARGET_END
 #endif

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
+
+#include "lanes.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -10,14 +13,6 @@ namespace {
 constexpr std::int64_t sum_rows =
     512;  // documents whose float sums are taken before they become fixed point
 constexpr std::int64_t sum_columns = 16;
-
-typedef float Lanes __attribute__((vector_size(16)));
-
-Lanes load(const float* at) {
-  Lanes lanes;
-  __builtin_memcpy(&lanes, at, sizeof lanes);
-  return lanes;
-}
 
 // sums (P, 16) of P rows of weights (P, rows; stride `rows`) times packed columns (rows, 16).
 template <int P>
@@ -234,6 +229,60 @@ void sharpen_targets(MatrixView posterior, std::span<const float> path_sums,
     }
     if (sum > 0)
       for (float& value : target) value = static_cast<float>(value / sum);
+  }
+}
+
+void smooth_rows(MatrixView own, const SparseMatrix& neighbours, MatrixView all, double keep,
+                 MutableMatrixView smoothed) {
+  const auto mine = static_cast<float>(keep), theirs = static_cast<float>(1 - keep);
+  std::vector<float> sum(static_cast<std::size_t>(own.columns));
+  for (std::int64_t i = 0; i < own.rows; ++i) {
+    const auto first = neighbours.offsets[static_cast<std::size_t>(i)],
+               last = neighbours.offsets[static_cast<std::size_t>(i) + 1];
+    const auto row = own.row(i);
+    const auto out = smoothed.row(i);
+    if (first == last) {
+      std::copy(row.begin(), row.end(), out.begin());
+      continue;
+    }
+    std::fill(sum.begin(), sum.end(), 0.f);
+    for (auto entry = first; entry < last; ++entry) {
+      const float weight = neighbours.values[static_cast<std::size_t>(entry)];
+      const float* const values =
+          all.data + neighbours.columns[static_cast<std::size_t>(entry)] * all.columns;
+      for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += weight * values[k];
+    }
+    for (std::size_t k = 0; k < sum.size(); ++k) out[k] = mine * row[k] + theirs * sum[k];
+  }
+}
+
+void average_into(MutableMatrixView first, MatrixView second) {
+  const std::int64_t count = first.rows * first.columns;
+  for (std::int64_t i = 0; i < count; ++i) first.data[i] = .5f * (first.data[i] + second.data[i]);
+}
+
+void add_probability_sums(MatrixView probabilities, FixedSums& sums) {
+  for (std::int64_t i = 0; i < probabilities.rows; ++i) {
+    const auto row = probabilities.row(i);
+    for (std::int64_t c = 0; c < probabilities.columns; ++c) {
+      const double p = row[static_cast<std::size_t>(c)];
+      sums.add(0, c, p);
+      sums.add(1, c, 1 - p);
+    }
+  }
+}
+
+void self_training_targets(MatrixView probabilities, const FixedSums& sums,
+                           MutableMatrixView targets) {
+  for (std::int64_t c = 0; c < probabilities.columns; ++c) {
+    const double f = sums.value(0, c), g = sums.value(1, c);
+    for (std::int64_t i = 0; i < probabilities.rows; ++i) {
+      const double p = probabilities.row(i)[static_cast<std::size_t>(c)];
+      // A class that nobody (or everybody) has keeps it so: its other sum is 0, and so is that
+      // side's p.
+      const double yes = f > 0 ? p * p / f : 0, no = g > 0 ? (1 - p) * (1 - p) / g : 0;
+      targets.row(i)[static_cast<std::size_t>(c)] = static_cast<float>(yes / (yes + no));
+    }
   }
 }
 

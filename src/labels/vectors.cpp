@@ -3,20 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lanes.hpp"
+
 namespace gpuhpc {
 namespace {
 
 constexpr double fixed_unit = 0x1.0p-31, fixed_scale = 0x1.0p31;
-
-// Four floats that the compiler keeps in one register on any machine: the lanes, and so the
-// rounding, are the same everywhere.
-typedef float Lanes __attribute__((vector_size(16)));
-
-Lanes load(const float* at) {
-  Lanes lanes;
-  __builtin_memcpy(&lanes, at, sizeof lanes);
-  return lanes;
-}
 
 // R rows of a against C rows of b: (R, C) dot products over `width`, each in four lanes and a tail.
 template <int R, int C>

@@ -8,8 +8,7 @@
 namespace gpuhpc {
 
 void declare(config::Section& section, NeighbourOptions& options) {
-  section.option("k", options.k, "nearest neighbours a document in each graph")
-      .range(1, 1000);
+  section.option("k", options.k, "nearest neighbours a document in each graph").range(1, 1000);
   section
       .option("approximate-above", options.approximate_above,
               "more documents than this: approximate neighbours; 0 = never")
@@ -83,18 +82,6 @@ SparseMatrix average_neighbours(const Neighbours& first, const Neighbours& secon
     if (has_first != has_second) {
       for (Edge& edge : edges) edge.weight *= 2;
     }
-    append_row(edges, out);
-  }
-  return out;
-}
-
-SparseMatrix normalised_neighbours(const Neighbours& neighbours, std::int64_t columns) {
-  SparseMatrix out;
-  out.columns_count = columns;
-  std::vector<Edge> edges;
-  for (std::int64_t row = 0; row < neighbours.rows(); ++row) {
-    edges.clear();
-    append(neighbours, row, 1, edges);
     append_row(edges, out);
   }
   return out;

@@ -5,7 +5,6 @@
 #include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "row_blocks.hpp"
-#include "top_k.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/device/ranges.hpp"
+#include "gpuhpc/device/gpu.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
 

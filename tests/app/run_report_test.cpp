@@ -59,7 +59,7 @@ TEST_F(RunReport, AnUnfinishedRunHasItsCurvesAndSaysWhatIsMissing) {
   EXPECT_EQ(losses(report), Json::array({2, 1}));
   EXPECT_EQ(report.at("warnings"),
             Json::array({"The run is not finished: refinement, augmentation, hierarchy, training, "
-                         "inference are missing. The same command goes on with it.",
+                         "inference are missing. The same command continues it.",
                          "The training curves go as far as step 2."}));
   EXPECT_FALSE(report.contains("evaluation"));
 }
@@ -126,8 +126,8 @@ TEST_F(RunReport, EveryTrainingOfTheMethodHasItsCurves) {
   EXPECT_EQ(report.at("runs")[0].at("ranks").size(), 1u);
   EXPECT_EQ(report.at("warnings"),
             Json::array({"The run is not finished: posterior, pair-model, similarity, cores, "
-                         "classifier, self-training, inference are missing. The same command goes "
-                         "on with it."}));
+                         "classifier, self-training, inference are missing. The same command "
+                         "continues it."}));
 }
 
 TEST_F(RunReport, ASlowRankIsMarked) {
@@ -178,7 +178,7 @@ TEST_F(RunReport, BrokenFoldersAreNamed) {
   expect(folder, "stage encoding took 1e+300 seconds");
   write_text_file(folder / "ledger.json", R"({"order": [], "stages": {}})");
   write_text_file(folder / "run.json", "{\"facts\": [[1, 2]]}");
-  expect(folder, "65 " + (folder / "run.json").string() + ": not a file of ours");
+  expect(folder, "65 " + (folder / "run.json").string() + ": gpuhpc did not write this file");
 }
 
 }  // namespace

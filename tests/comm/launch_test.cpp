@@ -1,4 +1,4 @@
-#include "gpuhpc/comm/launch.hpp"
+#include "gpuhpc/comm/mpi.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

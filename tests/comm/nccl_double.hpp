@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "gpuhpc/comm/nccl_api.hpp"
+#include "gpuhpc/comm/nccl.hpp"
 
 namespace gpuhpc {
 

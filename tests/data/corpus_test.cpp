@@ -87,7 +87,7 @@ TEST_F(CorpusFile, JsonLines) {
 TEST_F(CorpusFile, JsonLineErrors) {
   EXPECT_THAT(refused("c.jsonl", "{\"id\":1,\"text\":\"a\"}\n{\"id\":2,\"text\":\n"),
               HasSubstr("c.jsonl:2: this is not valid JSON"));
-  EXPECT_THAT(refused("c.jsonl", "[1]\n"), HasSubstr(":1: this is no JSON object"));
+  EXPECT_THAT(refused("c.jsonl", "[1]\n"), HasSubstr(":1: this is not a JSON object"));
   EXPECT_THAT(
       refused("c.jsonl", "{\"id\":1}\n"),
       HasSubstr(
@@ -123,7 +123,7 @@ TEST_F(CorpusFile, CsvErrors) {
   EXPECT_THAT(refused("c.csv", "id,text\n1,\"a\nb\n"),
               HasSubstr("c.csv:2: a quote is opened and never closed"));
   EXPECT_THAT(refused("c.csv", "id,text\n1,\"a\" b\n"),
-              HasSubstr("c.csv:2: text behind a closing quote"));
+              HasSubstr("c.csv:2: text after a closing quote"));
   EXPECT_THAT(refused("c.csv", "id,text\n"), HasSubstr("there is no document"));
   EXPECT_THAT(refused("c.csv", "id,text\n1,a\n\"1\",b\n"),
               HasSubstr("c.csv:3: the document id `1` was given before"));

@@ -129,9 +129,9 @@ TEST_F(ClassFiles, Descriptions) {
                     [&] { read_class_descriptions(file("d.txt", text), names); });
   };
   EXPECT_THAT(refused("0 x\n"), HasSubstr(":1: no tab"));
-  EXPECT_THAT(refused("4\tx\n"), HasSubstr(":1: `4` is no class id"));
-  EXPECT_THAT(refused("-1\tx\n"), HasSubstr("no class id"));
-  EXPECT_THAT(refused("1x\tx\n"), HasSubstr("no class id"));
+  EXPECT_THAT(refused("4\tx\n"), HasSubstr(":1: `4` is not a class id"));
+  EXPECT_THAT(refused("-1\tx\n"), HasSubstr("not a class id"));
+  EXPECT_THAT(refused("1x\tx\n"), HasSubstr("not a class id"));
   EXPECT_THAT(refused("1\tx\n1\ty\n"), HasSubstr(":2: class 1 has a description already"));
 }
 
@@ -155,7 +155,7 @@ TEST_F(ClassFiles, GeneratedDocuments) {
   EXPECT_THAT(refused(R"({"0": {"core_classes": "4"}, "1": {"core_classes": 0}})"),
               HasSubstr("document `0` names the class \"4\""));
   EXPECT_THAT(refused(R"({"0": {"core_classes": "x"}, "1": {"core_classes": 0}})"),
-              HasSubstr("no class id"));
+              HasSubstr("not a class id"));
   EXPECT_THAT(
       refused(R"({"0": {"core_classes": 1}, "1": {"core_classes": 0}, "2": {"core_classes": 0}})"),
       HasSubstr("do not belong together"));

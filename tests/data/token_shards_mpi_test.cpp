@@ -56,8 +56,8 @@ TEST_F(ShardsMpi, SameBytesOnAnyNumberOfRanks) {
     ASSERT_EQ(prepare(folder / "one", *single), ExitCode::ok);
     std::int64_t files = 0;
     for (const auto& entry : fs::directory_iterator(folder / "one")) {
-      EXPECT_EQ(file_fingerprint(entry.path()),
-                file_fingerprint(folder / "many" / entry.path().filename()))
+      EXPECT_EQ(Fingerprint().add_file(entry.path()).hex(),
+                Fingerprint().add_file(folder / "many" / entry.path().filename()).hex())
           << entry.path();
       ++files;
     }

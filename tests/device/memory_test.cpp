@@ -149,7 +149,7 @@ TEST_F(MemoryLimit, HoldsWithManyThreads) {
 TEST(Apply, SetsThreadsLimitAndDeterminism) {
   const int threads = at::get_num_threads();
   const std::int64_t limit = host_memory().used + 64 * mebibyte;
-  apply({"cpu", 3, limit, true}, {false, 0, 3});
+  apply({.kind = "cpu", .threads = 3, .memory_limit = limit, .deterministic = true}, {false, 0, 3});
   EXPECT_EQ(at::get_num_threads(), 3);
   EXPECT_EQ(host_memory().limit, limit);
   EXPECT_TRUE(at::globalContext().deterministicAlgorithms());

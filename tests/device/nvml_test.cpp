@@ -1,4 +1,4 @@
-#include "gpuhpc/device/nvml.hpp"
+#include "gpuhpc/device/gpu.hpp"
 
 #include <gtest/gtest.h>
 

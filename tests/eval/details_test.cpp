@@ -1,8 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "gpuhpc/eval/confusion.hpp"
 #include "gpuhpc/eval/gold.hpp"
-#include "gpuhpc/eval/histogram.hpp"
 #include "gpuhpc/eval/options.hpp"
 #include "gpuhpc/eval/results.hpp"
 #include "support.hpp"

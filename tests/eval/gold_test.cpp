@@ -27,7 +27,6 @@ TEST_F(Gold, ReadsIdsNamesAndWindowsLineEnds) {
   const GoldLabels gold = read("a\t3,0\r\nb c\tgames, puzzles\n\n7\t6\n");
   EXPECT_EQ(gold.ids, (std::vector<std::string>{"a", "b c", "7"}));
   EXPECT_EQ(gold.classes, (std::vector<std::vector<std::int32_t>>{{0, 3}, {1, 5}, {6}}));
-  EXPECT_EQ(gold.lines, (std::vector<std::int64_t>{1, 2, 4}));
 }
 
 TEST_F(Gold, ReadsGzip) {
@@ -59,15 +58,6 @@ TEST_F(Gold, ErrorsNameFileAndLineAndTheCure) {
 TEST_F(Gold, AMissingFileIsAnIoError) {
   expect_has(message_of(ExitCode::io, [&] { read_gold(folder.file("nowhere.txt"), taxonomy); }),
              "nowhere.txt");
-}
-
-TEST_F(Gold, UnknownDocumentsAreNamed) {
-  const GoldLabels gold = read("a\t0\nz\t1\n");
-  const std::vector<std::string> documents = {"a", "b"};
-  expect_has(message_of(ExitCode::bad_data, [&] { require_known_documents(gold, documents); }),
-             "doc2labels.txt:2: unknown document `z`");
-  const std::vector<std::string> more = {"z", "a"};
-  EXPECT_NO_THROW(require_known_documents(gold, more));
 }
 
 TEST_F(Gold, PairsByIdAndCountsWhatIsMissing) {

@@ -6,7 +6,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 
 #include "gpuhpc/base/error.hpp"
@@ -53,7 +56,15 @@ void check_predictions(const Predictions& first) {
   for (const auto& labels : first.labels)
     for (const std::int32_t c : labels) require(c >= 0 && c < taxonomy().size());
   const std::filesystem::path written = folder() / "written.jsonl";
-  gpuhpc::write_predictions(written, first, taxonomy());
+  std::ofstream file(written);
+  for (std::size_t d = 0; d < first.ids.size(); ++d) {
+    std::optional<std::span<const gpuhpc::ClassScore>> scores;
+    if (!first.scores.empty()) scores = first.scores[d];
+    file << gpuhpc::prediction_line(first.ids[d], first.labels[d], scores,
+                                    gpuhpc::ClassWords(taxonomy()))
+         << '\n';
+  }
+  file.close();
   const Predictions second = gpuhpc::read_predictions(written, taxonomy());
   require(first.ids == second.ids && first.labels == second.labels &&
           first.scores.size() == second.scores.size());

@@ -4,7 +4,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "gpuhpc/eval/bootstrap.hpp"
 #include "gpuhpc/eval/gold.hpp"
 #include "support.hpp"
 

@@ -48,7 +48,8 @@ TEST_F(PredictionFiles, CsvErrorsNameFileAndLine) {
   expect_has(csv_error("pid,labels\na,\"1,9\"\n"), "submission.csv:2: unknown class `9`");
   expect_has(csv_error("pid,labels\na,1\na,2\n"),
              "submission.csv:3: document `a` is predicted twice");
-  expect_has(csv_error("pid,labels\na,\"1\n"), "submission.csv:2: a quote opens and never closes");
+  expect_has(csv_error("pid,labels\na,\"1\n"),
+             "submission.csv:2: a quote is opened and never closed");
   expect_has(csv_error("pid,labels\n,1\n"), "submission.csv:2: the document id is empty");
 }
 
@@ -94,10 +95,16 @@ TEST_F(PredictionFiles, WhatIsWrittenReadsBackTheSame) {
   predictions.scores = {
       {{0, 0.1f}, {3, 1.0f / 3}, {6, 1e-8f}}, {{1, 0.5f}}, {{1, 1}}, {{5, 0.7f}, {2, 0.7f}}, {}};
   for (auto& scores : predictions.scores) sort_scores(scores);
-  write_submission(folder.file("s.csv"), predictions, {});
-  write_predictions(folder.file("p.jsonl"), predictions, taxonomy);
-  const Predictions from_csv = read_predictions(folder.file("s.csv"), taxonomy),
-                    from_jsonl = read_predictions(folder.file("p.jsonl"), taxonomy);
+  const ClassWords words(taxonomy);
+  std::string csv = submission_header({}) + "\n", jsonl;
+  for (std::size_t d = 0; d < predictions.ids.size(); ++d) {
+    csv += submission_line(predictions.ids[d], predictions.labels[d]) + "\n";
+    jsonl += prediction_line(predictions.ids[d], predictions.labels[d],
+                             std::span<const ClassScore>(predictions.scores[d]), words) +
+             "\n";
+  }
+  const Predictions from_csv = read_predictions(folder.write("s.csv", csv), taxonomy),
+                    from_jsonl = read_predictions(folder.write("p.jsonl", jsonl), taxonomy);
   EXPECT_EQ(from_csv.ids, predictions.ids);
   EXPECT_EQ(from_csv.labels, predictions.labels);
   EXPECT_EQ(from_jsonl.ids, predictions.ids);
@@ -113,15 +120,11 @@ TEST_F(PredictionFiles, WhatIsWrittenReadsBackTheSame) {
 }
 
 TEST_F(PredictionFiles, SubmissionIsWhatTheCompetitionExpects) {
-  write_submission(folder.file("s.csv"), {{"0", "1"}, {{0, 3}, {1}}, {}}, {});
-  EXPECT_EQ(test::read_all(folder.file("s.csv")), "pid,labels\n0,\"0,3\"\n1,\"1\"\n");
-  write_submission(folder.file("s.csv"), {{"0"}, {{0}}, {}}, {.header = "id,labels"});
-  EXPECT_EQ(test::read_all(folder.file("s.csv")), "id,labels\n0,\"0\"\n");
+  EXPECT_EQ(submission_header({}), "pid,labels");
+  EXPECT_EQ(submission_header({.header = "id,labels"}), "id,labels");
+  EXPECT_EQ(submission_line("0", std::vector<std::int32_t>{0, 3}), "0,\"0,3\"");
   for (const char* const header : {"pid", ",labels", "pid,", "a,b,c"})
-    expect_has(message_of(ExitCode::usage,
-                          [&] { write_submission(folder.file("t.csv"), {}, {.header = header}); }),
-               header);
-  EXPECT_FALSE(std::filesystem::exists(folder.file("t.csv")));
+    expect_has(message_of(ExitCode::usage, [&] { submission_header({.header = header}); }), header);
 }
 
 TEST(ClassWords, NamesThatWouldNotReadBackAreWrittenAsIds) {

@@ -1,4 +1,4 @@
-#include "gpuhpc/io/lock.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
 
 #include <gmock/gmock.h>
 #include <signal.h>

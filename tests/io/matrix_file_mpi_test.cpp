@@ -55,7 +55,8 @@ TEST_F(MatrixFileMpi, BytesDoNotDependOnTheRanks) {
   if (comm->is_root()) {
     const auto single = make_single_communicator();
     write(folder / "one.h5", *single);
-    EXPECT_EQ(file_fingerprint(folder / "many.h5"), file_fingerprint(folder / "one.h5"));
+    EXPECT_EQ(Fingerprint().add_file(folder / "many.h5").hex(),
+              Fingerprint().add_file(folder / "one.h5").hex());
   }
   comm->barrier();
   const Hdf5File file(folder / "many.h5");

@@ -89,8 +89,8 @@ TEST(SafeTensors, EveryMalformedHeaderIsRefused) {
   EXPECT_NO_THROW(parse(with_header("{}", 0)));
   const std::vector<std::tuple<std::string, std::size_t, std::string>> wrong{
       {good, 10, "lies outside the file"},
-      {good, 12, "1 bytes behind the last tensor"},
-      {"{}", 1, "1 bytes behind the last tensor"},
+      {good, 12, "1 bytes after the last tensor"},
+      {"{}", 1, "1 bytes after the last tensor"},
       {"[]", 0, "does not begin with {"},
       {" {}", 0, "does not begin with {"},
       {"{", 0, "not valid JSON"},
@@ -106,9 +106,9 @@ TEST(SafeTensors, EveryMalformedHeaderIsRefused) {
       {R"({"a":{"dtype":7,"shape":[2],"data_offsets":[0,8]}})", 8, "unknown type"},
       {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8,
        "has 8 bytes, its type and shape say 12"},
-      {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8, "no whole number"},
-      {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", 8, "no whole number"},
-      {R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", 8, "a shape that is no list"},
+      {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8, "not a whole number"},
+      {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", 8, "not a whole number"},
+      {R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", 8, "a shape that is not a list"},
       {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
        "impossible size"},
       {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0,
@@ -119,7 +119,7 @@ TEST(SafeTensors, EveryMalformedHeaderIsRefused) {
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,9]}})", 8, "two data_offsets"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"extra":1}})", 8, "needs exactly"},
       {R"({"__metadata__":{"a":1}})", 0, "something other than strings"},
-      {R"({"__metadata__":[]})", 0, "no object"},
+      {R"({"__metadata__":[]})", 0, "not an object"},
       {"{\"\xFF\":1}", 0, "not valid JSON"},
   };
   for (const auto& [header, data, message] : wrong) {

@@ -417,6 +417,21 @@ TEST(Isa, NamesGoBothWays) {
   EXPECT_EQ(supported_isas().back(), best_isa());
 }
 
+// In a process of its own: it stays.
+TEST(Isa, ALimitLeavesNoHigherLevel) {
+  const auto limited = [] {
+    limit_isa(Isa::generic);
+    if (supported_isas() != std::vector{Isa::generic} || best_isa() != Isa::generic) std::exit(1);
+    try {
+      limit_isa(Isa::avx2);
+    } catch (const Error& error) {
+      std::fputs(error.what(), stderr);
+      std::exit(static_cast<int>(error.code()));
+    }
+  };
+  EXPECT_EXIT(limited(), testing::ExitedWithCode(78), "has no avx2; its best level is generic");
+}
+
 TEST(BFloat16, RoundsToNearestEven) {
   EXPECT_EQ(to_bf16(1.0F).bits, 0x3f80);
   EXPECT_EQ(to_bf16(1.0F + 1.0F / 256).bits, 0x3f80);  // half way: to even

@@ -13,7 +13,6 @@
 #include "gpuhpc/labels/pseudo_documents.hpp"
 #include "gpuhpc/labels/refinement.hpp"
 #include "gpuhpc/labels/scoring.hpp"
-#include "gpuhpc/labels/smoothing.hpp"
 
 namespace gpuhpc {
 namespace {

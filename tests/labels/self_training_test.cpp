@@ -1,6 +1,5 @@
 // Self-training's targets, and the classifier's starting biases, against NumPy
 // (data_tools/fixtures/make_taxoclass.py).
-#include "gpuhpc/labels/self_training.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

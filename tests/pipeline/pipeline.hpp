@@ -56,7 +56,9 @@ class Pipeline : public testing::Test {
   static Result gpuhpc(const std::string& words, int ranks = 1) {
     const std::string launcher =
         ranks == 1 ? "" : kSource.string() + "/scripts/mpirun.sh " + std::to_string(ranks) + " ";
-    Result result = shell(launcher + GPUHPC_BINARY + " " + words);
+    const char* level = std::getenv("GPUHPC_TEST_ISA");  // set by scripts/levels.sh
+    Result result = shell(launcher + GPUHPC_BINARY + " " + words +
+                          (level != nullptr ? std::string(" --device.isa ") + level : ""));
     EXPECT_TRUE(result.code == 0 || !result.output.empty());
     return result;
   }

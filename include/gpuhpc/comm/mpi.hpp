@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "gpuhpc/comm/communicator.hpp"
@@ -22,5 +23,15 @@ class MpiSession {
   // Ends all ranks at once with this exit code: the last resort between outstanding collectives.
   [[noreturn]] static void abort(int code);
 };
+
+// What the environment says about this launch, before MPI is started.
+
+using Environment =
+    std::function<const char*(const char* name)>;  // null where it is not set; std::getenv
+
+// Throws configuration_error when this process is one of several tasks of a Slurm step that no MPI
+// ties together: each would do the whole work alone, in the same folder. A batch script's own
+// processes, `srun -n1` and ranks of mpirun are none of these.
+void check_launch(const Environment& environment);
 
 }  // namespace gpuhpc

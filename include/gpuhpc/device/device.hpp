@@ -16,6 +16,7 @@ struct DeviceOptions {
   static constexpr const char* section = "device";
   std::string kind = "auto";
   std::int64_t threads = 0;
+  std::string isa = "auto";       // highest instruction set of the CPU kernels
   std::int64_t memory_limit = 0;  // bytes of tensors a rank; 0: none
   bool deterministic = false;
 };

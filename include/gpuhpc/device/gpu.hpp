@@ -1,7 +1,10 @@
 #pragma once
 // What the CUDA runtime says of the GPUs that this process sees. Compiled with the rest, never run
 // on a GPU yet.
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 namespace gpuhpc {
@@ -19,5 +22,40 @@ struct PeerAccess {
   int direct = 0, pairs = 0;
 };
 PeerAccess query_peer_access(int gpus);
+
+// Named ranges of this thread on the timeline of Nsight Systems (NVTX). Nothing in a program
+// without CUDA, next to nothing where nobody watches.
+
+void push_range(const std::string& name);
+void pop_range();  // the range of this thread pushed last
+
+// How busy a GPU is, as NVIDIA's management library tells. The library comes with the driver: it is
+// opened at run time, nothing is linked.
+
+// The address of a function of libnvidia-ml.so.1; null where the library or the function is not
+// there.
+using NvmlFunctions = std::function<void*(const char* name)>;
+NvmlFunctions open_nvml();
+
+class GpuMeter {
+ public:
+  // `bus`: as query_gpu() names it.
+  explicit GpuMeter(const std::string& bus, NvmlFunctions functions = open_nvml());
+  ~GpuMeter();
+  GpuMeter(const GpuMeter&) = delete;
+  GpuMeter& operator=(const GpuMeter&) = delete;
+
+  // Percent of the driver's last sample period (a sixth of a second to a second) in which the GPU
+  // computed; asked for at most twice a second. Nothing where library, driver or GPU (one cut up by
+  // MIG, for example) do not tell.
+  std::optional<double> utilisation();
+
+ private:
+  NvmlFunctions functions_;
+  void* gpu_ = nullptr;
+  bool started_ = false;
+  std::optional<double> last_;
+  std::chrono::steady_clock::time_point asked_{};
+};
 
 }  // namespace gpuhpc

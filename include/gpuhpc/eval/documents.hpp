@@ -2,8 +2,12 @@
 // What every measure is computed from: gold, predicted and scored classes of the same documents,
 // side by side.
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "gpuhpc/labels/taxonomy.hpp"
 
 namespace gpuhpc {
 
@@ -29,6 +33,24 @@ struct LabelledDocuments {
   std::int64_t without_prediction = 0;  // gold documents counted as an empty prediction
   bool has_scores() const { return !scores.empty(); }
   std::int64_t size() const { return static_cast<std::int64_t>(ids.size()); }
+};
+
+// How a class is written in files of labels: its id, or its name. Both are read; names are written
+// where they are clear.
+
+class ClassWords {
+ public:
+  explicit ClassWords(const Taxonomy& taxonomy)
+      : taxonomy_(&taxonomy) {}  // which must outlive this
+  // The class of a word: digits are an id, anything else a name. Nothing when unknown.
+  std::optional<std::int32_t> find(std::string_view word) const;
+  // The name, or the id where the name would not be read back (all digits, a comma or a quote in
+  // it, blank edges).
+  std::string word(std::int32_t class_id) const;
+  std::int64_t size() const { return taxonomy_->size(); }
+
+ private:
+  const Taxonomy* taxonomy_;
 };
 
 }  // namespace gpuhpc

@@ -18,16 +18,12 @@ struct GoldLabels {
   std::filesystem::path path;                      // named in errors
   std::vector<std::string> ids;                    // (N) unique
   std::vector<std::vector<std::int32_t>> classes;  // (N) ascending, unique, never empty
-  std::vector<std::int64_t> lines;                 // (N) line of the file, from 1
 };
 
 // doc2labels.txt, `id<TAB>1,2,3` (class ids or names), .gz or not. Throws input_error naming file
 // and line for a missing tab, an unknown or repeated class, a document given twice, a document
 // without classes, and a file without documents.
 GoldLabels read_gold(const std::filesystem::path& path, const Taxonomy& taxonomy);
-
-// Throws input_error naming file and line when gold names a document that is not among `documents`.
-void require_known_documents(const GoldLabels& gold, std::span<const std::string> documents);
 
 // Joins by document id, in the order of gold. Predicted documents without gold are left out and
 // counted; gold documents without prediction count as an empty prediction and are counted. Throws

@@ -20,6 +20,7 @@
 //   documents with a gold class among the best 5
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,5 +73,17 @@ struct Levels {
   std::int32_t count = 0;
 };
 Levels class_levels(const Taxonomy& taxonomy);
+
+// Percentile bootstrap over documents (Efron, 1979): resample k draws N of N documents with
+// replacement.
+
+// How often each of `documents` documents occurs in resample number `resample`. Depends on the
+// arguments alone: any thread or rank can make any resample.
+void draw_counts(std::uint64_t seed, std::int64_t resample, std::int64_t documents,
+                 std::vector<std::uint16_t>& counts);
+
+// The q-quantile (0..1) of `values`, linear between neighbours as in NumPy. `values` is sorted in
+// place and must not be empty.
+double quantile(std::span<double> values, double q);
 
 }  // namespace gpuhpc

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "gpuhpc/eval/class_words.hpp"
 #include "gpuhpc/eval/documents.hpp"
 #include "gpuhpc/eval/options.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
@@ -37,11 +36,5 @@ std::string submission_line(const std::string& id, std::span<const std::int32_t>
 std::string prediction_line(const std::string& id, std::span<const std::int32_t> labels,
                             std::optional<std::span<const ClassScore>> scores,
                             const ClassWords& words);
-
-// Whole files, written atomically; equal input gives equal bytes.
-void write_submission(const std::filesystem::path& path, const Predictions& predictions,
-                      const SubmissionOptions& options);
-void write_predictions(const std::filesystem::path& path, const Predictions& predictions,
-                       const Taxonomy& taxonomy);
 
 }  // namespace gpuhpc

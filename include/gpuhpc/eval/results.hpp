@@ -2,15 +2,58 @@
 // What an evaluation leaves in the run folder: metrics.json (one flat object of figures) and
 // evaluation.json (all that the report shows beside them). Only numbers and class ids: whoever
 // reads these files needs no gold reader.
+#include <array>
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "gpuhpc/eval/confusion.hpp"
-#include "gpuhpc/eval/histogram.hpp"
+#include "gpuhpc/eval/documents.hpp"
 #include "gpuhpc/eval/metrics.hpp"
+#include "gpuhpc/labels/taxonomy.hpp"
 
 namespace gpuhpc {
+
+// Which classes are taken for which of their siblings.
+
+// The children of one parent (or the roots), k of them. A document with gold class i of the group
+// adds 1 to row i: to the diagonal when i is predicted too; else in equal parts to the predicted
+// siblings that are not gold; else to the last column.
+struct SiblingConfusion {
+  std::int32_t parent = -1;           // -1: the roots
+  std::vector<std::int32_t> classes;  // (k) ascending
+  std::vector<double> counts;  // (k, k + 1): gold class x predicted sibling; last column: no other
+                               // sibling predicted
+  double confused =
+      0;  // sum off the diagonal without the last column: what the groups are ordered by
+};
+
+// Groups of two or more classes in which anything was confused, the worst first, at most `limit`.
+std::vector<SiblingConfusion> sibling_confusion(const Taxonomy& taxonomy,
+                                                const LabelledDocuments& documents,
+                                                std::size_t limit);
+
+// How sure the predictions are, and how often they are right at that.
+
+// Scores in equal bins of [0, 1]; a score outside falls into the first or last bin.
+struct ScoreHistogram {
+  static constexpr std::size_t bins = 20;
+  std::array<std::int64_t, bins> correct{}, wrong{};  // without gold all are counted in `correct`
+  void add(float score, bool right);
+};
+
+struct ScoreHistograms {
+  bool with_gold = false;
+  ScoreHistogram best;       // one a document: the score of its best class
+  ScoreHistogram predicted;  // one a predicted (document, class) pair
+};
+
+// N documents: `scores` in the order of sort_scores, `predicted` and `gold` ascending; `gold` may
+// be empty as a whole.
+ScoreHistograms score_histograms(std::span<const std::vector<ClassScore>> scores,
+                                 std::span<const std::vector<std::int32_t>> predicted,
+                                 std::span<const std::vector<std::int32_t>> gold);
 
 struct ExampleLabels {
   std::string id;                             // of the document

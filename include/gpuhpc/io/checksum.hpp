@@ -36,6 +36,4 @@ class Fingerprint {
   std::unique_ptr<State> state_;
 };
 
-std::string file_fingerprint(const std::filesystem::path& path);
-
 }  // namespace gpuhpc

@@ -174,8 +174,6 @@ class Hdf5File {
   MatrixView matrix(const std::string& name) const { return array2d<float>(name); }
   StringColumn strings(const std::string& name) const;  // fixed width
   std::vector<std::string> variable_strings(const std::string& name) const;
-  std::vector<std::string> string_vector(const std::string& name) const;  // either kind, copied
-  bool has_attribute(const std::string& name) const;
   std::string attribute(const std::string& name) const;
   const std::map<std::string, std::string>& attributes() const;
   void verify(const std::string& name) const;  // block checksums of one dataset

@@ -26,4 +26,8 @@ void require(Isa isa);  // throws configuration_error when this machine does not
 Isa best_isa();
 std::vector<Isa> supported_isas();  // ascending, generic first
 
+// From now on this process has no level above `highest`, which it must have (require()). Called at
+// the start, before anything is computed: --device.isa, and the tests of every level.
+void limit_isa(Isa highest);
+
 }  // namespace gpuhpc::kernels

@@ -71,4 +71,30 @@ void path_marginals(const Taxonomy& taxonomy, MatrixView posterior, MutableMatri
 void sharpen_targets(MatrixView posterior, std::span<const float> path_sums,
                      MutableMatrixView targets);
 
+// Neighbour smoothing of posteriors (quality recipe, step 8): F <- keep * P + (1 - keep) * A F, row
+// block by row block, so that ranks own rows; the caller gathers F between rounds.
+
+// own (B, K): P of the block's rows. neighbours: row j = the block's row j, columns = rows of
+// `all`, weights sum to 1. all (N, K): F of all training documents after the round before. smoothed
+// (B, K), may not alias all. A row without neighbours keeps P. Used alike for test rows (neighbours
+// among the training rows).
+void smooth_rows(MatrixView own, const SparseMatrix& neighbours, MatrixView all, double keep,
+                 MutableMatrixView smoothed);
+
+// Average of two posteriors over the same rows, in place into `first` (step 11: student and
+// teacher).
+void average_into(MutableMatrixView first, MatrixView second);
+
+// Targets of self-training (TaxoClass S4; Xie et al. 2016, eq. 3, in the form for many labels a
+// document). They depend on sums over the WHOLE corpus: ranks add the sums of their documents,
+// all-reduce words(), and make the targets of any document from them.
+
+// Row 0 of sums (2, C) += sum over documents of p; row 1 += sum of 1 - p. probabilities (B, C).
+void add_probability_sums(MatrixView probabilities, FixedSums& sums);
+
+// q_ij = (p_ij^2 / f_j) / (p_ij^2 / f_j + (1 - p_ij)^2 / g_j); f, g: rows 0 and 1 of sums. targets
+// (B, C).
+void self_training_targets(MatrixView probabilities, const FixedSums& sums,
+                           MutableMatrixView targets);
+
 }  // namespace gpuhpc

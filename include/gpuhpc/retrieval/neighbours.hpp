@@ -102,9 +102,6 @@ class DenseIndex {
 // stays empty.
 SparseMatrix average_neighbours(const Neighbours& first, const Neighbours& second,
                                 std::int64_t columns);
-// One set alone, rows summing to 1.
-SparseMatrix normalised_neighbours(const Neighbours& neighbours, std::int64_t columns);
-
 // Share of `exact`'s neighbours that `found` has too.
 double recall(const Neighbours& found, const Neighbours& exact);
 

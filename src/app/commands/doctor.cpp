@@ -70,7 +70,9 @@ void doctor_command(CommandContext& c) {
   c.comm.configure(parallel);
   show_places(c);
   if (c.comm.size() == 1) {
-    fmt::print("one rank: nothing travels. Start several with mpirun -np N or srun --mpi=pmix.\n");
+    fmt::print(
+        "one rank: there is nothing to measure. Start several with mpirun -np N or srun "
+        "--mpi=pmix.\n");
     return;
   }
   Table rates;

@@ -36,7 +36,8 @@ LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format,
       describe(layout),
       {}};
   if (layout.test_serves_as_train)
-    inputs.warnings.push_back("No training corpus was given: the test texts served, unlabelled.");
+    inputs.warnings.push_back(
+        "No training corpus was given: the test texts were used in its place, without labels.");
   on_root(comm, [&] {
     check_classes(inputs.taxonomy, inputs.classes);
     check_corpus(inputs.train, format);

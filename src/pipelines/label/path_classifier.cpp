@@ -10,7 +10,6 @@
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
-#include "gpuhpc/labels/smoothing.hpp"
 #include "gpuhpc/pipelines/label/classifier.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/path_model.hpp"

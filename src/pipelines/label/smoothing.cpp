@@ -4,7 +4,7 @@
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
-#include "gpuhpc/labels/smoothing.hpp"
+#include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 
 namespace gpuhpc {

@@ -8,7 +8,7 @@
 
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/device/device.hpp"
-#include "gpuhpc/device/nvml.hpp"
+#include "gpuhpc/device/gpu.hpp"
 #include "gpuhpc/io/event_file.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/train/arena.hpp"

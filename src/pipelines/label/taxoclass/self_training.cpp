@@ -11,7 +11,6 @@
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
-#include "gpuhpc/labels/self_training.hpp"
 #include "gpuhpc/labels/vectors.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
 #include "gpuhpc/nn/losses.hpp"

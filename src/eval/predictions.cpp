@@ -1,14 +1,68 @@
+#include "gpuhpc/eval/predictions.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/eval/predictions.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/lines.hpp"
 #include "label_list.hpp"
 
 namespace gpuhpc {
+namespace {
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
+
+}  // namespace
+
+std::string submission_header(const SubmissionOptions& options) {
+  const std::size_t comma = options.header.find(',');
+  if (comma == 0 || comma == std::string::npos || comma + 1 == options.header.size() ||
+      options.header.find(',', comma + 1) != std::string::npos)
+    throw usage_error(
+        "submission-header is `{}`; give two column names with a comma between, such as pid,labels",
+        options.header);
+  return options.header;
+}
+
+std::string submission_line(const std::string& id, std::span<const std::int32_t> labels) {
+  return fmt::format("{},\"{}\"", csv_field(id), fmt::join(labels, ","));
+}
+
+std::string prediction_line(const std::string& id, std::span<const std::int32_t> labels,
+                            std::optional<std::span<const ClassScore>> scores,
+                            const ClassWords& words) {
+  std::string line = fmt::format("{{\"id\": {}, \"labels\": [", json_string(id));
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    line += fmt::format("{}{}", i ? ", " : "", json_string(words.word(labels[i])));
+  line += ']';
+  if (scores) {
+    line += ", \"scores\": {";
+    // The shortest digits that read back as the same float: what is measured from the file is what
+    // was computed.
+    for (std::size_t i = 0; i < scores->size(); ++i)
+      line += fmt::format("{}{}: {}", i ? ", " : "", json_string(words.word((*scores)[i].class_id)),
+                          (*scores)[i].score);
+    line += '}';
+  }
+  return line + '}';
+}
+
 namespace {
 
 using detail::trimmed;
@@ -28,7 +82,8 @@ bool next_record(LineReader& lines, std::vector<std::string>& fields, std::strin
       if (!quoted) return true;
       fields.back() += '\n';
       if (!lines.next(line))
-        throw input_error("{}: a quote opens and never closes; write labels as \"1,2,3\"", where);
+        throw input_error("{}: a quote is opened and never closed; write labels as \"1,2,3\"",
+                          where);
       i = static_cast<std::size_t>(-1);
       continue;
     }

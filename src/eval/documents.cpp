@@ -1,4 +1,4 @@
-#include "gpuhpc/eval/class_words.hpp"
+#include "gpuhpc/eval/documents.hpp"
 
 #include <algorithm>
 #include <charconv>

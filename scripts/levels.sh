@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# levels.sh   runs the unit tests that depend on the CPU kernels, and a training and its predictions by the program, once for each
+# instruction set that this processor has; LibTorch's own kernels are held to the same level. Levels it lacks are named.
+set -eu
+cd "$(dirname "$0")/.."
+build=build/release
+for level in generic:default:SSE41 avx2:avx2:AVX2 avx512:avx512:AVX512_CORE avx512-bf16:avx512:AVX512_CORE_BF16 amx:avx512:AVX512_CORE_AMX; do
+  IFS=: read -r isa torch onednn <<<"$level"
+  if ! refusal=$($build/gpuhpc run --dry-run --device.isa "$isa" --device.kind cpu 2>&1 >/dev/null); then
+    case $refusal in
+      *"this processor has no $isa;"*) echo "levels: $isa NOT RUN: ${refusal#gpuhpc: }"; continue ;;
+      *) echo "$refusal" >&2; exit 70 ;;
+    esac
+  fi
+  echo "levels: $isa"
+  export GPUHPC_TEST_ISA=$isa ATEN_CPU_CAPABILITY=$torch ONEDNN_MAX_CPU_ISA=$onednn
+  ctest --test-dir $build -R '^(kernels|nn|infer|train)$' --output-on-failure --no-tests=error
+  $build/tests/test_pipeline --gtest_brief=1 --gtest_filter='Pipeline.LeavesPredictionsMetricsModelAndReport:Pipeline.TheModelGetsTheWeightsOfTheBestEpoch'
+done

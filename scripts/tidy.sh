@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# tidy.sh [ROOM...]   clang-tidy over the sources of all rooms, or of these; any finding of .clang-tidy fails. The files of a
+# room are read a dozen at a time, because reading LibTorch's headers takes most of the time; a dozen that does not compile as
+# one file is read one by one.
+set -eu
+cd "$(dirname "$0")/.."
+mkdir -p build
+cmake --preset cpu -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >build/tidy.log 2>&1 || { tail -5 build/tidy.log >&2; exit 70; }
+exec python3 - "$@" <<'PYTHON'
+import concurrent.futures, json, os, shlex, subprocess, sys
+
+root, wanted = os.getcwd(), sys.argv[1:]
+os.makedirs("build/tidy", exist_ok=True)
+rooms = {}
+for entry in json.load(open("build/cpu/compile_commands.json")):
+    path = os.path.relpath(entry["file"], root)
+    if not path.startswith("src/") or wanted and path.split("/")[1] not in wanted:
+        continue
+    words, flags = shlex.split(entry["command"]), ["-Wno-everything"]
+    for word, after in zip(words, words[1:] + [""]):
+        if word == "-isystem":
+            flags += [word, after]
+        elif word.startswith(("-I", "-D", "-std=")):
+            flags.append(word)
+    rooms.setdefault(path.split("/")[1], []).append((path, flags))
+
+
+def tidy(source, flags, folders):
+    run = subprocess.run(["clang-tidy", "--quiet", source, "--", *flags, *("-I" + f for f in folders)], capture_output=True, text=True)
+    return run.returncode, run.stdout + ("" if run.returncode == 0 else run.stderr)
+
+
+def check(group):
+    number, room, files = group
+    folders = sorted({os.path.dirname(os.path.join(root, path)) for path, _ in files})
+    source = f"build/tidy/{room}_{number}.cpp"
+    with open(source, "w") as out:
+        out.writelines(f'#include "{root}/{path}"\n' for path, _ in files)
+    code, text = tidy(source, files[0][1], folders)
+    if "clang-diagnostic-error" in text and len(files) > 1:
+        results = [tidy(path, flags, [os.path.dirname(path)]) for path, flags in files]
+        code, text = max(r[0] for r in results), "".join(r[1] for r in results)
+    return code, text
+
+
+groups = []
+for room, files in rooms.items():
+    size = 1 if room == "kernels" else 12  # each kernel file sets an instruction set of its own
+    for first in range(0, len(files), size):
+        groups.append((first // size, room, sorted(files)[first : first + size]))
+groups.sort(key=lambda group: -len(group[2]))
+with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    results = list(pool.map(check, groups))
+for code, text in results:
+    if code:
+        print(text)
+sys.exit("tidy: findings above" if any(code for code, _ in results) else 0)
+PYTHON
