@@ -52,8 +52,15 @@ void run_command(CommandContext& c) {
     o.teleclass.train.check();
     o.teleclass.profile.range();
     layout = resolve_layout(o.teleclass.input.dir);
+    if (layout.test_corpus.empty() && o.to.empty())
+      throw input_error(
+          "{}: there are no test texts to label; put test/corpus.txt (.jsonl, .csv, .tsv, .gz) "
+          "into "
+          "the input folder, or stop before the last stage with --pipeline.to",
+          o.teleclass.input.dir);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
   });
+  scan_texts(layout, o.teleclass.input.corpus, c.comm);
   std::vector<std::string> warnings;
   if (layout.test_serves_as_train)
     warnings.push_back("No training corpus was given: the test texts served, unlabelled.");

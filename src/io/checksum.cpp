@@ -46,6 +46,11 @@ Fingerprint& Fingerprint::add(std::int64_t value) {
   return *this;
 }
 
+Fingerprint& Fingerprint::add_part(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(state_->stream, bytes.data(), bytes.size());
+  return *this;
+}
+
 Fingerprint& Fingerprint::add_file(const std::filesystem::path& path) {
   const MappedFile file(path, MappedFile::Access::sequential);
   state_->add(file.bytes().data(), file.bytes().size());
@@ -55,10 +60,6 @@ Fingerprint& Fingerprint::add_file(const std::filesystem::path& path) {
 std::string Fingerprint::hex() const {
   const XXH128_hash_t digest = XXH3_128bits_digest(state_->stream);
   return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
-}
-
-std::string file_fingerprint(const std::filesystem::path& path) {
-  return Fingerprint().add_file(path).hex();
 }
 
 }  // namespace gpuhpc

@@ -11,10 +11,10 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-
 namespace gpuhpc::kernels {
 namespace {
 
-#include "amx_blocks.inl"
-#include "avx512_bf16.inl"
 #include "avx512_vector.inl"
 #include "simd_math.inl"
+#include "avx512_bf16.inl"
+#include "amx_blocks.inl"
 
 // Tiles 0-3 = start + 32 rows of a x one panel. A stays in the first-level cache over the panels; B
 // streams past it. between.step(i) is called after the multiplications of the i-th 32 of k.

@@ -9,8 +9,8 @@ namespace gpuhpc::kernels {
 namespace {
 
 #include "avx512_vector.inl"
-#include "simd_f32.inl"
 #include "simd_math.inl"
+#include "simd_f32.inl"
 
 }  // namespace
 

@@ -11,9 +11,9 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-
 namespace gpuhpc::kernels {
 namespace {
 
-#include "avx512_bf16.inl"
 #include "avx512_vector.inl"
 #include "simd_math.inl"
+#include "avx512_bf16.inl"
 
 constexpr std::int64_t kTile = 512;  // bf16 values
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "../io/scratch_folder.hpp"
+#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 
@@ -31,7 +32,8 @@ struct Corpus {
                        .2f, .7f, .1f, .3f, .3f, .4f};  // document 1: of another mind
     write_matrix(folder / "posterior/first_posterior.h5", std::as_const(first).view());
     write_matrix(folder / "posterior/posterior.h5", std::as_const(smoothed).view());
-    layout.train_corpus = folder / "corpus.txt";
+    prepare_shards(scan_corpus(folder / "corpus.txt", {}, *comm), *tokenizer,
+                   folder / "encoding/tokens", {}, Texts::keep, *comm, 1);
     options.taxoclass.pair_examples = 40;
     options.decode.expected_leaves = 1;
     const CheckpointTask task;
@@ -45,7 +47,7 @@ struct Corpus {
                                [] { return false; },
                                "",
                                "pair-model"};
-    pairs = make_pair_examples(context, options, layout, taxonomy, *tokenizer);
+    pairs = make_pair_examples(context, options, taxonomy, *tokenizer);
   }
   // Target of every pair whose texts read like this.
   std::vector<float> targets(const std::string& premise, const std::string& hypothesis) const {
@@ -68,7 +70,6 @@ struct Corpus {
       load_tokenizer(std::filesystem::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2");
   const Taxonomy taxonomy{{"a", "b", "c", "d"}, {{0, 1}, {0, 2}}};
   TaxoclassPipelineOptions options;
-  InputLayout layout;
   PairExamples pairs;
 };
 

@@ -2,7 +2,10 @@
 // The input folder: TELEClass or course spellings, each file plain or .gz (the plain one when both
 // are there).
 #include <filesystem>
+#include <memory>
 #include <string>
+
+#include "gpuhpc/data/corpus.hpp"
 
 namespace gpuhpc {
 
@@ -23,11 +26,16 @@ struct InputLayout {
   std::filesystem::path test_gold, train_gold;  // {test,train}/doc2labels.txt
   // With no train corpus the test texts serve, unlabelled: train_corpus == test_corpus then.
   bool test_serves_as_train = false;
+  // Made by scan_texts(): every row of the corpora was looked at.
+  std::shared_ptr<const CorpusScan> train_scan, test_scan;
 };
 
 // Throws input_error naming both spellings when labels, hierarchy or every corpus is missing, and
 // when both spellings exist. need_corpus false: a folder with a taxonomy only is fine.
 InputLayout resolve_layout(const std::filesystem::path& folder, bool need_corpus = true);
+
+// Collective: scans both corpora, one pass each.
+void scan_texts(InputLayout& layout, const CorpusOptions& options, Communicator& comm);
 
 // One sentence on what was found, for the log.
 std::string describe(const InputLayout& layout);

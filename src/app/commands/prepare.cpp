@@ -11,16 +11,15 @@ void prepare_command(CommandContext& c) {
   const Options& o = c.options;
   std::unique_ptr<Tokenizer> tokenizer;
   together(c.comm, [&] {
-    if (o.files.input == "-")
-      throw usage_error("prepare reads its text several times; name a file with --input.file");
     if (o.files.output_dir.empty())
       throw usage_error("name the folder for the shards with --output.dir");
     tokenizer = load_tokenizer(o.teleclass.model.encoder);
   });
   Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
-  const ShardSummary summary = prepare_shards(
-      o.files.input, o.teleclass.input.corpus, *tokenizer, o.files.output_dir, o.teleclass.shards,
-      c.comm, [&](std::int64_t documents) { progress.advance(documents); });
+  const ShardSummary summary =
+      prepare_shards(scan_corpus(o.files.input, o.teleclass.input.corpus, c.comm), *tokenizer,
+                     o.files.output_dir, o.teleclass.shards, Texts::leave, c.comm, c.device.threads,
+                     [&](std::int64_t documents) { progress.advance(documents); });
   progress.finish();
   if (c.comm.is_root())
     c.log->info(

@@ -109,8 +109,8 @@ void run_encoding(const StageContext& c, const ClassifyOptions& o, const InputLa
   const auto tokens = c.folder / "tokens";
   {
     Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
-    prepare_shards(layout.train_corpus, o.input.corpus, encoder.tokenizer(), tokens, o.shards,
-                   c.comm, [&](std::int64_t n) {
+    prepare_shards(*layout.train_scan, encoder.tokenizer(), tokens, o.shards, Texts::keep, c.comm,
+                   c.device.threads, [&](std::int64_t n) {
                      progress.advance(n);
                      c.leave_if_asked();
                    });

@@ -18,21 +18,23 @@ namespace fs = std::filesystem;
 struct Pass {
   const StageContext& context;
   const ClassifyOptions& options;
-  const fs::path& corpus;
+  const TokenDataset& corpus;
   MatrixView centred;  // x' (N,H)
   LexicalEvidence& lexical;
   std::int64_t paths;
   std::int64_t documents() const { return centred.rows; }
+  void for_texts(const std::function<void(Range, std::span<const std::string>)>& work) const {
+    for_own_blocks(corpus, context.comm, work);
+  }
 };
 
 // Document frequencies of class-name words, over the whole corpus.
 void fit_lexical(const Pass& pass) {
   std::vector<std::int64_t> frequencies(static_cast<std::size_t>(pass.lexical.terms()));
   together(pass.context.comm, [&] {
-    for_own_blocks(pass.corpus, pass.options.input.corpus, pass.documents(), pass.context.comm,
-                   [&](Range, std::span<const std::string> texts) {
-                     for (const std::string& text : texts) pass.lexical.count(text, frequencies);
-                   });
+    pass.for_texts([&](Range, std::span<const std::string> texts) {
+      for (const std::string& text : texts) pass.lexical.count(text, frequencies);
+    });
   });
   pass.context.comm.all_reduce(std::span<std::int64_t>(frequencies));
   pass.lexical.set_frequencies(frequencies, pass.documents());
@@ -43,14 +45,12 @@ Matrix refine(const Pass& pass, const PathModel& model, double name_votes) {
   FixedSums sums(pass.paths, pass.centred.columns);
   together(pass.context.comm, [&] {
     Matrix posterior(document_block, pass.paths);
-    for_own_blocks(
-        pass.corpus, pass.options.input.corpus, pass.documents(), pass.context.comm,
-        [&](Range rows, std::span<const std::string> texts) {
-          const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
-          const MatrixView documents = pass.centred.slice(rows.first, rows.size());
-          model.posterior(documents, texts, pass.lexical, block);
-          add_soft_sums(block, documents, sums);
-        });
+    pass.for_texts([&](Range rows, std::span<const std::string> texts) {
+      const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
+      const MatrixView documents = pass.centred.slice(rows.first, rows.size());
+      model.posterior(documents, texts, pass.lexical, block);
+      add_soft_sums(block, documents, sums);
+    });
   });
   pass.context.comm.all_reduce(sums.words());
   return refined_paths(model.vectors.view(), sums, name_votes);
@@ -62,13 +62,11 @@ void write_first_posterior(const Pass& pass, const PathModel& model, const fs::p
                           {{"values", ElementType::float32, {pass.documents(), pass.paths}}});
   together(comm, [&] {
     Matrix posterior(document_block, pass.paths);
-    for_own_blocks(
-        pass.corpus, pass.options.input.corpus, pass.documents(), comm,
-        [&](Range rows, std::span<const std::string> texts) {
-          const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
-          model.posterior(pass.centred.slice(rows.first, rows.size()), texts, pass.lexical, block);
-          writer.write_rows("values", rows.first, MatrixView(block));
-        });
+    pass.for_texts([&](Range rows, std::span<const std::string> texts) {
+      const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
+      model.posterior(pass.centred.slice(rows.first, rows.size()), texts, pass.lexical, block);
+      writer.write_rows("values", rows.first, MatrixView(block));
+    });
   });
   writer.commit();
 }
@@ -89,11 +87,12 @@ std::vector<float> find_hubness(MatrixView centred, MatrixView vectors, Communic
   return merged.means();
 }
 
-void find_posterior(const StageContext& c, const ClassifyOptions& o, const InputLayout& layout,
-                    const Taxonomy& taxonomy, const fs::path& encoding) {
+void find_posterior(const StageContext& c, const ClassifyOptions& o, const Taxonomy& taxonomy,
+                    const fs::path& encoding) {
+  const TokenDataset corpus(encoding / "tokens");
   const MappedMatrix centred(encoding / "centred.h5"), classes(encoding / "classes.h5", "centred");
   LexicalEvidence lexical(taxonomy);
-  const Pass pass{c, o, layout.train_corpus, centred.view(), lexical, std::ssize(taxonomy.paths())};
+  const Pass pass{c, o, corpus, centred.view(), lexical, std::ssize(taxonomy.paths())};
   fit_lexical(pass);
   PathModel model{path_vectors(taxonomy, classes.view()),
                   {},
@@ -104,9 +103,8 @@ void find_posterior(const StageContext& c, const ClassifyOptions& o, const Input
   if (o.scoring.name_votes > 0) model.vectors = refine(pass, model, o.scoring.name_votes);
   write_first_posterior(pass, model, c.folder / "first_posterior.h5");
 
-  const CorpusNeighbours neighbours =
-      find_neighbours(layout.train_corpus, o.input.corpus, encoding / "centred.h5", o.tfidf,
-                      o.neighbours, c.comm, c.device.threads);
+  const CorpusNeighbours neighbours = find_neighbours(corpus, encoding / "centred.h5", o.tfidf,
+                                                      o.neighbours, c.comm, c.device.threads);
   smooth_posterior(c.folder / "first_posterior.h5", neighbours.own, o.scoring.smoothing_rounds, .5,
                    c.folder / "posterior.h5", c.comm, c.device.threads);
   const SparseMatrix all = gather_rows_of_ranks(neighbours.own, c.comm);

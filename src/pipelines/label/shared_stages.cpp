@@ -33,13 +33,15 @@ Stage encoding_stage(const ClassifyOptions& options, const InputLayout& layout) 
 
 Stage inference_stage(const ClassifyOptions& options, const InputLayout& layout,
                       const std::string& trained) {
+  std::vector<std::string> outputs{"predictions.jsonl", "submission.csv"};
+  if (!layout.test_serves_as_train) outputs.emplace_back("tokens");
   return {"inference",
           with_corpus_options({"decode.mode", "decode.expected-leaves", "decode.minimum",
                                "decode.maximum", "decode.threshold", "decode.k", "infer.",
                                "output.submission-header"}),
           {layout.test_corpus},
-          {trained},
-          {"predictions.jsonl", "submission.csv"},
+          {"encoding", trained},
+          outputs,
           [=](const StageContext& context) {
             run_inference(context, options, layout, context.folder_of(trained) / "model");
           }};

@@ -17,12 +17,10 @@ void copy_teacher(const fs::path& encoding, const fs::path& posterior, const Loa
                       teacher.model);
 }
 
-void write_text_hashes(const CorpusOptions& options, const InputLayout& layout,
-                       const fs::path& path) {
+void write_text_hashes(const TokenDataset& corpus, const fs::path& path) {
   std::vector<std::int64_t> hashes;
-  CorpusReader reader(layout.train_corpus, options);
-  for (Document document; reader.next(document);)
-    hashes.push_back(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(document.text)))));
+  for (std::int64_t i = 0; i < corpus.size(); ++i)
+    hashes.push_back(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(corpus.text(i))))));
   write_arrays(path, {{"hashes", std::span<const std::int64_t>(hashes)}});
 }
 

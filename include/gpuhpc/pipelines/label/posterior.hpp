@@ -15,8 +15,7 @@ namespace gpuhpc {
 //   posterior.h5  "values" (N,K) F                            neighbours.h5       sparse A (N,N);
 //   tfidf.h5 terms and idf
 void find_posterior(const StageContext& context, const ClassifyOptions& options,
-                    const InputLayout& layout, const Taxonomy& taxonomy,
-                    const std::filesystem::path& encoding);
+                    const Taxonomy& taxonomy, const std::filesystem::path& encoding);
 
 // For half CSLS: the mean of the 10 largest scores of each vector over the corpus. centred x'
 // (N,H), vectors (K,H) -> (K). Collective.

@@ -3,8 +3,7 @@
 // the corpus was.
 #include <filesystem>
 
-#include "gpuhpc/data/corpus.hpp"
-#include "gpuhpc/data/layout.hpp"
+#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/nn/folder.hpp"
 
 namespace gpuhpc {
@@ -16,7 +15,6 @@ void copy_teacher(const std::filesystem::path& encoding, const std::filesystem::
 
 // Hashes of the training texts: where the test texts served as the corpus, a document keeps what
 // the corpus gave it.
-void write_text_hashes(const CorpusOptions& options, const InputLayout& layout,
-                       const std::filesystem::path& path);
+void write_text_hashes(const TokenDataset& corpus, const std::filesystem::path& path);
 
 }  // namespace gpuhpc

@@ -34,44 +34,40 @@ std::vector<Stage> taxoclass_stages(const TaxoclassPipelineOptions& options,
   const auto posterior = [=, o = options, l = layout](const StageContext& context) {
     Taxonomy classes;
     together(context.comm, [&] { classes = Taxonomy::load(l.labels, l.hierarchy); });
-    find_posterior(context, o, l, classes, context.folder_of("encoding"));
+    find_posterior(context, o, classes, context.folder_of("encoding"));
   };
-  std::vector<std::filesystem::path> text = taxonomy, scored;
-  text.push_back(layout.train_corpus);
-  scored = text;
+  std::vector<std::filesystem::path> scored = taxonomy;
   if (backend == "nli") scored.push_back(options.taxoclass.nli_model);
   std::vector<std::string> before = {"encoding", "posterior"};
   std::vector<Stage> stages = {
       encoding_stage(options, layout),
       {"posterior",
-       with_corpus_options({"scoring.", "tfidf.", "neighbours."}),
-       text,
+       {"scoring.", "tfidf.", "neighbours."},
+       taxonomy,
        {"encoding"},
        {"paths.h5", "first_posterior.h5", "posterior.h5", "neighbours.h5", "tfidf.h5",
         "tfidf_rows.h5"},
        posterior},
   };
   if (backend == "pair") {
-    stages.push_back(
-        {"pair-model",
-         with_corpus_options({"train.", "parallel.reduce-type", "taxoclass.pair-examples",
-                              "taxoclass.pair-epochs", "taxoclass.pair-lr", "taxoclass.hypothesis",
-                              "taxoclass.premise-tokens", "decode.expected-leaves"}),
-         text,
-         before,
-         {"model", "metrics.jsonl", "ranks.jsonl"},
-         bind(run_pair_model),
-         free_training_options()});
+    stages.push_back({"pair-model",
+                      {"train.", "parallel.reduce-type", "taxoclass.pair-examples",
+                       "taxoclass.pair-epochs", "taxoclass.pair-lr", "taxoclass.hypothesis",
+                       "taxoclass.premise-tokens", "decode.expected-leaves"},
+                      taxonomy,
+                      before,
+                      {"model", "metrics.jsonl", "ranks.jsonl"},
+                      bind(run_pair_model),
+                      free_training_options()});
     before.push_back("pair-model");
   }
   stages.insert(
       stages.end(),
       {
           {"similarity",
-           with_corpus_options({"infer.", "scoring.temperature", "taxoclass.similarity",
-                                "taxoclass.calibration", "taxoclass.nli-model",
-                                "taxoclass.hypothesis", "taxoclass.premise-tokens",
-                                "taxoclass.full-matrix", "decode.expected-leaves"}),
+           {"infer.", "scoring.temperature", "taxoclass.similarity", "taxoclass.calibration",
+            "taxoclass.nli-model", "taxoclass.hypothesis", "taxoclass.premise-tokens",
+            "taxoclass.full-matrix", "decode.expected-leaves"},
            scored,
            before,
            {"similarity.h5"},

@@ -47,9 +47,9 @@ void run_similarity(const StageContext& c, const TaxoclassPipelineOptions& o,
   Taxonomy taxonomy;
   together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
   if (o.taxoclass.similarity == "nli")
-    write_entailment(c, o, layout, taxonomy, o.taxoclass.nli_model);
+    write_entailment(c, o, taxonomy, o.taxoclass.nli_model);
   else if (o.taxoclass.similarity == "pair")
-    write_entailment(c, o, layout, taxonomy, c.folder_of("pair-model") / "model");
+    write_entailment(c, o, taxonomy, c.folder_of("pair-model") / "model");
   else if (o.taxoclass.calibration == "paths")
     write_path_similarity(c, taxonomy, o.decode);
   else

@@ -1,7 +1,6 @@
 #include "gpuhpc/pipelines/label/teleclass/augmentation.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
@@ -56,14 +55,9 @@ std::vector<ClassId> starved_leaves(const StageContext& c, const Taxonomy& taxon
   return starved;
 }
 
-// The documents nearest to each class, and their texts (on every rank).
-struct NearestTexts {
-  std::vector<std::vector<std::int64_t>> documents;  // one list a starved class
-  std::unordered_map<std::int64_t, std::string> texts;
-};
-
-NearestTexts find_nearest(const StageContext& c, const TeleclassPipelineOptions& o,
-                          const InputLayout& layout, std::span<const ClassId> starved) {
+// The documents nearest to each class.
+std::vector<std::vector<std::int64_t>> find_nearest(const StageContext& c,
+                                                    std::span<const ClassId> starved) {
   const MappedMatrix vectors(c.folder_of("encoding") / "documents.h5"),
       classes(c.folder_of("encoding") / "classes.h5", "vectors");
   const Range own = own_documents(vectors.view().rows, c.comm);
@@ -79,29 +73,20 @@ NearestTexts find_nearest(const StageContext& c, const TeleclassPipelineOptions&
     top.add(std::as_const(scores).view(), first);
   }
   merged.merge(c.comm.all_gather_vector(top.scores()), c.comm.all_gather_vector(top.documents()));
-  NearestTexts nearest;
-  for (ClassId i = 0; i < wanted.rows; ++i) {
-    nearest.documents.push_back(merged.of(i));
-    for (const std::int64_t document : nearest.documents.back()) nearest.texts[document];
-  }
-  together(c.comm, [&] {
-    CorpusReader reader(layout.train_corpus, o.input.corpus);
-    Document document;
-    for (std::int64_t i = 0; reader.next(document); ++i)
-      if (const auto found = nearest.texts.find(i); found != nearest.texts.end())
-        found->second = document.text;
-  });
+  std::vector<std::vector<std::int64_t>> nearest;
+  for (ClassId i = 0; i < wanted.rows; ++i) nearest.push_back(merged.of(i));
   return nearest;
 }
 
 // The sentences of a class's nearest documents that are nearest to the class, best first.
-std::vector<std::string> nearest_sentences(const NearestTexts& nearest, std::size_t i,
+std::vector<std::string> nearest_sentences(const TokenDataset& documents,
+                                           std::span<const std::int64_t> nearest,
                                            std::span<const float> class_vector,
                                            const TextEncoder& encoder, Communicator& comm,
                                            std::size_t most) {
   std::vector<std::string> sentences;
-  for (const std::int64_t document : nearest.documents[i])
-    for (std::string& sentence : split_sentences(nearest.texts.at(document)))
+  for (const std::int64_t document : nearest)
+    for (std::string& sentence : split_sentences(std::string(documents.text(document))))
       sentences.push_back(std::move(sentence));
   const Matrix vectors = encoder.encode(sentences, comm);
   std::vector<std::pair<double, std::size_t>> ranked;
@@ -126,7 +111,7 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c,
     if (!layout.keywords.empty()) terms = read_class_terms(layout.keywords, taxonomy.names());
   });
   if (starved.empty()) return {};
-  const NearestTexts nearest = find_nearest(c, o, layout, starved);
+  const auto nearest = find_nearest(c, starved);
   const MappedMatrix classes(c.folder_of("encoding") / "classes.h5", "vectors");
   const TextEncoder encoder(o.model.encoder, o.infer, c.device, c.comm, c.log);
   PseudoDocumentOptions options;
@@ -134,8 +119,9 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c,
   std::vector<AugmentedDocument> augmented;
   for (std::size_t i = 0; i < starved.size(); ++i) {
     const ClassId id = starved[i];
-    const auto sentences = nearest_sentences(nearest, i, classes.view().row(id), encoder, c.comm,
-                                             static_cast<std::size_t>(3 * options.sentences));
+    const auto sentences =
+        nearest_sentences(documents, nearest[i], classes.view().row(id), encoder, c.comm,
+                          static_cast<std::size_t>(3 * options.sentences));
     RandomStream random(static_cast<std::uint64_t>(o.train.seed), static_cast<std::uint64_t>(id));
     for (std::string& text :
          build_pseudo_documents(taxonomy, taxonomy.first_path(id),

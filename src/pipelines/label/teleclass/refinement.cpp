@@ -34,7 +34,7 @@ void run_refinement(const StageContext& c, const TeleclassPipelineOptions& o,
   together(c.comm, [&] { taxonomy = Taxonomy::load(layout.labels, layout.hierarchy); });
   if (o.teleclass.refinement != "soft") return refine_as_published(c, o, layout, taxonomy);
   const std::filesystem::path encoding = c.folder_of("encoding");
-  find_posterior(c, o, layout, taxonomy, encoding);
+  find_posterior(c, o, taxonomy, encoding);
   write_best_paths(c, taxonomy, TokenDataset(encoding / "tokens"));
 }
 

@@ -70,11 +70,12 @@ struct Scoring {
 }  // namespace
 
 void write_entailment(const StageContext& c, const TaxoclassPipelineOptions& o,
-                      const InputLayout& layout, const Taxonomy& taxonomy, const fs::path& model) {
+                      const Taxonomy& taxonomy, const fs::path& model) {
   std::unique_ptr<PairScorer> scorer;
   together(c.comm, [&] { scorer = std::make_unique<PairScorer>(model, o.infer, c.device); });
   if (c.comm.is_root()) c.log->info("cross-encoder {}: {}", model.string(), scorer->describe());
-  const std::int64_t documents = TokenDataset(c.folder_of("encoding") / "tokens").size();
+  const TokenDataset corpus(c.folder_of("encoding") / "tokens");
+  const std::int64_t documents = corpus.size();
   const std::vector<std::string> texts = class_statements(taxonomy, o.taxoclass.hypothesis);
   Scoring scoring{*scorer, taxonomy, tokenize(scorer->tokenizer(), texts, c.device.threads),
                   o.taxoclass.premise_tokens, o.taxoclass.full_matrix};
@@ -85,27 +86,25 @@ void write_entailment(const StageContext& c, const TaxoclassPipelineOptions& o,
   together(c.comm, [&] {
     Progress progress(c.log, "entailment", own_documents(documents, c.comm).size(), "documents",
                       c.comm.is_root());
-    for_own_blocks(
-        layout.train_corpus, o.input.corpus, documents, c.comm,
-        [&](Range rows, std::span<const std::string> block) {
-          for (std::int64_t first = 0; first < rows.size(); first += scored_block) {
-            const std::int64_t count = std::min(scored_block, rows.size() - first);
-            const fs::path file =
-                c.checkpoints / fmt::format("similarity-{:09d}.h5", rows.first + first);
-            Matrix similarity(count, taxonomy.size());
-            if (fs::exists(file)) {
-              similarity = read_matrix(file);
-            } else {
-              scoring.score(
-                  block.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-                  c.device.threads, similarity.view());
-              write_matrix(file, std::as_const(similarity).view());
-            }
-            writer.write_rows("values", rows.first + first, std::as_const(similarity).view());
-            progress.advance(count);
-            c.leave_if_asked();
-          }
-        });
+    for_own_blocks(corpus, c.comm, [&](Range rows, std::span<const std::string> block) {
+      for (std::int64_t first = 0; first < rows.size(); first += scored_block) {
+        const std::int64_t count = std::min(scored_block, rows.size() - first);
+        const fs::path file =
+            c.checkpoints / fmt::format("similarity-{:09d}.h5", rows.first + first);
+        Matrix similarity(count, taxonomy.size());
+        if (fs::exists(file)) {
+          similarity = read_matrix(file);
+        } else {
+          scoring.score(
+              block.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+              c.device.threads, similarity.view());
+          write_matrix(file, std::as_const(similarity).view());
+        }
+        writer.write_rows("values", rows.first + first, std::as_const(similarity).view());
+        progress.advance(count);
+        c.leave_if_asked();
+      }
+    });
     progress.finish();
   });
   writer.commit();

@@ -177,18 +177,17 @@ void add_class_texts(const std::filesystem::path& file, const Taxonomy& taxonomy
 }  // namespace
 
 PairExamples make_pair_examples(const StageContext& c, const TaxoclassPipelineOptions& o,
-                                const InputLayout& layout, const Taxonomy& taxonomy,
-                                const Tokenizer& tokenizer) {
+                                const Taxonomy& taxonomy, const Tokenizer& tokenizer) {
   Drawn drawn;
   together(c.comm, [&] {
     Drawing drawing(c, o, taxonomy, tokenizer);
-    for_own_blocks(layout.train_corpus, o.input.corpus, drawing.documents(), c.comm,
-                   [&](Range rows, std::span<const std::string> texts) {
-                     for (std::int64_t d = rows.first; d < rows.last; ++d)
-                       if (drawing.chosen(d))
-                         drawing.add(d, texts[static_cast<std::size_t>(d - rows.first)]);
-                     c.leave_if_asked();
-                   });
+    const TokenDataset corpus(c.folder_of("encoding") / "tokens");
+    const Range own = own_documents(drawing.documents(), c.comm);
+    for (std::int64_t d = own.first; d < own.last; ++d) {
+      if (!drawing.chosen(d)) continue;
+      drawing.add(d, std::string(corpus.text(d)));
+      c.leave_if_asked();
+    }
     drawn = std::move(drawing.drawn);
   });
   drawn.gather(c.comm);

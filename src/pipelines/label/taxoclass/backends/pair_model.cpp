@@ -22,7 +22,7 @@ void run_pair_model(const StageContext& c, const TaxoclassPipelineOptions& o,
     own = std::make_unique<LoadedEncoder>(load_encoder(o.model.encoder, torch_device(c.device)));
     tokenizer = load_tokenizer(o.model.encoder);
   });
-  const PairExamples pairs = make_pair_examples(c, o, layout, taxonomy, *tokenizer);
+  const PairExamples pairs = make_pair_examples(c, o, taxonomy, *tokenizer);
   const PairSource source(pairs, tokenizer->pair_template(), own->model.embedding.max_tokens);
   std::vector<float> targets;
   for (const PairExample& example : pairs.examples) targets.push_back(example.target);

@@ -198,7 +198,8 @@ void write_graph_model(const StageContext& c, const GraphTask& task, const Input
     const LoadedEncoder teacher = load_encoder(o.model.encoder);
     copy_teacher(corpus.encoding, corpus.posterior, teacher, model);
     if (layout.test_serves_as_train)
-      write_text_hashes(o.input.corpus, layout, model / "gpuhpc" / "text_hashes.h5");
+      write_text_hashes(TokenDataset(corpus.encoding / "tokens"),
+                        model / "gpuhpc" / "text_hashes.h5");
   });
   if (labels_from != "ensemble") return;
   write_smoothed_scores(

@@ -27,8 +27,8 @@ std::vector<std::unique_ptr<TokenDataset>> open_datasets(const StageContext& c,
   datasets.push_back(std::make_unique<TokenDataset>(c.folder_of("encoding") / "tokens"));
   const fs::path generated = c.folder_of("augmentation") / "generated_docs.txt";
   if (fs::file_size(generated) > 0) {
-    prepare_shards(generated, CorpusOptions{}, tokenizer, c.folder / "generated_tokens", o.shards,
-                   c.comm);
+    prepare_shards(scan_corpus(generated, {}, c.comm), tokenizer, c.folder / "generated_tokens",
+                   o.shards, Texts::leave, c.comm, c.device.threads);
     datasets.push_back(std::make_unique<TokenDataset>(c.folder / "generated_tokens"));
   }
   return datasets;

@@ -21,17 +21,14 @@ namespace {
 struct EncodedCorpus {
   const StageContext& context;
   const TeleclassPipelineOptions& options;
-  const InputLayout& layout;
   const Taxonomy& taxonomy;
+  const TokenDataset& documents;
   MatrixView vectors;  // (N,H) unit rows
   Range own() const { return own_documents(vectors.rows, context.comm); }
   MatrixView own_vectors() const { return vectors.slice(own().first, own().size()); }
   void for_texts(const std::function<void(std::int64_t own_row, const std::string&)>& work) const {
-    for_own_blocks(layout.train_corpus, options.input.corpus, vectors.rows, context.comm,
-                   [&](Range rows, std::span<const std::string> texts) {
-                     for (std::int64_t i = rows.first; i < rows.last; ++i)
-                       work(i - own().first, texts[static_cast<std::size_t>(i - rows.first)]);
-                   });
+    for (std::int64_t i = 0; i < own().size(); ++i)
+      work(i, std::string(documents.text(own().first + i)));
   }
 };
 
@@ -93,10 +90,10 @@ void write_results(const EncodedCorpus& corpus, std::span<const ClassList> initi
                    std::span<const ClassList> refined, const Matrix& classes,
                    const std::string& enrichment) {
   const std::filesystem::path& folder = corpus.context.folder;
-  const TokenDataset documents(corpus.context.folder_of("encoding") / "tokens");
   on_root(corpus.context.comm, [&] {
-    write_core_classes(folder / "init_core_classes.json", documents, initial, corpus.taxonomy);
-    write_class_lists(folder / "refined_core_classes.json", documents, refined);
+    write_core_classes(folder / "init_core_classes.json", corpus.documents, initial,
+                       corpus.taxonomy);
+    write_class_lists(folder / "refined_core_classes.json", corpus.documents, refined);
     write_text_file(folder / "enrichment.txt", enrichment);
     write_matrix(folder / "class_vectors.h5", classes.view());
   });
@@ -207,7 +204,8 @@ void refine_by_nearest_documents(const EncodedCorpus& corpus) {
 void refine_as_published(const StageContext& c, const TeleclassPipelineOptions& o,
                          const InputLayout& layout, const Taxonomy& taxonomy) {
   const MappedMatrix vectors(c.folder_of("encoding") / "documents.h5");
-  const EncodedCorpus corpus{c, o, layout, taxonomy, vectors.view()};
+  const TokenDataset documents(c.folder_of("encoding") / "tokens");
+  const EncodedCorpus corpus{c, o, taxonomy, documents, vectors.view()};
   if (o.teleclass.refinement == "multi-gpu") {
     refine_by_nearest_documents(corpus);
     return;

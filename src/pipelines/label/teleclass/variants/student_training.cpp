@@ -116,7 +116,8 @@ void train_path_model(const StageContext& c, const TeleclassPipelineOptions& o,
   on_root(c.comm, [&] {
     save_encoder_folder(model, encoder->encoder, encoder->model.embedding, encoder->model);
     if (layout.test_serves_as_train)
-      write_text_hashes(o.input.corpus, layout, model / "gpuhpc" / "text_hashes.h5");
+      write_text_hashes(TokenDataset(c.folder_of("encoding") / "tokens"),
+                        model / "gpuhpc" / "text_hashes.h5");
     if (with_student)
       write_matrix(model / "gpuhpc" / "student_paths.h5", std::as_const(vectors).view());
     write_settings(model, settings);

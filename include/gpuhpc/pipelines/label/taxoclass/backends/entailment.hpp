@@ -12,7 +12,6 @@ namespace gpuhpc {
 // that are done wait in the checkpoint folder, so a stopped run goes on after them. The same bits
 // on any number of ranks. Collective.
 void write_entailment(const StageContext& context, const TaxoclassPipelineOptions& options,
-                      const InputLayout& layout, const Taxonomy& taxonomy,
-                      const std::filesystem::path& model);
+                      const Taxonomy& taxonomy, const std::filesystem::path& model);
 
 }  // namespace gpuhpc

@@ -28,8 +28,8 @@ struct PairExamples {
 // About taxoclass.pair-examples of them, from documents spread evenly over the corpus; the same on
 // any number of ranks. Collective.
 PairExamples make_pair_examples(const StageContext& context,
-                                const TaxoclassPipelineOptions& options, const InputLayout& layout,
-                                const Taxonomy& taxonomy, const Tokenizer& tokenizer);
+                                const TaxoclassPipelineOptions& options, const Taxonomy& taxonomy,
+                                const Tokenizer& tokenizer);
 
 // Each example is an item. The examples must outlive the source.
 class PairSource final : public BatchSource {
