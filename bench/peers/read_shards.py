@@ -2,7 +2,8 @@
 
     python bench/peers/read_shards.py --shards runs/x/shards --corpus data/train/corpus.txt --model .deps/models/all-MiniLM-L6-v2
 
-The corpus is `id<TAB>text`. Checks types, layout, ids and the tokens of every document (without specials). Exit code 0 only when all agree.
+The corpus is `id<TAB>text`. Checks types, layout, ids, the tokens of every document (without specials) and, where
+they are kept, the texts. Exit code 0 only when all agree.
 """
 import argparse
 import json
@@ -22,9 +23,12 @@ def documents(path):
 
 
 def check_layout(file, path):
-    for name, kind, dimensions in [("tokens", np.int32, 1), ("offsets", np.int64, 1), ("ids", None, 1)]:
+    arrays = [("tokens", np.int32), ("offsets", np.int64), ("ids", None)]
+    if "text" in file:
+        arrays += [("text", np.uint8), ("text_offsets", np.int64)]
+    for name, kind in arrays:
         data = file[name]
-        assert data.ndim == dimensions and (kind is None or data.dtype == kind), f"{path}: {name} is {data.dtype} {data.shape}"
+        assert data.ndim == 1 and (kind is None or data.dtype == kind), f"{path}: {name} is {data.dtype} {data.shape}"
         assert data.chunks is None and data.compression is None, f"{path}: {name} is not contiguous"
         offset = data.id.get_offset()
         assert data.size == 0 or offset % 4096 == 0, f"{path}: {name} begins at byte {offset}"
@@ -52,6 +56,10 @@ def main():
             tokens, offsets, ids = file["tokens"][:], file["offsets"][:], file["ids"].asstr()[:]
             assert len(ids) == entry["documents"] == len(offsets) - 1 and len(tokens) == entry["tokens"] == offsets[-1], f"{path}: sizes differ"
             rows = [next(expected) for _ in ids]
+            if "text" in file:
+                text, ends = file["text"][:].tobytes(), file["text_offsets"][:]
+                kept = [text[a:b].decode() for a, b in zip(ends[:-1], ends[1:])]
+                assert kept == [row[1] for row in rows], f"{path}: the texts differ"
             for i, (row, encoded) in enumerate(zip(rows, tokenizer.encode_batch([row[1] for row in rows], add_special_tokens=False))):
                 assert ids[i] == row[0], f"{path}: document {i} is {ids[i]!r}, the corpus has {row[0]!r}"
                 different += encoded.ids != tokens[offsets[i]:offsets[i + 1]].tolist()

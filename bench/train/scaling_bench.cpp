@@ -258,7 +258,8 @@ void run(Communicator& comm, const std::vector<std::string>& arguments) {
   });
   const std::filesystem::path shards =
       comm.broadcast_string(settings.output + ".shards-" + std::to_string(::getpid()));
-  prepare_shards(settings.corpus, {}, *tokenizer, shards, {}, comm);
+  prepare_shards(scan_corpus(settings.corpus, {}, comm), *tokenizer, shards, {}, Texts::leave, comm,
+                 1);
   {
     const TokenDataset dataset(shards);
     const DocumentSource documents({&dataset}, settings.train.max_length, tokenizer->cls_id(),

@@ -34,7 +34,8 @@ namespace fs = std::filesystem;
 // there is gold.
 void run_command(CommandContext& c) {
   const Options& o = c.options;
-  const LabelInputs inputs = find_inputs(o.shared.input, o.shared.corpus, c.comm);
+  const LabelInputs inputs =
+      find_inputs(o.shared.input, o.shared.corpus, o.pipeline.to.empty(), c.comm);
   Job job{Pipeline(o.run.dir), o.shared.input.dir, inputs.description, inputs.warnings, {}};
   const fs::path gold = o.eval.gold.empty() ? inputs.gold : fs::path(o.eval.gold);
   Taxonomy taxonomy;

@@ -130,7 +130,6 @@ std::vector<std::string> RunFolder::missing() const {
   return names;
 }
 
-// Of the last stage that left one.
 std::optional<fs::path> RunFolder::stage_file(const fs::path& name) const {
   std::optional<fs::path> found;
   for (std::size_t i = 0; i < pipeline_.size(); ++i)

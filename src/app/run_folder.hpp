@@ -44,8 +44,10 @@ class RunFolder {
   // A file of the model/ folder, published or still with its stage.
   std::optional<std::filesystem::path> model_file(const std::string& name) const;
 
- private:
+  // Of the last stage that left such a file.
   std::optional<std::filesystem::path> stage_file(const std::filesystem::path& name) const;
+
+ private:
   std::filesystem::path path_;
   std::map<std::string, std::string> config_;
   std::vector<std::string> pipeline_;  // its stages

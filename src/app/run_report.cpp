@@ -9,8 +9,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/data/corpus.hpp"
-#include "gpuhpc/data/layout.hpp"
+#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
@@ -36,7 +35,7 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-// The texts of the examples are all that does not lie in the run folder.
+// From the token shards of the labelled texts.
 std::vector<std::string> read_texts(const RunFolder& folder,
                                     const std::vector<ExampleLabels>& examples,
                                     std::vector<std::string>& warnings) {
@@ -44,18 +43,16 @@ std::vector<std::string> read_texts(const RunFolder& folder,
   std::vector<std::string> texts(examples.size());
   if (examples.empty()) return texts;
   for (std::size_t i = 0; i < examples.size(); ++i) wanted[examples[i].id] = i;
-  const Options o = folder.options();
-  if (!fs::is_directory(o.shared.input.dir)) {
-    warnings.push_back(
-        fmt::format("The examples are shown without their texts: the input folder {} is gone.",
-                    o.shared.input.dir));
+  const auto manifest = folder.stage_file("tokens/manifest.json");
+  if (!manifest) {
+    warnings.emplace_back("The examples are shown without their texts: the token shards are gone.");
     return texts;
   }
   try {
-    CorpusReader reader(resolve_layout(o.shared.input.dir).test_corpus, o.shared.corpus);
-    for (Document document; reader.next(document);)
-      if (const auto found = wanted.find(document.id); found != wanted.end())
-        texts[found->second] = document.text;
+    const TokenDataset documents(manifest->parent_path(), TokenDataset::Verify::structure);
+    for (std::int64_t i = 0; i < documents.size(); ++i)
+      if (const auto found = wanted.find(std::string(documents.id(i))); found != wanted.end())
+        texts[found->second] = documents.text(i);
   } catch (const Error& error) {
     warnings.push_back(
         fmt::format("The examples are shown without their texts: {}.", error.what()));

@@ -1,7 +1,14 @@
 #include "gpuhpc/data/corpus.hpp"
 
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
 #include "gpuhpc/base/error.hpp"
-#include "id_set.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/checksum.hpp"
 #include "row_readers.hpp"
 
 namespace gpuhpc {
@@ -9,36 +16,62 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_id_bytes = 4096;
+constexpr std::int64_t block_documents = 1024, block_text = std::int64_t{4} << 20;
 
-CorpusFormat format_of(const std::string& word) {
-  if (word == "auto") return CorpusFormat::automatic;
-  if (word == "tabbed") return CorpusFormat::tabbed;
-  if (word == "jsonl") return CorpusFormat::jsonl;
-  if (word == "csv") return CorpusFormat::csv;
-  if (word == "tsv") return CorpusFormat::tsv;
-  throw usage_error("input.format `{}` is not one of auto, tabbed, jsonl, csv, tsv", word);
-}
-
-bool names_column(const std::string& line, const CorpusOptions& options) {
-  std::vector<std::string> fields;
-  split_tabs(line, fields);
-  bool id = options.ids_optional, text = false;
-  for (const auto& field : fields) {
-    id = id || field == options.id_field;
-    text = text || field == options.text_field;
+// Which ids were seen: 16 bytes of hash each, open addressing, at most 60% full.
+class IdSet {
+ public:
+  // False when `id` was there already.
+  bool insert(std::string_view id) {
+    if (10 * (used_ + 1) > 6 * slots_.size()) grow();
+    Hash128 hash = xxh3_128(id);
+    if (hash == Hash128{}) hash.low = 1;
+    if (!place(hash)) return false;
+    ++used_;
+    return true;
   }
-  return id && text;
+
+ private:
+  bool place(Hash128 hash) {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t at = hash.low & mask;; at = (at + 1) & mask) {
+      if (slots_[at] == hash) return false;
+      if (slots_[at] == Hash128{}) {
+        slots_[at] = hash;
+        return true;
+      }
+    }
+  }
+  void grow() {
+    std::vector<Hash128> old(slots_.empty() ? 1024 : 2 * slots_.size());
+    std::swap(old, slots_);
+    for (const Hash128& hash : old)
+      if (!(hash == Hash128{})) place(hash);
+  }
+  std::vector<Hash128> slots_;  // all-zero: free
+  std::size_t used_ = 0;
+};
+
+// Size and time of last change of a file that can be read twice.
+std::pair<std::int64_t, std::int64_t> state_of(const fs::path& path) {
+  if (path == "-")
+    throw usage_error(
+        "standard input can be read once only, this command reads twice; give a file");
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) throw system_error("open", path, errno);
+  if (!S_ISREG(status.st_mode))
+    throw input_error("{}: this is no regular file, and its rows are read twice; give a file",
+                      path.string());
+  return {status.st_size, status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
-CorpusFormat recognise(const fs::path& path, const std::string& first_line,
-                       const CorpusOptions& options) {
-  fs::path name = path.filename();
-  if (name.extension() == ".gz") name = name.stem();
-  const fs::path extension = name.extension();
-  if (extension == ".jsonl" || extension == ".ndjson") return CorpusFormat::jsonl;
-  if (extension == ".csv") return CorpusFormat::csv;
-  if (extension == ".tsv" && names_column(first_line, options)) return CorpusFormat::tsv;
-  return first_line.starts_with('{') ? CorpusFormat::jsonl : CorpusFormat::tabbed;
+[[noreturn]] void changed(const fs::path& path) {
+  throw input_error("{}: it was changed while this program read it; start again", path.string());
+}
+
+CorpusOptions without_duplicates(CorpusOptions options) {
+  options.check_duplicates = false;
+  return options;
 }
 
 }  // namespace
@@ -53,18 +86,15 @@ void declare(config::Section& section, CorpusOptions& options) {
 }
 
 struct CorpusReader::State {
-  State(const fs::path& path, CorpusOptions chosen) : options(std::move(chosen)), lines(path) {
-    CorpusFormat format = format_of(options.format);
-    const std::string* first = lines.peek();
-    if (format == CorpusFormat::automatic)
-      format = recognise(path, first == nullptr ? "" : *first, options);
-    rows = make_row_reader(lines, format, options);
-  }
+  State(const fs::path& path, CorpusOptions chosen, Fingerprint* content)
+      : options(std::move(chosen)),
+        lines(path, {.content = content}),
+        rows(make_row_reader(lines, options)) {}
 
   bool next(Document& document) {
     bool has_id = false;
     if (!rows->next(document, has_id)) {
-      if (count == 0)
+      if (mark.document == 0)
         throw input_error("{}: there is no document in it; give a file with at least one",
                           lines.where());
       return false;
@@ -73,9 +103,10 @@ struct CorpusReader::State {
       throw input_error("{}: no field `{}`; name the field that holds the id with --input.id-field",
                         rows->where(), options.id_field);
     }
-    if (!has_id) document.id = std::to_string(count);
+    if (!has_id) document.id = std::to_string(mark.document);
     check_id(document.id);
-    ++count;
+    mark = {mark.document + 1, lines.position(), lines.line_number(),
+            mark.text + std::ssize(document.text)};
     return true;
   }
 
@@ -99,21 +130,72 @@ struct CorpusReader::State {
   }
 
   CorpusOptions options;
-  PeekedLines lines;
+  LineReader lines;
   std::unique_ptr<RowReader> rows;
   IdSet seen;
-  std::int64_t count = 0;
+  CorpusMark mark;
 };
 
-CorpusReader::CorpusReader(const fs::path& path, CorpusOptions options)
-    : state_(std::make_unique<State>(path, std::move(options))) {}
+CorpusReader::CorpusReader(const fs::path& path, CorpusOptions options, Fingerprint* content)
+    : state_(std::make_unique<State>(path, std::move(options), content)) {}
 CorpusReader::~CorpusReader() = default;
 CorpusReader::CorpusReader(CorpusReader&&) noexcept = default;
 CorpusReader& CorpusReader::operator=(CorpusReader&&) noexcept = default;
 
 bool CorpusReader::next(Document& document) { return state_->next(document); }
-std::int64_t CorpusReader::count() const { return state_->count; }
+std::int64_t CorpusReader::count() const { return state_->mark.document; }
 std::string CorpusReader::where() const { return state_->rows->where(); }
+CorpusMark CorpusReader::mark() const { return state_->mark; }
+void CorpusReader::seek(const CorpusMark& mark) {
+  if (mark.document > 0) state_->lines.seek(mark.byte, mark.line);
+  state_->mark = mark;
+}
+
+CorpusScan scan_corpus(const fs::path& path, const CorpusOptions& options, Communicator& comm) {
+  CorpusScan scan{path, options, {{}}, "", 0, 0};
+  std::vector<std::int64_t> wire;  // file_bytes, modified and four numbers a mark
+  on_root(comm, [&] {
+    std::tie(scan.file_bytes, scan.modified) = state_of(path);
+    Fingerprint content;
+    CorpusReader reader(path, options, &content);
+    for (Document document; reader.next(document);) {
+      const CorpusMark here = reader.mark(), &block = scan.marks.back();
+      if (here.document - block.document == block_documents || here.text - block.text >= block_text)
+        scan.marks.push_back(here);
+    }
+    if (scan.marks.back().document < reader.count()) scan.marks.push_back(reader.mark());
+    scan.content = content.hex();
+    wire = {scan.file_bytes, scan.modified};
+    for (const CorpusMark& mark : scan.marks)
+      wire.insert(wire.end(), {mark.document, mark.byte, mark.line, mark.text});
+  });
+  if (comm.size() == 1) return scan;
+  scan.content = comm.broadcast_string(scan.content);
+  std::int64_t size = std::ssize(wire);
+  comm.broadcast(&size, 1, DataType::int64, 0);
+  wire.resize(static_cast<std::size_t>(size));
+  comm.broadcast(std::span<std::int64_t>(wire));
+  scan.file_bytes = wire[0], scan.modified = wire[1];
+  scan.marks.clear();
+  for (std::size_t i = 2; i < wire.size(); i += 4)
+    scan.marks.push_back({wire[i], wire[i + 1], wire[i + 2], wire[i + 3]});
+  return scan;
+}
+
+CorpusBlocks::CorpusBlocks(const CorpusScan& scan)
+    : scan_(scan), reader_(scan.path, without_duplicates(scan.options)) {
+  if (state_of(scan.path) != std::pair(scan.file_bytes, scan.modified)) changed(scan.path);
+}
+
+void CorpusBlocks::read(std::int64_t block, std::vector<Document>& documents) {
+  const CorpusMark &first = scan_.marks[static_cast<std::size_t>(block)],
+                   &last = scan_.marks[static_cast<std::size_t>(block) + 1];
+  reader_.seek(first);
+  while (reader_.count() < last.document) {
+    if (!reader_.next(documents.emplace_back())) changed(scan_.path);
+  }
+  if (reader_.mark().byte != last.byte) changed(scan_.path);
+}
 
 Corpus read_corpus(const fs::path& path, const CorpusOptions& options) {
   CorpusReader reader(path, options);

@@ -1,5 +1,6 @@
 #include "gpuhpc/data/layout.hpp"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -11,12 +12,47 @@ namespace {
 
 constexpr std::array corpus_endings{".txt", ".jsonl", ".csv", ".tsv"};
 
+constexpr std::array other_train_files{
+    "llm_enrichment.txt",     "generated_docs.txt",        "generated_doc2label.json",
+    "init_core_classes.json", "refined_core_classes.json", "enrichment.txt",
+    "doc2labels.txt"};
+
+// A name that is there must be that of a file that can be read.
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status named = fs::symlink_status(path, error);
+  if (!fs::exists(named)) return false;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_regular_file(status)) return true;
+  const char* what = fs::is_directory(status) ? "is a folder"
+                     : fs::is_symlink(named) && !fs::exists(status)
+                         ? "is a link to something that is not there"
+                         : "is no regular file";
+  throw input_error("{}: it {}, a file was expected; put the file there or remove it",
+                    path.string(), what);
+}
+
 // The plain file, else the .gz one, else empty.
 fs::path present(const fs::path& path) {
-  if (fs::is_regular_file(path)) return path;
-  fs::path packed = path;
-  packed += ".gz";
-  return fs::is_regular_file(packed) ? packed : fs::path();
+  const fs::path packed = path.string() + ".gz";
+  const bool plain = is_file(path), also = is_file(packed);
+  return plain ? path : also ? packed : fs::path();
+}
+
+// With no training corpus a file in train/ that has no other meaning is probably one.
+void refuse_misnamed(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename();
+    if (name.ends_with(".gz")) name.resize(name.size() - 3);
+    if (name.starts_with('.') || name.starts_with("README") ||
+        std::ranges::find(other_train_files, name) != other_train_files.end())
+      continue;
+    throw input_error(
+        "{}: no file of this folder has this name, and there is no training corpus; name it "
+        "corpus.txt (.jsonl, .csv, .tsv, .gz) or remove it",
+        entry.path().string());
+  }
 }
 
 // The one of several spellings that is there.
@@ -79,6 +115,7 @@ InputLayout resolve_layout(const fs::path& folder, bool need_corpus) {
         folder.string());
   }
   if (layout.train_corpus.empty() && !layout.test_corpus.empty()) {
+    refuse_misnamed(folder / "train");
     layout.train_corpus = layout.test_corpus;
     layout.test_serves_as_train = true;
   }

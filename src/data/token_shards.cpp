@@ -1,84 +1,217 @@
 #include "gpuhpc/data/token_shards.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
-#include "gpuhpc/io/hdf5.hpp"
+#include "gpuhpc/io/checksum.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/mapped_file.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
-#include "shard_manifest.hpp"
 
 namespace gpuhpc {
 namespace fs = std::filesystem;
 namespace {
 
-// Cuts the stream of documents into shards; a function of the documents alone, so all ranks agree
-// without a word.
-class ShardCutter {
- public:
-  explicit ShardCutter(const ShardOptions& options)
-      : documents_limit_(options.shard_documents), bytes_limit_(options.shard_megabytes << 20) {}
-  // True when `text` begins a new shard.
-  bool next(std::string_view text) {
-    const bool cut = documents_ == 0 || documents_ >= documents_limit_ || bytes_ >= bytes_limit_;
-    if (cut) documents_ = bytes_ = 0;
-    ++documents_;
-    bytes_ += std::ssize(text);
-    return cut;
-  }
+constexpr const char* manifest_name = "manifest.json";
+constexpr std::int64_t format_version = 2;
+constexpr std::size_t head_bytes = 4096;
 
- private:
-  std::int64_t documents_limit_, bytes_limit_, documents_ = 0, bytes_ = 0;
+struct ShardEntry {
+  std::int64_t documents = 0, tokens = 0, longest = 0;
+  std::string head;  // fingerprint of the file's first 4 KiB, which hold the checksums' checksum:
+                     // it stands for the whole file
 };
 
-// One shard while it fills.
-class ShardBuilder {
- public:
-  ShardBuilder(const Tokenizer& tokenizer, fs::path folder)
-      : tokenizer_(tokenizer), scratch_(tokenizer.make_scratch()), folder_(std::move(folder)) {}
+// manifest.json: what was tokenised by what, and one line a shard.
+struct ShardManifest {
+  std::string tokenizer;  // its fingerprint
+  std::int64_t vocabulary = 0;
+  std::vector<ShardEntry> shards;
+  std::string fingerprint;  // of all the above
+};
 
-  void add(Document document) {
-    const std::int64_t before = std::ssize(tokens_);
-    tokenizer_.encode_with(*scratch_, document.text, tokens_);
-    longest_ = std::max(longest_, std::ssize(tokens_) - before);
-    offsets_.push_back(std::ssize(tokens_));
-    ids_.push_back(std::move(document.id));
+std::string shard_name(std::int64_t shard) { return fmt::format("shard-{:05}.h5", shard); }
+
+Json body_of(const ShardManifest& manifest) {
+  Json shards = Json::array();
+  std::int64_t documents = 0, tokens = 0;
+  for (std::size_t i = 0; i < manifest.shards.size(); ++i) {
+    const ShardEntry& shard = manifest.shards[i];
+    shards.push_back({{"file", shard_name(static_cast<std::int64_t>(i))},
+                      {"documents", shard.documents},
+                      {"tokens", shard.tokens},
+                      {"longest", shard.longest},
+                      {"head", shard.head}});
+    documents += shard.documents;
+    tokens += shard.tokens;
   }
+  return {{"format", "gpuhpc token shards"},
+          {"version", format_version},
+          {"tokenizer", manifest.tokenizer},
+          {"vocabulary", manifest.vocabulary},
+          {"documents", documents},
+          {"tokens", tokens},
+          {"shards", shards}};
+}
 
-  // Writes the shard when there is one and starts afresh.
-  void finish(std::int64_t shard, std::vector<std::int64_t>& written) {
-    if (ids_.empty()) return;
-    for (const auto token : tokens_) {
-      if (token < 0 || token >= tokenizer_.vocabulary_size())
-        throw internal_error("the tokenizer gave {}, its vocabulary has {}", token,
-                             tokenizer_.vocabulary_size());
+std::string head_fingerprint(const fs::path& shard_file) {
+  const MappedFile file(shard_file);
+  if (file.bytes().size() < head_bytes)
+    throw input_error("{}: the shard was cut; run `gpuhpc prepare` again", shard_file.string());
+  return Fingerprint()
+      .add(std::string_view(reinterpret_cast<const char*>(file.bytes().data()), head_bytes))
+      .hex();
+}
+
+void write_manifest(const fs::path& folder, const ShardManifest& manifest) {
+  Json all = body_of(manifest);
+  all["fingerprint"] = Fingerprint().add(all.dump()).hex();
+  write_json(folder / manifest_name, all);
+}
+
+ShardManifest read_manifest(const fs::path& folder) {
+  const fs::path path = folder / manifest_name;
+  if (!fs::exists(path))
+    throw input_error(
+        "{}: there is no such file, so this folder holds no finished token shards; run `gpuhpc "
+        "prepare`",
+        path.string());
+  Json all = read_json(path);
+  try {
+    ShardManifest manifest;
+    manifest.fingerprint = all.at("fingerprint").get<std::string>();
+    all.erase("fingerprint");
+    if (Fingerprint().add(all.dump()).hex() != manifest.fingerprint)
+      throw input_error("{}: the manifest was altered (checksum); run `gpuhpc prepare` again",
+                        path.string());
+    if (all.at("version") != format_version)
+      throw input_error("{}: made by another version of gpuhpc; run `gpuhpc prepare` again",
+                        path.string());
+    manifest.tokenizer = all.at("tokenizer").get<std::string>();
+    manifest.vocabulary = all.at("vocabulary").get<std::int64_t>();
+    for (const Json& shard : all.at("shards")) {
+      manifest.shards.push_back(
+          {shard.at("documents").get<std::int64_t>(), shard.at("tokens").get<std::int64_t>(),
+           shard.at("longest").get<std::int64_t>(), shard.at("head").get<std::string>()});
     }
-    Hdf5Writer file(folder_ / shard_name(shard));
-    file.attribute("format", "gpuhpc token shard");
-    file.attribute("tokenizer", tokenizer_.fingerprint());
-    file.attribute("vocabulary", std::to_string(tokenizer_.vocabulary_size()));
-    file.dataset<std::int32_t>("tokens", tokens_);
-    file.dataset<std::int64_t>("offsets", offsets_);
-    file.strings("ids", ids_);
-    file.commit();
-    written.insert(written.end(), {shard, std::ssize(ids_), std::ssize(tokens_), longest_});
-    tokens_.clear();
-    offsets_.assign(1, 0);
-    ids_.clear();
-    longest_ = 0;
+    return manifest;
+  } catch (const Json::exception&) {
+    throw input_error("{}: this is no manifest of token shards; run `gpuhpc prepare` again",
+                      path.string());
   }
+}
 
- private:
-  const Tokenizer& tokenizer_;
-  std::unique_ptr<TokenizerScratch> scratch_;
-  fs::path folder_;
-  std::vector<std::int32_t> tokens_;
-  std::vector<std::int64_t> offsets_{0};
-  std::vector<std::string> ids_;
-  std::int64_t longest_ = 0;
+// Blocks [first, last) of each shard: a function of the scan alone.
+std::vector<Range> cut_shards(const CorpusScan& corpus, const ShardOptions& options) {
+  std::vector<Range> shards;
+  CorpusMark begin;
+  for (std::int64_t block = 0; block < corpus.blocks(); ++block) {
+    const CorpusMark& here = corpus.marks[static_cast<std::size_t>(block)];
+    if (shards.empty() || here.document - begin.document >= options.shard_documents ||
+        here.text - begin.text >= options.shard_megabytes << 20) {
+      shards.push_back({block, block});
+      begin = here;
+    }
+    shards.back().last = block + 1;
+  }
+  return shards;
+}
+
+// What one rank puts into a shard: documents that follow each other.
+struct ShardPart {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int64_t> ends, text_ends;  // of each document, in `tokens` and in `text`
+  std::vector<std::string> ids;
+  std::string text;
+  std::int64_t longest = 0, widest = 1;  // tokens, bytes of an id
+
+  void add(const Tokenizer& tokenizer, std::vector<Document>& documents, bool keep_text,
+           int threads) {
+    std::vector<std::vector<std::int32_t>> lists(documents.size());
+    std::vector<std::unique_ptr<TokenizerScratch>> scratches(static_cast<std::size_t>(threads));
+    parallel_for(0, std::ssize(documents), threads, [&](std::int64_t i, int thread) {
+      auto& scratch = scratches[static_cast<std::size_t>(thread)];
+      if (!scratch) scratch = tokenizer.make_scratch();
+      tokenizer.encode_with(*scratch, documents[static_cast<std::size_t>(i)].text,
+                            lists[static_cast<std::size_t>(i)]);
+    });
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      for (const auto token : lists[i]) {
+        if (token < 0 || token >= tokenizer.vocabulary_size())
+          throw internal_error("the tokenizer gave {}, its vocabulary has {}", token,
+                               tokenizer.vocabulary_size());
+      }
+      tokens.insert(tokens.end(), lists[i].begin(), lists[i].end());
+      ends.push_back(std::ssize(tokens));
+      longest = std::max(longest, std::ssize(lists[i]));
+      widest = std::max(widest, std::ssize(documents[i].id));
+      ids.push_back(std::move(documents[i].id));
+      if (!keep_text) continue;
+      text += documents[i].text;
+      text_ends.push_back(std::ssize(text));
+    }
+  }
 };
+
+// Sums over the parts of the ranks before this one, and over all.
+struct PartSizes {
+  std::int64_t documents = 0, tokens = 0, text = 0, longest = 0, widest = 1;
+  void add(std::span<const std::int64_t> part) {
+    documents += part[0], tokens += part[1], text += part[2];
+    longest = std::max(longest, part[3]), widest = std::max(widest, part[4]);
+  }
+};
+
+void write_ends(MatrixFileWriter& file, const std::string& name, std::int64_t first_document,
+                std::int64_t base, std::vector<std::int64_t> ends) {
+  for (std::int64_t& end : ends) end += base;
+  if (first_document == 0) file.write_rows<std::int64_t>(name, 0, std::vector<std::int64_t>{0});
+  file.write_rows<std::int64_t>(name, first_document + 1, ends);
+}
+
+// Collective: the parts of all ranks as one file.
+ShardEntry write_shard(const fs::path& path, const ShardPart& part, const Tokenizer& tokenizer,
+                       Texts texts, Communicator& comm) {
+  const std::vector<std::int64_t> mine{std::ssize(part.ids), std::ssize(part.tokens),
+                                       std::ssize(part.text), part.longest, part.widest};
+  const auto sizes = comm.all_gather_vector<std::int64_t>(mine);
+  PartSizes before, all;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const auto one =
+        std::span(sizes).subspan(static_cast<std::size_t>(rank) * mine.size(), mine.size());
+    if (rank < comm.rank()) before.add(one);
+    all.add(one);
+  }
+  std::vector<ArraySpec> arrays{{"tokens", ElementType::int32, {all.tokens}},
+                                {"offsets", ElementType::int64, {all.documents + 1}},
+                                {"ids", ElementType::string, {all.documents}, all.widest}};
+  if (texts == Texts::keep) {
+    arrays.push_back({"text", ElementType::uint8, {all.text}});
+    arrays.push_back({"text_offsets", ElementType::int64, {all.documents + 1}});
+  }
+  MatrixFileWriter file(path, comm, arrays,
+                        {{"format", "gpuhpc token shard"},
+                         {"tokenizer", tokenizer.fingerprint()},
+                         {"vocabulary", std::to_string(tokenizer.vocabulary_size())}});
+  together(comm, [&] {
+    if (part.ids.empty()) return;
+    file.write_rows<std::int32_t>("tokens", before.tokens, part.tokens);
+    write_ends(file, "offsets", before.documents, before.tokens, part.ends);
+    file.write_strings("ids", before.documents, part.ids);
+    if (texts == Texts::leave) return;
+    file.write_rows<std::uint8_t>(
+        "text", before.text,
+        {reinterpret_cast<const std::uint8_t*>(part.text.data()), part.text.size()});
+    write_ends(file, "text_offsets", before.documents, before.text, part.text_ends);
+  });
+  file.commit();
+  return {all.documents, all.tokens, all.longest, ""};
+}
 
 // Removes what an earlier run left: the manifest first, so that a half-replaced folder is never
 // taken for a whole one.
@@ -92,31 +225,6 @@ void clear_folder(const fs::path& folder) {
   }
 }
 
-// Streams the corpus; returns (shard, documents, tokens, longest) of each shard written by this
-// rank.
-std::vector<std::int64_t> write_my_shards(CorpusReader& reader, const Tokenizer& tokenizer,
-                                          const fs::path& folder, const ShardOptions& options,
-                                          const Communicator& comm,
-                                          const std::function<void(std::int64_t)>& progress) {
-  constexpr std::int64_t progress_step = 1024;
-  ShardCutter cutter(options);
-  ShardBuilder builder(tokenizer, folder);
-  std::vector<std::int64_t> written;
-  std::int64_t shard = -1;
-  Document document;
-  while (reader.next(document)) {
-    if (cutter.next(document.text)) {
-      builder.finish(shard, written);
-      ++shard;
-    }
-    if (shard % comm.size() == comm.rank()) builder.add(std::move(document));
-    if (progress && reader.count() % progress_step == 0) progress(progress_step);
-  }
-  builder.finish(shard, written);
-  if (progress) progress(reader.count() % progress_step);
-  return written;
-}
-
 }  // namespace
 
 void declare(config::Section& section, ShardOptions& options) {
@@ -127,47 +235,48 @@ void declare(config::Section& section, ShardOptions& options) {
       .unit("MiB");
 }
 
-ShardSummary prepare_shards(const fs::path& corpus, const CorpusOptions& corpus_options,
-                            const Tokenizer& tokenizer, const fs::path& folder,
-                            const ShardOptions& options, Communicator& comm,
+ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer,
+                            const fs::path& folder, const ShardOptions& options, Texts texts,
+                            Communicator& comm, int threads,
                             const std::function<void(std::int64_t)>& progress) {
-  if (corpus == "-" && comm.size() > 1) {
-    throw configuration_error(
-        "standard input can be read by one rank only, {} were started; give a file or start one "
-        "rank",
-        comm.size());
-  }
-  std::unique_ptr<CorpusReader> reader;
-  together(comm, [&] {
-    reader = std::make_unique<CorpusReader>(corpus, corpus_options);
-  });  // before anything old is removed
+  std::unique_ptr<CorpusBlocks> blocks;
+  together(comm, [&] { blocks = std::make_unique<CorpusBlocks>(corpus); });
   on_root(comm, [&] { clear_folder(folder); });
-  std::vector<std::int64_t> written;
+  ShardManifest manifest{tokenizer.fingerprint(), tokenizer.vocabulary_size(), {}, ""};
+  ShardSummary summary;
   try {
-    together(comm, [&] {
-      written = write_my_shards(*reader, tokenizer, folder, options, comm, progress);
+    for (const Range& shard : cut_shards(corpus, options)) {
+      const Range mine = blocks_of_rank(shard.size(), comm.rank(), comm.size());
+      ShardPart part;
+      together(comm, [&] {
+        std::vector<Document> documents;
+        for (std::int64_t block = shard.first + mine.first; block < shard.first + mine.last;
+             ++block) {
+          documents.clear();
+          blocks->read(block, documents);
+          const std::int64_t count = std::ssize(documents);
+          part.add(tokenizer, documents, texts == Texts::keep, threads);
+          if (progress) progress(count);
+        }
+      });
+      manifest.shards.push_back(
+          write_shard(folder / shard_name(summary.shards), part, tokenizer, texts, comm));
+      const ShardEntry& entry = manifest.shards.back();
+      ++summary.shards;
+      summary.documents += entry.documents;
+      summary.tokens += entry.tokens;
+      summary.longest = std::max(summary.longest, entry.longest);
+    }
+    on_root(comm, [&] {
+      for (std::int64_t i = 0; i < summary.shards; ++i)
+        manifest.shards[static_cast<std::size_t>(i)].head =
+            head_fingerprint(folder / shard_name(i));
+      write_manifest(folder, manifest);
     });
   } catch (...) {  // on all ranks alike, and none writes any more
     if (comm.is_root()) clear_folder(folder);
     throw;
   }
-  const auto all = comm.all_gather_vector<std::int64_t>(written);
-
-  ShardSummary summary;
-  summary.shards = std::ssize(all) / 4;
-  ShardManifest manifest{tokenizer.fingerprint(), tokenizer.vocabulary_size(),
-                         std::vector<ShardEntry>(static_cast<std::size_t>(summary.shards)), ""};
-  for (std::size_t i = 0; i < all.size(); i += 4) {
-    manifest.shards[static_cast<std::size_t>(all[i])] = {all[i + 1], all[i + 2], all[i + 3], ""};
-    summary.documents += all[i + 1];
-    summary.tokens += all[i + 2];
-    summary.longest = std::max(summary.longest, all[i + 3]);
-  }
-  on_root(comm, [&] {
-    for (std::int64_t i = 0; i < summary.shards; ++i)
-      manifest.shards[static_cast<std::size_t>(i)].head = head_fingerprint(folder / shard_name(i));
-    write_manifest(folder, manifest);
-  });
   return summary;
 }
 
@@ -176,11 +285,28 @@ struct TokenDataset::Shard {
       : file(path, verify),
         tokens(file.dataset<std::int32_t>("tokens")),
         offsets(file.dataset<std::int64_t>("offsets")),
-        ids(file.strings("ids")) {}
+        ids(file.strings("ids")) {
+    if (!file.has("text")) return;
+    text = file.dataset<std::uint8_t>("text");
+    text_offsets = file.dataset<std::int64_t>("text_offsets");
+  }
+  // Documents and their tokens, and their texts when there are any, fit each other.
+  bool sound(const ShardEntry& entry) const {
+    const auto fits = [&](std::span<const std::int64_t> list, std::size_t end) {
+      return std::ssize(list) == entry.documents + 1 && list.front() == 0 &&
+             list.back() == static_cast<std::int64_t>(end) &&
+             std::is_sorted(list.begin(), list.end());
+    };
+    return entry.documents > 0 && ids.size() == entry.documents &&
+           std::ssize(tokens) == entry.tokens && fits(offsets, tokens.size()) &&
+           (text_offsets.empty() || fits(text_offsets, text.size()));
+  }
   Hdf5File file;
   std::span<const std::int32_t> tokens;   // (T)
   std::span<const std::int64_t> offsets;  // (documents + 1)
   StringColumn ids;
+  std::span<const std::uint8_t> text;
+  std::span<const std::int64_t> text_offsets;  // (documents + 1), empty: no texts
 };
 
 TokenDataset::TokenDataset(const fs::path& folder, Verify verify) : folder_(folder) {
@@ -195,12 +321,7 @@ TokenDataset::TokenDataset(const fs::path& folder, Verify verify) : folder_(fold
       throw input_error("{}: the shard is not the one of the manifest; run `gpuhpc prepare` again",
                         path.string());
     auto shard = std::make_unique<Shard>(path, mode);
-    const bool sound = std::ssize(shard->offsets) == entry.documents + 1 &&
-                       shard->ids.size() == entry.documents && entry.documents > 0 &&
-                       std::ssize(shard->tokens) == entry.tokens && shard->offsets.front() == 0 &&
-                       shard->offsets.back() == entry.tokens &&
-                       std::is_sorted(shard->offsets.begin(), shard->offsets.end());
-    if (!sound)
+    if (!shard->sound(entry))
       throw input_error(
           "{}: tokens, offsets and ids do not fit each other; run `gpuhpc prepare` again",
           path.string());
@@ -246,6 +367,17 @@ std::string_view TokenDataset::id(std::int64_t document) const {
   std::int64_t local = 0;
   const Shard& shard = shard_of(document, local);
   return shard.ids[local];
+}
+
+std::string_view TokenDataset::text(std::int64_t document) const {
+  std::int64_t local = 0;
+  const Shard& shard = shard_of(document, local);
+  if (shard.text_offsets.empty())
+    throw internal_error("{}: these shards were made without texts", folder_.string());
+  const auto begin = static_cast<std::size_t>(shard.text_offsets[static_cast<std::size_t>(local)]);
+  const auto end =
+      static_cast<std::size_t>(shard.text_offsets[static_cast<std::size_t>(local) + 1]);
+  return {reinterpret_cast<const char*>(shard.text.data()) + begin, end - begin};
 }
 
 void TokenDataset::check_tokenizer(const Tokenizer& tokenizer) const {

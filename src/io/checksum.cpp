@@ -46,6 +46,11 @@ Fingerprint& Fingerprint::add(std::int64_t value) {
   return *this;
 }
 
+Fingerprint& Fingerprint::add_part(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(state_->stream, bytes.data(), bytes.size());
+  return *this;
+}
+
 Fingerprint& Fingerprint::add_file(const std::filesystem::path& path) {
   const MappedFile file(path, MappedFile::Access::sequential);
   state_->add(file.bytes().data(), file.bytes().size());

@@ -4,17 +4,18 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <vector>
+#include <span>
 
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/checksum.hpp"
 
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t input_bytes = std::size_t{1} << 16;
+constexpr std::size_t input_bytes = std::size_t{1} << 18;
 
 // Length of the well-formed UTF-8 sequence at `at` (RFC 3629: no surrogates, nothing overlong, at
 // most U+10FFFF), 0 when none.
@@ -58,7 +59,7 @@ std::size_t find_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-// Bytes come from `descriptor` into `input`, through zlib when the first two say gzip, into
+// Bytes come from `descriptor`, through `input` and zlib when the first two say gzip, into
 // `buffer`; lines are cut there.
 struct LineReader::State {
   State(const std::filesystem::path& file, LineReaderOptions chosen) : path(file), options(chosen) {
@@ -81,56 +82,73 @@ struct LineReader::State {
   std::size_t read_some(char* to, std::size_t size) {
     for (;;) {
       const ssize_t got = ::read(descriptor, to, size);
-      if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR) throw system_error("read", name, errno);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw system_error("read", name, errno);
+      if (options.content != nullptr)
+        options.content->add_part(std::as_bytes(std::span(to, static_cast<std::size_t>(got))));
+      return static_cast<std::size_t>(got);
     }
   }
 
   void start() {
     started = true;
-    input.resize(input_bytes);
-    std::size_t got = read_some(input.data(), input.size());
-    while (got == 1) {  // a pipe may give a single byte; two are needed to know gzip
-      const std::size_t more = read_some(input.data() + 1, input.size() - 1);
+    make_room();
+    end = read_some(buffer.get(), input_bytes);
+    while (end == 1) {  // a pipe may give a single byte; two are needed to know gzip
+      const std::size_t more = read_some(buffer.get() + 1, input_bytes - 1);
       if (more == 0) break;
-      got += more;
+      end += more;
     }
-    if (got >= 2 && input[0] == '\x1f' && input[1] == '\x8b') {
+    at_end = end == 0;
+    if (end >= 2 && buffer[0] == '\x1f' && buffer[1] == '\x8b') {
+      input.resize(input_bytes);
+      std::memcpy(input.data(), buffer.get(), end);
       stream.next_in = reinterpret_cast<Bytef*>(input.data());
-      stream.avail_in = static_cast<uInt>(got);
+      stream.avail_in = static_cast<uInt>(end);
+      end = 0;
       if (::inflateInit2(&stream, 15 + 16) != Z_OK)
         throw io_error("cannot read {}: zlib could not start", name);
       inflating = true;
       fill();
-    } else {
-      buffer.assign(input.data(), got);
-      input.clear();
-      at_end = got == 0;
     }
-    if (buffer.starts_with("\xEF\xBB\xBF")) begin = 3;
+    if (std::string_view(buffer.get(), end).starts_with("\xEF\xBB\xBF")) begin = 3;
   }
 
-  // Appends more text to `buffer`; sets at_end when there is no more.
-  void fill() {
-    buffer.erase(0, begin);
+  // Space for `input_bytes` more behind `end`; what lies before `begin` is let go.
+  void make_room() {
+    if (end + input_bytes <= capacity && begin == 0) return;
+    const std::size_t used = end - begin;
+    char* from = buffer.get() + begin;
+    if (used + input_bytes > capacity) {
+      capacity = std::max(2 * capacity, used + input_bytes);
+      std::unique_ptr<char[]> larger(new char[capacity]);  // not initialised
+      if (used > 0) std::memcpy(larger.get(), from, used);
+      buffer.swap(larger);
+    } else {
+      std::memmove(buffer.get(), from, used);
+    }
+    before += static_cast<std::int64_t>(begin);
     scanned -= std::min(scanned, begin);
     begin = 0;
+    end = used;
+  }
+
+  // Appends more text to the buffer; sets at_end when there is no more.
+  void fill() {
+    make_room();
     if (inflating) {
       inflate_some();
       return;
     }
-    const std::size_t used = buffer.size();
-    buffer.resize(used + input_bytes);
-    const std::size_t got = read_some(buffer.data() + used, input_bytes);
-    buffer.resize(used + got);
+    const std::size_t got = read_some(buffer.get() + end, input_bytes);
+    end += got;
     at_end = got == 0;
   }
 
   void inflate_some() {
-    std::array<char, input_bytes> out;
-    stream.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = static_cast<uInt>(out.size());
-    while (stream.avail_out == out.size()) {
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.get() + end);
+    stream.avail_out = input_bytes;
+    while (stream.avail_out == input_bytes) {
       if (stream.avail_in == 0) {
         stream.next_in = reinterpret_cast<Bytef*>(input.data());
         stream.avail_in = static_cast<uInt>(read_some(input.data(), input.size()));
@@ -151,7 +169,7 @@ struct LineReader::State {
         throw damaged("is damaged");
       }
     }
-    buffer.append(out.data(), out.size() - stream.avail_out);
+    end += input_bytes - stream.avail_out;
   }
 
   Error damaged(const char* how) const {
@@ -162,22 +180,26 @@ struct LineReader::State {
   bool next(std::string_view& line) {
     if (!started) start();
     for (;;) {
-      const std::size_t end = buffer.find('\n', std::max(begin, scanned));
-      if (end != std::string::npos) return give(line, end, end + 1);
-      scanned = buffer.size();
-      if (static_cast<std::int64_t>(buffer.size() - begin) > options.max_line_bytes) {
+      const std::size_t from = std::max(begin, scanned);
+      const void* found = from < end ? std::memchr(buffer.get() + from, '\n', end - from) : nullptr;
+      if (found != nullptr) {
+        const auto at = static_cast<std::size_t>(static_cast<const char*>(found) - buffer.get());
+        return give(line, at, at + 1);
+      }
+      scanned = end;
+      if (static_cast<std::int64_t>(end - begin) > options.max_line_bytes) {
         throw input_error("{}:{}: the line is longer than {} bytes; is this a text file?", name,
                           line_number + 1, options.max_line_bytes);
       }
       if (at_end) break;
       fill();
     }
-    if (begin == buffer.size()) return false;
-    return give(line, buffer.size(), buffer.size());
+    if (begin == end) return false;
+    return give(line, end, end);
   }
 
-  bool give(std::string_view& line, std::size_t end, std::size_t next_begin) {
-    line = std::string_view(buffer).substr(begin, end - begin);
+  bool give(std::string_view& line, std::size_t line_end, std::size_t next_begin) {
+    line = std::string_view(buffer.get() + begin, line_end - begin);
     if (line.ends_with('\r')) line.remove_suffix(1);
     begin = next_begin;
     ++line_number;
@@ -192,11 +214,35 @@ struct LineReader::State {
     return true;
   }
 
+  std::int64_t position() const { return before + static_cast<std::int64_t>(begin); }
+
+  void seek(std::int64_t to, std::int64_t line) {
+    if (!started) start();
+    const auto buffered = [&] { return before + static_cast<std::int64_t>(end); };
+    if (to > buffered() && !inflating) {
+      if (::lseek(descriptor, to, SEEK_SET) < 0) throw system_error("read", name, errno);
+      before = to;
+      begin = end = scanned = 0;
+      at_end = false;
+    }
+    while (to > buffered() && !at_end) {
+      begin = end;
+      fill();
+    }
+    if (to < position() || to > buffered())
+      throw internal_error("{}: byte {} cannot be reached from byte {}", name, to, position());
+    begin = static_cast<std::size_t>(to - before);
+    line_number = line;
+  }
+
   std::filesystem::path path;
   LineReaderOptions options;
-  std::string name, input, buffer;
-  std::size_t begin = 0,
+  std::string name, input;
+  std::unique_ptr<char[]> buffer;
+  std::size_t capacity = 0;
+  std::size_t begin = 0, end = 0,
               scanned = 0;  // the next line begins at `begin`; no line end before `scanned`
+  std::int64_t before = 0;  // bytes of the text that came before the buffer
   std::int64_t line_number = 0;
   int descriptor = -1;
   bool started = false, at_end = false, inflating = false, member_done = false;
@@ -218,10 +264,22 @@ bool LineReader::next(std::string& line) {
   return true;
 }
 
-std::int64_t LineReader::line_number() const { return state_->line_number; }
-std::string LineReader::where() const {
-  return fmt::format("{}:{}", state_->name, state_->line_number);
+bool LineReader::peek(std::string_view& line) {
+  if (!state_->started) state_->start();
+  const std::int64_t position = state_->position();
+  const bool found = state_->next(line);
+  state_->begin = static_cast<std::size_t>(position - state_->before);
+  if (found) --state_->line_number;
+  return found;
 }
+
+std::int64_t LineReader::line_number() const { return state_->line_number; }
+std::string LineReader::where() const { return where(state_->line_number); }
+std::string LineReader::where(std::int64_t line) const {
+  return fmt::format("{}:{}", state_->name, line);
+}
+std::int64_t LineReader::position() const { return state_->position(); }
+void LineReader::seek(std::int64_t position, std::int64_t line) { state_->seek(position, line); }
 const std::filesystem::path& LineReader::path() const { return state_->path; }
 
 }  // namespace gpuhpc

@@ -30,11 +30,10 @@ class Reruns : public testing::Test {
     create_folder(root_ / "other");
     write_text_file(root_ / "encoder/config.json", "{}");
     write_text_file(root_ / "other/config.json", "{ }");
-    for (const char* name : {"labels", "hierarchy", "train", "test"})
-      write_text_file(root_ / name, name);
+    for (const char* name : {"labels", "hierarchy"}) write_text_file(root_ / name, name);
     inputs_.taxonomy = {root_ / "labels", root_ / "hierarchy"};
-    inputs_.train = {root_ / "train"};
-    inputs_.test = {root_ / "test"};
+    inputs_.train.scan.content = "0123";
+    inputs_.test.scan.content = "4567";
   }
   void TearDown() override { fs::remove_all(root_); }
 
@@ -128,7 +127,7 @@ TEST_F(Reruns, EveryOptionRerunsTheStagesThatReadIt) {
 
 TEST_F(Reruns, AnotherTextOfTheSameSizeRerunsWhatReadsIt) {
   const Fingerprints before = fingerprints({});
-  write_text_file(root_ / "test", "tset");
+  inputs_.test.scan.content = "7654";
   const Fingerprints after = fingerprints({});
   for (const auto& [stage, fingerprint] : before)
     EXPECT_EQ(after.at(stage) != fingerprint, stage == "inference") << stage;

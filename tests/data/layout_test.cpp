@@ -88,6 +88,28 @@ TEST_F(Layout, WhatIsMissingOrTwiceIsNamed) {
               HasSubstr("no such folder"));
 }
 
+TEST_F(Layout, ACorpusThatIsNoFileOrMisnamedIsRefused) {
+  for (const char* name : {"labels.txt", "label_hierarchy.txt", "test/corpus.txt"}) touch(name);
+  touch("train/.keep");
+  touch("train/enrichment.txt.gz");
+  EXPECT_TRUE(resolve_layout(folder.path()).test_serves_as_train);
+  const std::string train = (folder / "train").string();
+  fs::create_directory(folder / "train/corpus.txt");
+  EXPECT_EQ(refused(), train +
+                           "/corpus.txt: it is a folder, a file was expected; put the file there "
+                           "or remove it");
+  fs::remove(folder / "train/corpus.txt");
+  fs::create_symlink("nowhere", folder / "train/train_corpus.jsonl.gz");
+  EXPECT_THAT(refused(), HasSubstr("train_corpus.jsonl.gz: it is a link to something that is not "
+                                   "there"));
+  fs::remove(folder / "train/train_corpus.jsonl.gz");
+  touch("train/Corpus.txt");
+  EXPECT_THAT(refused(), HasSubstr("train/Corpus.txt: no file of this folder has this name"));
+  fs::rename(folder / "train/Corpus.txt", folder / "texts.txt");
+  fs::create_symlink("../texts.txt", folder / "train/corpus.txt");
+  EXPECT_FALSE(resolve_layout(folder.path()).test_serves_as_train);
+}
+
 class ClassFiles : public ::testing::Test {
  protected:
   fs::path file(const std::string& name, const std::string& text) const {

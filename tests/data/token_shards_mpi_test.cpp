@@ -2,11 +2,12 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "../io/expect_error.hpp"
 #include "../io/scratch_folder.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/data/token_shards.hpp"
-#include "gpuhpc/io/checksum.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
 #include "word_tokenizer.hpp"
 
 namespace gpuhpc {
@@ -30,7 +31,7 @@ class ShardsMpi : public ::testing::Test {
   void write_corpus(const std::string& end) const {
     if (comm->is_root()) {
       std::string text;
-      for (int i = 0; i < 1001; ++i)
+      for (int i = 0; i < documents; ++i)
         text += std::to_string(i) + "\tsome words and " + std::to_string(i * i) + "\n";
       write_unsynced(folder / "c.txt", text + end);
     }
@@ -38,12 +39,14 @@ class ShardsMpi : public ::testing::Test {
   }
   ExitCode prepare(const fs::path& shards, Communicator& world) const {
     try {
-      prepare_shards(folder / "c.txt", {}, WordTokenizer(), shards, {.shard_documents = 90}, world);
+      prepare_shards(scan_corpus(folder / "c.txt", {}, world), WordTokenizer(), shards,
+                     {.shard_documents = 2048}, Texts::keep, world, 1);
     } catch (const Error& error) {
       return error.code();
     }
     return ExitCode::ok;
   }
+  static constexpr int documents = 9001;  // nine blocks, five shards
   std::unique_ptr<Communicator> comm;
   fs::path folder;
 };
@@ -56,25 +59,38 @@ TEST_F(ShardsMpi, SameBytesOnAnyNumberOfRanks) {
     ASSERT_EQ(prepare(folder / "one", *single), ExitCode::ok);
     std::int64_t files = 0;
     for (const auto& entry : fs::directory_iterator(folder / "one")) {
-      EXPECT_EQ(Fingerprint().add_file(entry.path()).hex(),
-                Fingerprint().add_file(folder / "many" / entry.path().filename()).hex())
+      EXPECT_TRUE(read_text_file(entry.path()) ==
+                  read_text_file(folder / "many" / entry.path().filename()))
           << entry.path();
       ++files;
     }
-    EXPECT_EQ(files, 13);
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder / "many"), fs::directory_iterator()), 13);
+    EXPECT_EQ(files, 6);
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder / "many"), fs::directory_iterator()), 6);
   }
   comm->barrier();
   const TokenDataset dataset(folder / "many");
-  EXPECT_EQ(dataset.size(), 1001);
-  EXPECT_EQ(dataset.id(1000), "1000");
+  EXPECT_EQ(dataset.size(), documents);
+  EXPECT_EQ(dataset.id(9000), "9000");
+  EXPECT_EQ(dataset.text(4095), "some words and " + std::to_string(4095 * 4095));
 }
 
-TEST_F(ShardsMpi, ABadLineStopsAllRanksAndLeavesNothing) {
+TEST_F(ShardsMpi, ABadLineStopsAllRanks) {
   write_corpus("no tab here\n");
   EXPECT_EQ(prepare(folder / "shards", *comm), ExitCode::bad_data);
+}
+
+TEST_F(ShardsMpi, AFileThatChangesBehindTheScanStopsAllRanksAndLeavesNothing) {
+  write_corpus("");
+  const CorpusScan scan = scan_corpus(folder / "c.txt", {}, *comm);
+  write_corpus("more\tof it\n");
+  const auto prepare_again = [&] {
+    prepare_shards(scan, WordTokenizer(), folder / "shards", {}, Texts::keep, *comm, 1);
+  };
+  EXPECT_EQ(
+      testing::error_of(ExitCode::bad_data, prepare_again),
+      (folder / "c.txt").string() + ": it was changed while this program read it; start again");
   comm->barrier();
-  EXPECT_TRUE(fs::is_empty(folder / "shards"));
+  EXPECT_FALSE(fs::exists(folder / "shards"));
 }
 
 }  // namespace

@@ -23,19 +23,22 @@ class Shards : public ::testing::Test {
  protected:
   Shards() : comm(make_single_communicator()) {
     std::string text;
-    for (int i = 0; i < 250; ++i) {
+    for (int i = 0; i < documents; ++i) {
       text += "doc " + std::to_string(i) + "\t";
       for (int w = 0; w < i % 30; ++w) text += "word" + std::to_string(i * w % 91) + " ";
       text += "\n";
     }
     write_unsynced(corpus, text);
   }
-  ShardSummary prepare(const ShardOptions& options = {.shard_documents = 100}) const {
-    return prepare_shards(corpus, {}, tokenizer, shards, options, *comm);
+  ShardSummary prepare(const ShardOptions& options = {.shard_documents = 1024},
+                       Texts texts = Texts::keep) const {
+    return prepare_shards(scan_corpus(corpus, {}, *comm), tokenizer, shards, options, texts, *comm,
+                          2);
   }
   std::string refused(TokenDataset::Verify verify = TokenDataset::Verify::all) const {
     return error_of(ExitCode::bad_data, [&] { const TokenDataset dataset(shards, verify); });
   }
+  static constexpr int documents = 2500;  // three blocks of at most 1,024
   const ScratchFolder folder;
   const fs::path corpus = folder / "corpus.txt", shards = folder / "shards";
   const WordTokenizer tokenizer;
@@ -45,10 +48,10 @@ class Shards : public ::testing::Test {
 TEST_F(Shards, EveryDocumentComesBack) {
   const ShardSummary summary = prepare();
   const TokenDataset dataset(shards);
-  EXPECT_EQ(summary.documents, 250);
+  EXPECT_EQ(summary.documents, documents);
   EXPECT_EQ(summary.shards, 3);
   EXPECT_EQ(summary.longest, 29);
-  EXPECT_EQ(dataset.size(), 250);
+  EXPECT_EQ(dataset.size(), documents);
   EXPECT_EQ(dataset.token_count(), summary.tokens);
   EXPECT_EQ(dataset.vocabulary_size(), 1000);
   const Corpus texts = read_corpus(corpus);
@@ -58,46 +61,63 @@ TEST_F(Shards, EveryDocumentComesBack) {
     const auto tokens = dataset.tokens(i);
     ASSERT_EQ(std::vector<std::int32_t>(tokens.begin(), tokens.end()), expected) << i;
     EXPECT_EQ(dataset.id(i), texts.ids[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(dataset.text(i), texts.texts[static_cast<std::size_t>(i)]);
   }
   EXPECT_NO_THROW(dataset.check_tokenizer(tokenizer));
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { dataset.check_tokenizer(WordTokenizer(77)); }),
               HasSubstr("made by another tokenizer"));
 }
 
-TEST_F(Shards, LongTextsEndAShardEarly) {
-  write_unsynced(corpus, "a\t" + std::string(1 << 20, 'x') + "\nb\ty\nc\t" +
-                             std::string(1 << 19, 'x') + "\nd\t" + std::string(1 << 19, 'x') +
-                             "\ne\tz\n");
-  EXPECT_EQ(prepare({.shard_documents = 100, .shard_megabytes = 1}).shards, 3);
+TEST_F(Shards, LongTextsEndBlocksAndShardsEarly) {
+  std::string text;
+  for (int i = 0; i < 12; ++i)
+    text += std::string(1, static_cast<char>('a' + i)) + "\t" + std::string(1 << 20, 'x') + "\n";
+  write_unsynced(corpus, text);
+  EXPECT_EQ(prepare({.shard_megabytes = 5}).shards, 2);  // blocks of 4 MiB: 8 and 4 documents
   const TokenDataset dataset(shards);
-  EXPECT_EQ(dataset.size(), 5);
-  for (std::int64_t i = 0; i < 5; ++i)
+  EXPECT_EQ(dataset.size(), 12);
+  for (std::int64_t i = 0; i < 12; ++i)
     EXPECT_EQ(dataset.id(i), std::string(1, static_cast<char>('a' + i)));
 }
 
-TEST_F(Shards, PreparingAgainGivesTheSameFingerprintAndLeavesNothingOld) {
-  prepare({.shard_documents = 10});
-  prepare();
-  const std::string first = TokenDataset(shards).fingerprint();
-  prepare();
-  EXPECT_EQ(TokenDataset(shards).fingerprint(), first);
-  EXPECT_EQ(std::distance(fs::directory_iterator(shards), fs::directory_iterator()), 4);
+TEST_F(Shards, TextsAreKeptOnRequestOnly) {
+  prepare({}, Texts::leave);
+  const TokenDataset dataset(shards);
+  EXPECT_EQ(dataset.size(), documents);
+  error_of(ExitCode::internal, [&] { dataset.text(0); });
 }
 
-TEST_F(Shards, BadTextLeavesNoShards) {
+TEST_F(Shards, PreparingAgainGivesTheSameFingerprintAndLeavesNothingOld) {
+  prepare({.shard_documents = 1});
+  EXPECT_EQ(std::distance(fs::directory_iterator(shards), fs::directory_iterator()), 4);
+  prepare({});
+  const std::string first = TokenDataset(shards).fingerprint();
+  prepare({});
+  EXPECT_EQ(TokenDataset(shards).fingerprint(), first);
+  EXPECT_EQ(std::distance(fs::directory_iterator(shards), fs::directory_iterator()), 2);
+}
+
+TEST_F(Shards, BadTextAndAMissingCorpusKeepTheOldShards) {
   prepare();
   write_unsynced(corpus, read_text_file(corpus) + "no tab\n");
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { prepare(); }),
-              HasSubstr("corpus.txt:251: no tab"));
-  EXPECT_TRUE(fs::is_empty(shards));
-  EXPECT_THAT(refused(), HasSubstr("run `gpuhpc prepare`"));
+              HasSubstr("corpus.txt:2501: no tab"));
+  fs::remove(corpus);
+  error_of(ExitCode::io, [&] { prepare(); });
+  EXPECT_EQ(TokenDataset(shards).size(), documents);
 }
 
-TEST_F(Shards, AMissingCorpusKeepsTheOldShards) {
+TEST_F(Shards, ATokenOutsideTheVocabularyLeavesNoShards) {
   prepare();
-  error_of(ExitCode::io,
-           [&] { prepare_shards(folder / "none.txt", {}, tokenizer, shards, {}, *comm); });
-  EXPECT_EQ(TokenDataset(shards).size(), 250);
+  class Wrong final : public testing::WordTokenizer {
+   public:
+    std::int64_t vocabulary_size() const override { return 5; }
+  };
+  error_of(ExitCode::internal, [&] {
+    prepare_shards(scan_corpus(corpus, {}, *comm), Wrong(), shards, {}, Texts::leave, *comm, 1);
+  });
+  EXPECT_TRUE(fs::is_empty(shards));
+  EXPECT_THAT(refused(), HasSubstr("run `gpuhpc prepare`"));
 }
 
 TEST_F(Shards, CutsAndFlipsOfAShardAreDetected) {
@@ -153,10 +173,10 @@ TEST_F(Shards, AnAlteredManifestIsDetected) {
 }
 
 TEST_F(Shards, ProgressCountsEveryDocument) {
-  std::int64_t documents = 0;
-  prepare_shards(corpus, {}, tokenizer, shards, {}, *comm,
-                 [&](std::int64_t more) { documents += more; });
-  EXPECT_EQ(documents, 250);
+  std::int64_t seen = 0;
+  prepare_shards(scan_corpus(corpus, {}, *comm), tokenizer, shards, {}, Texts::leave, *comm, 1,
+                 [&](std::int64_t more) { seen += more; });
+  EXPECT_EQ(seen, documents);
 }
 
 TEST(ShardsOfAModel, RealTokenizerMeetsItsVocabulary) {
@@ -164,7 +184,8 @@ TEST(ShardsOfAModel, RealTokenizerMeetsItsVocabulary) {
   write_unsynced(folder / "c.txt", "a\tHello world\nb\tna\xC3\xAFve caf\xC3\xA9\n");
   const auto tokenizer = load_tokenizer(fs::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2");
   const auto comm = make_single_communicator();
-  prepare_shards(folder / "c.txt", {}, *tokenizer, folder / "shards", {}, *comm);
+  prepare_shards(scan_corpus(folder / "c.txt", {}, *comm), *tokenizer, folder / "shards", {},
+                 Texts::leave, *comm, 1);
   const TokenDataset dataset(folder / "shards");
   EXPECT_EQ(dataset.vocabulary_size(), 30522);
   EXPECT_THAT(dataset.tokens(0), ::testing::ElementsAre(7592, 2088));

@@ -4,7 +4,7 @@
 
 namespace gpuhpc::testing {
 
-class WordTokenizer final : public Tokenizer {
+class WordTokenizer : public Tokenizer {
  public:
   explicit WordTokenizer(std::int64_t vocabulary = 1000) : vocabulary_(vocabulary) {}
   void encode(std::string_view text, std::vector<std::int32_t>& ids) const override {

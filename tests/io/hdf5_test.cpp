@@ -66,8 +66,7 @@ TEST(Hdf5, SameBytesEveryTime) {
   const ScratchFolder folder;
   write_sample(folder / "a.h5");
   write_sample(folder / "b.h5");
-  EXPECT_EQ(Fingerprint().add_file(folder / "a.h5").hex(),
-            Fingerprint().add_file(folder / "b.h5").hex());
+  EXPECT_TRUE(read_text_file(folder / "a.h5") == read_text_file(folder / "b.h5"));
 }
 
 TEST(Hdf5, WrongNamesTypesAndShapesAreNamed) {

@@ -63,6 +63,42 @@ TEST(LineReader, PlainAndGzipGiveTheSameAcrossBuffers) {
   EXPECT_EQ(all_lines(folder / "packed.gz"), expected);
 }
 
+TEST(LineReader, GoesOnFromAPositionAndPeeksWithoutTaking) {
+  const ScratchFolder folder;
+  std::string text = "\xEF\xBB\xBF";
+  for (int i = 0; i < 100'000; ++i)
+    text += std::to_string(i) + (i % 3 == 0 ? " a\r\n" : i % 3 == 1 ? " é\n" : "\n\n");
+  write_text_file(folder / "plain", text + "last");
+  write_gzip(folder / "packed.gz", text.substr(0, 400'001));
+  write_gzip(folder / "packed.gz", text.substr(400'001) + "last", "ab");
+  for (const char* name : {"plain", "packed.gz"}) {
+    std::vector<std::int64_t> begins;
+    std::vector<std::string> lines;
+    LineReader whole(folder / name);
+    std::string_view line, seen;
+    while (whole.peek(seen)) {
+      const std::string expected(seen);
+      begins.push_back(whole.position());
+      ASSERT_TRUE(whole.next(line));
+      ASSERT_EQ(line, expected);
+      ASSERT_EQ(whole.line_number(), std::ssize(begins));
+      lines.emplace_back(line);
+    }
+    ASSERT_EQ(lines.size(), 133'334U) << name;
+    EXPECT_EQ(lines.back(), "last");
+    EXPECT_EQ(whole.position(), static_cast<std::int64_t>(text.size()) + 4);
+    LineReader again(folder / name);
+    for (const std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{70'000},
+                                 std::size_t{70'001}, lines.size() - 1}) {
+      again.seek(begins[at], static_cast<std::int64_t>(at));
+      ASSERT_TRUE(again.next(line)) << name << " " << at;
+      EXPECT_EQ(line, lines[at]) << name << " " << at;
+      EXPECT_EQ(again.line_number(), static_cast<std::int64_t>(at) + 1);
+    }
+    EXPECT_FALSE(again.next(line));
+  }
+}
+
 TEST(LineReader, SeveralGzipMembers) {
   const ScratchFolder folder;
   write_gzip(folder / "a.gz", "one\ntw");

@@ -344,6 +344,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{"no-tab", "train/corpus.txt", "0\tfine\nno tab here\n", 65, ":2:"},
                     BadInput{"empty", "train/corpus.txt", "", 65, "empty"},
                     BadInput{"not-utf8", "train/corpus.txt", "0\tfine\n1\t\xff\xfe\n", 65, ":2:"},
+                    BadInput{"test-twice", "test/corpus.txt", "0\ta\n1\tb\n0\tc\n", 65, ":3:"},
                     BadInput{"gold", "test/doc2labels.txt", "0\t1,99999\n", 65, ":1:"}),
     [](const auto& i) {
       std::string name = i.param.name;

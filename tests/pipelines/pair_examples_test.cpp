@@ -8,6 +8,7 @@
 #include <map>
 
 #include "../io/scratch_folder.hpp"
+#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 
@@ -31,13 +32,13 @@ struct Corpus {
                        .2f, .7f, .1f, .3f, .3f, .4f};  // document 1: of another mind
     write_matrix(folder / "posterior/first_posterior.h5", std::as_const(first).view());
     write_matrix(folder / "posterior/posterior.h5", std::as_const(smoothed).view());
+    prepare_shards(scan_corpus(folder / "corpus.txt", {}, *comm), *tokenizer,
+                   folder / "encoding/tokens", {}, Texts::keep, *comm, 1);
     const CheckpointTask task;
     const StageContext context{*comm, log, {}, "", task, [] { return false; }, "", "pair-model"};
     const PairModelStage stage{.taxonomy = {},
                                .encoding = {"encoding", folder / "encoding"},
                                .posterior = {"posterior", folder / "posterior"},
-                               .corpus = {folder / "corpus.txt"},
-                               .format = {},
                                .encoder = {},
                                .statements = {},
                                .options = {.examples = 40},

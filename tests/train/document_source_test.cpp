@@ -17,8 +17,8 @@ class Documents : public ::testing::Test {
   TokenDataset prepare(const std::string& name, const std::string& corpus) {
     testing::write_unsynced(folder / (name + ".txt"), corpus);
     const auto comm = make_single_communicator();
-    prepare_shards(folder / (name + ".txt"), {}, tokenizer, folder / name, {.shard_documents = 2},
-                   *comm);
+    prepare_shards(scan_corpus(folder / (name + ".txt"), {}, *comm), tokenizer, folder / name, {},
+                   Texts::leave, *comm, 1);
     return TokenDataset(folder / name);
   }
   std::vector<std::int32_t> ids(const std::string& text) const {

@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/config/options.hpp"
 
 namespace gpuhpc {
+
+class Fingerprint;
 
 enum class CorpusFormat {
   automatic,  // by name without .gz: .jsonl/.ndjson, .csv, .tsv (tabbed when its first line names
@@ -36,23 +39,64 @@ struct Document {
   std::string id, text;
 };
 
+// A place between two documents.
+struct CorpusMark {
+  std::int64_t document = 0;  // number of the next one
+  std::int64_t byte = 0;      // where it begins (of a .gz file: in what it unpacks to)
+  std::int64_t line = 0;      // lines before it
+  std::int64_t text = 0;      // bytes of text of the documents before it
+};
+
 // Streams in bounded memory. Errors are input_errors "FILE:LINE: what; cure" (exit 65): missing
 // tab, missing field, empty or duplicate id, empty file, bytes that are not UTF-8, broken JSON or
 // CSV. Lines with nothing in them are passed over; a text may be empty.
 class CorpusReader {
  public:
-  explicit CorpusReader(const std::filesystem::path& path,
-                        CorpusOptions options = {});  // "-": standard input
+  // "-": standard input. `content` takes the bytes of the file as they are read.
+  explicit CorpusReader(const std::filesystem::path& path, CorpusOptions options = {},
+                        Fingerprint* content = nullptr);
   ~CorpusReader();
   CorpusReader(CorpusReader&&) noexcept;
   CorpusReader& operator=(CorpusReader&&) noexcept;
-  bool next(Document& document);  // false at the end
-  std::int64_t count() const;     // documents given so far
-  std::string where() const;      // FILE:LINE of the last one
+  bool next(Document& document);      // false at the end
+  std::int64_t count() const;         // documents before this place
+  std::string where() const;          // FILE:LINE of the last one
+  CorpusMark mark() const;            // behind the last one
+  void seek(const CorpusMark& mark);  // to a place further on
 
  private:
   struct State;
   std::unique_ptr<State> state_;
+};
+
+// What one pass over a corpus file finds, the same on every rank: every row is sound, and this is
+// where they are.
+struct CorpusScan {
+  std::filesystem::path path;
+  CorpusOptions options;
+  // Where its blocks of at most 1,024 documents (and about 4 MiB of text) begin, and the end.
+  std::vector<CorpusMark> marks;
+  std::string content;  // hash of the file's bytes as they are, as `xxh128sum` prints it
+  std::int64_t file_bytes = 0, modified = 0;  // nanoseconds of the file system's clock
+  std::int64_t documents() const { return marks.back().document; }
+  std::int64_t blocks() const { return std::ssize(marks) - 1; }
+};
+// Collective: the root reads. Memory: 16 bytes a document, for ids that come twice. A pipe is
+// refused: the rows are read a second time.
+CorpusScan scan_corpus(const std::filesystem::path& path, const CorpusOptions& options,
+                       Communicator& comm);
+
+// Blocks of a scanned corpus, in ascending order: each parsed alone, nothing before it.
+class CorpusBlocks {
+ public:
+  // input_error when the file has changed since the scan.
+  explicit CorpusBlocks(const CorpusScan& scan);
+  // Appends the documents of one block.
+  void read(std::int64_t block, std::vector<Document>& documents);
+
+ private:
+  const CorpusScan& scan_;
+  CorpusReader reader_;
 };
 
 struct Corpus {

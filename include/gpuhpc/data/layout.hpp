@@ -2,7 +2,10 @@
 // The input folder: TELEClass or course spellings, each file plain or .gz (the plain one when both
 // are there).
 #include <filesystem>
+#include <memory>
 #include <string>
+
+#include "gpuhpc/data/corpus.hpp"
 
 namespace gpuhpc {
 

@@ -1,7 +1,7 @@
 #pragma once
-// Tokenised documents in HDF5 shards: cut by the documents alone, each file written by one rank,
-// one manifest last. Shard datasets: tokens int32 (T), offsets int64 (documents+1), ids (documents,
-// fixed-width strings).
+// Tokenised documents in HDF5 shards: cut by the documents alone, filled by all ranks, one manifest
+// last. Shard datasets: tokens int32 (T), offsets int64 (documents+1), ids (documents, fixed-width
+// strings); with texts also text uint8 (bytes, UTF-8) and text_offsets int64 (documents+1).
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -18,11 +18,11 @@ namespace gpuhpc {
 
 class Tokenizer;  // text/tokenizer.hpp
 
-struct ShardOptions {  // a shard ends at whichever comes first
+struct ShardOptions {  // a shard ends with the block of the scan that reaches either
   static constexpr const char* section = "prepare";
   std::int64_t shard_documents = 65536;
   std::int64_t shard_megabytes =
-      256;  // of text: what a rank holds in memory is about four times this
+      256;  // of text: what all ranks together hold in memory is about four times this
 };
 void declare(config::Section& section, ShardOptions& options);  // shard-documents, shard-megabytes
 
@@ -31,20 +31,21 @@ struct ShardSummary {
                longest = 0;  // tokens of the longest document, without specials
 };
 
-// Collective. Every rank streams the whole of `corpus` and tokenises the shards that are its own.
-// The files are the same bytes on any number of ranks. `progress(documents)` is called with the
-// documents newly read on this rank; may be empty.
-ShardSummary prepare_shards(const std::filesystem::path& corpus,
-                            const CorpusOptions& corpus_options, const Tokenizer& tokenizer,
+enum class Texts { leave, keep };  // keep: for whoever reads them later, instead of the file
+
+// Collective. Each rank reads and tokenises its share of the blocks of every shard. The files are
+// the same bytes on any number of ranks. `progress(documents)` is called with the documents newly
+// read on this rank; may be empty.
+ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer,
                             const std::filesystem::path& folder, const ShardOptions& options,
-                            Communicator& comm,
+                            Texts texts, Communicator& comm, int threads,
                             const std::function<void(std::int64_t)>& progress = {});
 
 // The shards of a folder, mapped. A manifest or shard that is missing, cut or altered is an
 // input_error.
 class TokenDataset {
  public:
-  enum class Verify { all, structure };  // structure: token blocks are not read
+  enum class Verify { all, structure };  // structure: blocks of data are not read
   explicit TokenDataset(const std::filesystem::path& folder, Verify verify = Verify::all);
   ~TokenDataset();
   TokenDataset(TokenDataset&&) noexcept;
@@ -54,6 +55,7 @@ class TokenDataset {
   std::span<const std::int32_t> tokens(std::int64_t document) const;  // without specials, never cut
   std::int64_t length(std::int64_t document) const { return std::ssize(tokens(document)); }
   std::string_view id(std::int64_t document) const;
+  std::string_view text(std::int64_t document) const;  // of shards made with Texts::keep
   std::int64_t token_count() const { return token_count_; }
   const std::string& tokenizer_fingerprint() const { return tokenizer_fingerprint_; }
   std::int64_t vocabulary_size() const { return vocabulary_size_; }  // every token is below it

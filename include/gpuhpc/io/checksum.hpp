@@ -28,6 +28,8 @@ class Fingerprint {
   Fingerprint& operator=(Fingerprint&&) noexcept;
   Fingerprint& add(std::string_view piece);
   Fingerprint& add(std::int64_t value);
+  // Without the length: the hex() of parts alone is what `xxh128sum` prints for them together.
+  Fingerprint& add_part(std::span<const std::byte> bytes);
   Fingerprint& add_file(const std::filesystem::path& path);  // content, not the name
   std::string hex() const;                                   // 32 lower-case digits
 

@@ -9,9 +9,12 @@
 
 namespace gpuhpc {
 
+class Fingerprint;
+
 struct LineReaderOptions {
   bool check_utf8 = true;                               // else bytes pass as they are
   std::int64_t max_line_bytes = std::int64_t{1} << 30;  // a longer line is an input_error
+  Fingerprint* content = nullptr;  // takes every byte of the file as it is read, compressed or not
 };
 
 class LineReader {
@@ -28,8 +31,16 @@ class LineReader {
   // "FILE:LINE: ..." for bytes that are not UTF-8 and for damaged gzip data.
   bool next(std::string_view& line);
   bool next(std::string& line);
-  std::int64_t line_number() const;  // of the line given last, from 1
-  std::string where() const;         // "FILE:LINE", for messages
+  bool peek(std::string_view& line);  // the next line without taking it
+  std::int64_t line_number() const;   // of the line given last, from 1
+  std::string where() const;          // "FILE:LINE", for messages
+  std::string where(std::int64_t line) const;
+
+  // Where the next line begins, in bytes of the text (of a gzip file: of what it unpacks to).
+  std::int64_t position() const;
+  // Goes on at a position further on, behind line number `line`. A plain file is read from there; a
+  // gzip file is unpacked up to it.
+  void seek(std::int64_t position, std::int64_t line);
   const std::filesystem::path& path() const;
 
  private:

@@ -4,7 +4,7 @@
 // members; the ledger (room app) skips a finished stage whose fingerprint still holds.
 //   struct HierarchyStage {
 //     using Outputs = TargetFiles;
-//     TaxonomyFiles taxonomy;       // input files: has files()
+//     TaxonomyFiles taxonomy;       // input files: has files(), or settings() with their hash
 //     PosteriorFiles posterior;     // outputs of an earlier stage: derives from StageFiles
 //     TargetOptions options;        // an option struct (config/options.hpp)
 //     void check() const;           // optional: before anything is computed, on the root
@@ -118,6 +118,8 @@ class Pipeline {
     } else if constexpr (config::Options<T>) {
       for (std::string& line : config::settings_of(member))
         stage.settings.push_back(std::move(line));
+    } else if constexpr (requires { member.settings(); }) {
+      for (std::string& line : member.settings()) stage.settings.push_back(std::move(line));
     } else if constexpr (requires { member.files(); }) {
       for (const std::filesystem::path& file : member.files())
         if (!file.empty()) stage.files.push_back(file);

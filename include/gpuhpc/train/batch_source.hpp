@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpuhpc/data/batches.hpp"
+#include "gpuhpc/data/token_shards.hpp"
 
 namespace gpuhpc {
 

@@ -18,23 +18,23 @@ void encode_command(CommandContext& c) {
   CorpusOptions corpus = o.shared.corpus;
   corpus.ids_optional = true;
   corpus.check_duplicates = false;
-  BroadcastReader reader(o.shared.input.file, corpus, c.comm);
+  const ChunkSource next =
+      chunks_of(o.shared.input.file, corpus, encoder.tokenizer(), c.comm, c.device.threads);
   std::optional<JsonlWriter> writer;
   on_root(c.comm, [&] { writer.emplace(o.output.file); });
   Progress progress(c.log, "encoding", 0, "documents", c.comm.is_root());
   std::int64_t documents = 0;
-  std::vector<std::string> ids, texts;
-  while (reader.next(prediction_chunk, ids, texts)) {
-    const Matrix vectors = encoder.encode(texts, c.comm);
+  for (DocumentChunk chunk; next(chunk);) {
+    const Matrix vectors = encoder.encode(chunk.tokens, c.comm);
     on_root(c.comm, [&] {
-      for (std::size_t i = 0; i < ids.size(); ++i) {
+      for (std::size_t i = 0; i < chunk.ids.size(); ++i) {
         const auto row = vectors.row(static_cast<std::int64_t>(i));
         writer->write(nlohmann::ordered_json{
-            {"id", ids[i]}, {"embedding", std::vector<float>(row.begin(), row.end())}});
+            {"id", chunk.ids[i]}, {"embedding", std::vector<float>(row.begin(), row.end())}});
       }
     });
-    documents += std::ssize(texts);
-    progress.advance(std::ssize(texts));
+    documents += chunk.tokens.size;
+    progress.advance(chunk.tokens.size);
   }
   on_root(c.comm, [&] { writer->commit(); });
   progress.finish();

@@ -37,7 +37,9 @@ void predict_command(CommandContext& c) {
   on_root(c.comm, [&] { writer.emplace(o.output.file); });
   Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
   predict_corpus(
-      *classifier, o.shared.input.file, corpus, o.label.decode, c.comm, c.device.threads,
+      *classifier,
+      chunks_of(o.shared.input.file, corpus, classifier->tokenizer(), c.comm, c.device.threads),
+      o.label.decode, c.comm, c.device.threads,
       [&](const Prediction& p) { writer->write_line(line_of(p, words, o.review.below)); },
       [&](std::int64_t n) { progress.advance(n); });
   on_root(c.comm, [&] { writer->commit(); });

@@ -11,15 +11,14 @@ void prepare_command(CommandContext& c) {
   const Options& o = c.options;
   std::unique_ptr<Tokenizer> tokenizer;
   together(c.comm, [&] {
-    if (o.shared.input.file == "-")
-      throw usage_error("prepare reads its text several times; name a file with --input.file");
     if (o.output.dir.empty()) throw usage_error("name the folder for the shards with --output.dir");
     tokenizer = load_tokenizer(o.shared.model.encoder);
   });
   Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
-  const ShardSummary summary = prepare_shards(
-      o.shared.input.file, o.shared.corpus, *tokenizer, o.output.dir, o.shared.shards, c.comm,
-      [&](std::int64_t documents) { progress.advance(documents); });
+  const ShardSummary summary =
+      prepare_shards(scan_corpus(o.shared.input.file, o.shared.corpus, c.comm), *tokenizer,
+                     o.output.dir, o.shared.shards, Texts::leave, c.comm, c.device.threads,
+                     [&](std::int64_t documents) { progress.advance(documents); });
   progress.finish();
   if (c.comm.is_root())
     c.log->info(

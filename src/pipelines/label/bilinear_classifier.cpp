@@ -27,13 +27,15 @@ class BilinearPredictor final : public Classifier {
         encoder_(std::move(encoder)) {}
 
   bool gives_memberships() const override { return true; }
-  ClassScores score(std::span<const std::string> texts, Communicator& comm) const override {
-    Matrix documents = encoder_->encode(texts, comm);
-    if (!head_.mean.empty()) centre_rows(documents.view(), head_.mean, centring_);
+  const Tokenizer& tokenizer() const override { return encoder_->tokenizer(); }
+  ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
+    Matrix all = encoder_->encode(documents.tokens, comm);
+    const MutableMatrixView rows = all.view().slice(documents.own.first, documents.own.size());
+    if (!head_.mean.empty()) centre_rows(rows, head_.mean, centring_);
     ClassScores scores;
-    scores.marginals = Matrix(documents.rows, head_.classes.rows);
-    class_probabilities(std::as_const(documents).view(), head_.classes.view(), head_.bias,
-                        scores.marginals.view(), head_.link);
+    scores.marginals = Matrix(rows.rows, head_.classes.rows);
+    class_probabilities(rows, head_.classes.view(), head_.bias, scores.marginals.view(),
+                        head_.link);
     return scores;
   }
 

@@ -107,8 +107,8 @@ void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
   const TextEncoder text_encoder(encoder.path, infer, c.device, c.comm, c.log);
   {
     Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
-    prepare_shards(corpus.path, format, text_encoder.tokenizer(), out.tokens, shards, c.comm,
-                   [&](std::int64_t n) {
+    prepare_shards(corpus.scan, text_encoder.tokenizer(), out.tokens, shards, Texts::keep, c.comm,
+                   c.device.threads, [&](std::int64_t n) {
                      progress.advance(n);
                      c.leave_if_asked();
                    });

@@ -24,15 +24,21 @@ void InferenceStage::run(const StageContext& c, const PredictionFiles& out) cons
     table.emplace(out.submission);
     table->write(submission_header(submission) + "\n");
   });
-  Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
+  on_root(c.comm, [&] { create_folder(out.tokens); });
+  if (!corpus.is_test)
+    prepare_shards(corpus.scan, classifier->tokenizer(), out.tokens, shards, Texts::keep, c.comm,
+                   c.device.threads, [&](std::int64_t) { c.leave_if_asked(); });
+  const TokenDataset documents(corpus.is_test ? encoding.tokens : out.tokens);
+  documents.check_tokenizer(classifier->tokenizer());
+  Progress progress(c.log, "labelling", documents.size(), "documents", c.comm.is_root());
   predict_corpus(
-      *classifier, corpus.path, format, decode, c.comm, c.device.threads,
+      *classifier, chunks_of(documents, c.comm), decode, c.comm, c.device.threads,
       [&](const Prediction& p) {
         predictions->write(prediction_line(p.id, p.labels, p.scores, words) + "\n");
         table->write(submission_line(p.id, p.labels) + "\n");
       },
-      [&](std::int64_t documents) {
-        progress.advance(documents);
+      [&](std::int64_t more) {
+        progress.advance(more);
         c.leave_together_if_asked();
       });
   on_root(c.comm, [&] {

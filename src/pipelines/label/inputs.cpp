@@ -3,6 +3,7 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/data/class_files.hpp"
+#include "gpuhpc/data/layout.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -15,34 +16,39 @@ void check_classes(const TaxonomyFiles& taxonomy, const ClassFiles& classes) {
     read_generated_documents(classes.generated_docs, classes.generated_labels, names.names());
 }
 
-void check_corpus(const CorpusFile& corpus, const CorpusOptions& format) {
-  CorpusReader reader(corpus.path, format);
-  for (Document document; reader.next(document);) {
-  }
-}
-
 }  // namespace
 
-LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format,
+std::vector<std::string> ScannedCorpus::settings() const {
+  std::vector<std::string> lines = config::settings_of(scan.options);
+  lines.push_back(fmt::format("{} = {}", is_test ? "test texts" : "texts", scan.content));
+  return lines;
+}
+
+LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format, bool labels_text,
                         Communicator& comm) {
   InputLayout layout;
-  together(comm, [&] { layout = resolve_layout(input.dir); });
-  LabelInputs inputs{
-      {layout.labels, layout.hierarchy},
-      {layout.descriptions, layout.keywords, layout.generated_docs, layout.generated_labels},
-      {layout.train_corpus, layout.test_serves_as_train},
-      {layout.test_corpus},
-      layout.test_gold,
-      describe(layout),
-      {}};
-  if (layout.test_serves_as_train)
-    inputs.warnings.push_back(
-        "No training corpus was given: the test texts were used in its place, without labels.");
-  on_root(comm, [&] {
-    check_classes(inputs.taxonomy, inputs.classes);
-    check_corpus(inputs.train, format);
-    if (!layout.test_serves_as_train) check_corpus(inputs.test, format);
+  together(comm, [&] {
+    layout = resolve_layout(input.dir);
+    if (layout.test_corpus.empty() && labels_text)
+      throw input_error(
+          "{}: there are no test texts to label; put test/corpus.txt (.jsonl, .csv, .tsv, .gz) "
+          "into the input folder, or stop before the last stage with --pipeline.to",
+          input.dir);
   });
+  LabelInputs inputs;
+  inputs.taxonomy = {layout.labels, layout.hierarchy};
+  inputs.classes = {layout.descriptions, layout.keywords, layout.generated_docs,
+                    layout.generated_labels};
+  on_root(comm, [&] { check_classes(inputs.taxonomy, inputs.classes); });
+  inputs.train = {scan_corpus(layout.train_corpus, format, comm), layout.test_serves_as_train};
+  inputs.test = inputs.train;
+  if (!layout.test_serves_as_train && !layout.test_corpus.empty())
+    inputs.test = {scan_corpus(layout.test_corpus, format, comm)};
+  inputs.gold = layout.test_gold;
+  inputs.description = describe(layout);
+  if (layout.test_serves_as_train)
+    inputs.warnings.emplace_back(
+        "No training corpus was given: the test texts were used in its place, without labels.");
   return inputs;
 }
 

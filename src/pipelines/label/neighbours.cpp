@@ -11,12 +11,11 @@
 namespace gpuhpc {
 namespace {
 
-TfidfModel fit_tfidf(const std::filesystem::path& corpus, const CorpusOptions& corpus_options,
-                     std::int64_t documents, const TfidfOptions& options, Communicator& comm,
+TfidfModel fit_tfidf(const TokenDataset& corpus, const TfidfOptions& options, Communicator& comm,
                      int threads) {
   DocumentFrequencies own(options);
   together(comm, [&] {
-    for_own_blocks(corpus, corpus_options, documents, comm,
+    for_own_blocks(corpus, comm,
                    [&](Range, std::span<const std::string> texts) { own.add(texts, threads); });
   });
   if (comm.size() == 1) return TfidfModel(own);
@@ -81,22 +80,20 @@ Neighbours search_dense(MatrixView vectors, Range own, const NeighbourOptions& o
 
 }  // namespace
 
-CorpusNeighbours find_neighbours(const std::filesystem::path& corpus,
-                                 const CorpusOptions& corpus_options,
-                                 const std::filesystem::path& centred, const TfidfOptions& tfidf,
-                                 const NeighbourOptions& options, Communicator& comm, int threads) {
+CorpusNeighbours find_neighbours(const TokenDataset& corpus, const std::filesystem::path& centred,
+                                 const TfidfOptions& tfidf, const NeighbourOptions& options,
+                                 Communicator& comm, int threads) {
   const MappedMatrix vectors(centred);
   const std::int64_t documents = vectors.view().rows;
   const Range own = own_documents(documents, comm);
   CorpusNeighbours result;
-  result.tfidf = fit_tfidf(corpus, corpus_options, documents, tfidf, comm, threads);
+  result.tfidf = fit_tfidf(corpus, tfidf, comm, threads);
   SparseMatrix mine;
   mine.columns_count = result.tfidf.size();
   together(comm, [&] {
-    for_own_blocks(corpus, corpus_options, documents, comm,
-                   [&](Range, std::span<const std::string> texts) {
-                     mine = stack_rows(std::move(mine), result.tfidf.transform(texts, threads));
-                   });
+    for_own_blocks(corpus, comm, [&](Range, std::span<const std::string> texts) {
+      mine = stack_rows(std::move(mine), result.tfidf.transform(texts, threads));
+    });
   });
   result.rows = gather_rows_of_ranks(mine, comm);
   Neighbours sparse;

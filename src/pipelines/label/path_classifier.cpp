@@ -80,64 +80,64 @@ class PathPredictor final : public Classifier {
     teacher_encoder_ = std::make_unique<TextEncoder>(data_ / "teacher", infer, device, comm, log);
     if (settings_.student || settings_.classes)
       student_encoder_ = std::make_unique<TextEncoder>(folder, infer, device, comm, log);
+    if (student_encoder_ &&
+        student_encoder_->tokenizer().fingerprint() != teacher_encoder_->tokenizer().fingerprint())
+      throw input_error(
+          "{}: its tokenizer is not that of gpuhpc/teacher in it; train the model again",
+          folder.string());
   }
 
   bool gives_memberships() const override { return settings_.classes; }
-  ClassScores score(std::span<const std::string> texts, Communicator& comm) const override {
-    const Matrix teacher = centred(*teacher_encoder_, texts, comm);
-    const Matrix student = student_encoder_ ? centred(*student_encoder_, texts, comm) : Matrix();
-    const std::int64_t paths = teacher_.vectors.rows;
-    const Range own = items_of_rank(std::ssize(texts), neighbour_block, comm.rank(), comm.size());
-    Matrix posterior(own.size(), paths),
-        memberships(settings_.classes ? own.size() : 0, taxonomy().size());
+  const Tokenizer& tokenizer() const override { return teacher_encoder_->tokenizer(); }
+  ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
+    const Matrix teacher = centred(*teacher_encoder_, documents, comm);
+    const Matrix student =
+        student_encoder_ ? centred(*student_encoder_, documents, comm) : Matrix();
+    const std::int64_t rows = documents.own.size();
+    ClassScores scores{Matrix(rows, taxonomy().size()), Matrix(rows, teacher_.vectors.rows)};
     together(comm, [&] {
-      parallel_for(0, block_count(own.size(), neighbour_block), threads_, [&](std::int64_t i, int) {
-        const Range rows{own.first + i * neighbour_block,
-                         std::min(own.last, own.first + (i + 1) * neighbour_block)};
-        const Range local{rows.first - own.first, rows.last - own.first};
-        const SparseMatrix neighbours = score_block(
-            texts, teacher, student, rows, posterior.view().slice(local.first, local.size()));
+      parallel_for(0, block_count(rows, neighbour_block), threads_, [&](std::int64_t i, int) {
+        const Range block = block_items(i, rows, neighbour_block);
+        const MutableMatrixView posterior =
+            scores.posterior.view().slice(block.first, block.size());
+        const auto texts = std::span(documents.texts)
+                               .subspan(static_cast<std::size_t>(block.first),
+                                        static_cast<std::size_t>(block.size()));
+        const SparseMatrix neighbours = score_block(texts, teacher, student, block, posterior);
         if (settings_.classes)
-          score_classes(texts, student, neighbours, rows,
-                        std::as_const(posterior).view().slice(local.first, local.size()),
-                        memberships.view().slice(local.first, local.size()));
+          score_classes(texts, student, neighbours, block, posterior,
+                        scores.marginals.view().slice(block.first, block.size()));
       });
     });
-    ClassScores scores;
-    scores.posterior = Matrix(std::ssize(texts), paths);
-    scores.posterior.values = comm.all_gather_vector(std::span<const float>(posterior.values));
-    scores.marginals = Matrix(std::ssize(texts), taxonomy().size());
-    if (settings_.classes)
-      scores.marginals.values = comm.all_gather_vector(std::span<const float>(memberships.values));
-    else
+    if (!settings_.classes)
       path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
     return scores;
   }
 
  private:
-  Matrix centred(const TextEncoder& encoder, std::span<const std::string> texts,
+  // x' of this rank's rows.
+  Matrix centred(const TextEncoder& encoder, const DocumentChunk& documents,
                  Communicator& comm) const {
-    Matrix rows = encoder.encode(texts, comm);
+    const Matrix all = encoder.encode(documents.tokens, comm);
+    Matrix rows = copy(all.view().slice(documents.own.first, documents.own.size()));
     centre_rows(rows.view(), mean_, settings_.centring);
     return rows;
   }
 
   SparseMatrix score_block(std::span<const std::string> texts, const Matrix& teacher,
                            const Matrix& student, Range rows, MutableMatrixView posterior) const {
-    const auto block_texts =
-        texts.subspan(static_cast<std::size_t>(rows.first), static_cast<std::size_t>(rows.size()));
     const SparseMatrix neighbours =
-        settings_.smoothing ? find_neighbours(block_texts, teacher.view(), rows) : SparseMatrix();
-    one_posterior(teacher_, teacher.view().slice(rows.first, rows.size()), block_texts, neighbours,
+        settings_.smoothing ? find_neighbours(texts, teacher.view(), rows) : SparseMatrix();
+    one_posterior(teacher_, teacher.view().slice(rows.first, rows.size()), texts, neighbours,
                   posterior_.view(), posterior);
     if (settings_.student) {
       Matrix second(rows.size(), posterior.columns);
-      one_posterior(student_, student.view().slice(rows.first, rows.size()), block_texts,
-                    neighbours, student_posterior_->view(), second.view());
+      one_posterior(student_, student.view().slice(rows.first, rows.size()), texts, neighbours,
+                    student_posterior_->view(), second.view());
       average_into(posterior, second.view());
     }
     for (std::int64_t i = 0; i < rows.size() && !row_of_text_.empty(); ++i)
-      keep_known(block_texts[static_cast<std::size_t>(i)], posterior.slice(i, 1));
+      keep_known(texts[static_cast<std::size_t>(i)], posterior.slice(i, 1));
     return neighbours;
   }
 
@@ -154,7 +154,7 @@ class PathPredictor final : public Classifier {
     else
       std::ranges::copy(own.values, memberships.data);
     for (std::int64_t i = 0; i < rows.size(); ++i)
-      if (const auto known = known_row(texts[static_cast<std::size_t>(rows.first + i)]))
+      if (const auto known = known_row(texts[static_cast<std::size_t>(i)]))
         std::ranges::copy(class_probabilities_->view().row(*known), memberships.row(i).begin());
     path_marginals(taxonomy(), posterior, marginals.view());
     for (std::int64_t i = 0; i < rows.size(); ++i)

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 // What the passes over the documents share.
 struct Pass {
   const StageContext& context;
-  const PosteriorStage& stage;
+  const TokenDataset& corpus;
   MatrixView centred;  // x' (N,H)
   LexicalEvidence& lexical;
   std::int64_t paths;
@@ -29,10 +29,9 @@ struct Pass {
 void fit_lexical(const Pass& pass) {
   std::vector<std::int64_t> frequencies(static_cast<std::size_t>(pass.lexical.terms()));
   together(pass.context.comm, [&] {
-    for_own_blocks(pass.stage.corpus.path, pass.stage.format, pass.documents(), pass.context.comm,
-                   [&](Range, std::span<const std::string> texts) {
-                     for (const std::string& text : texts) pass.lexical.count(text, frequencies);
-                   });
+    for_own_blocks(pass.corpus, pass.context.comm, [&](Range, std::span<const std::string> texts) {
+      for (const std::string& text : texts) pass.lexical.count(text, frequencies);
+    });
   });
   pass.context.comm.all_reduce(std::span<std::int64_t>(frequencies));
   pass.lexical.set_frequencies(frequencies, pass.documents());
@@ -44,8 +43,7 @@ Matrix refine(const Pass& pass, const PathModel& model, double name_votes) {
   together(pass.context.comm, [&] {
     Matrix posterior(document_block, pass.paths);
     for_own_blocks(
-        pass.stage.corpus.path, pass.stage.format, pass.documents(), pass.context.comm,
-        [&](Range rows, std::span<const std::string> texts) {
+        pass.corpus, pass.context.comm, [&](Range rows, std::span<const std::string> texts) {
           const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
           const MatrixView documents = pass.centred.slice(rows.first, rows.size());
           model.posterior(documents, texts, pass.lexical, block);
@@ -62,13 +60,11 @@ void write_first_posterior(const Pass& pass, const PathModel& model, const fs::p
                           {{"values", ElementType::float32, {pass.documents(), pass.paths}}});
   together(comm, [&] {
     Matrix posterior(document_block, pass.paths);
-    for_own_blocks(
-        pass.stage.corpus.path, pass.stage.format, pass.documents(), comm,
-        [&](Range rows, std::span<const std::string> texts) {
-          const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
-          model.posterior(pass.centred.slice(rows.first, rows.size()), texts, pass.lexical, block);
-          writer.write_rows("values", rows.first, MatrixView(block));
-        });
+    for_own_blocks(pass.corpus, comm, [&](Range rows, std::span<const std::string> texts) {
+      const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
+      model.posterior(pass.centred.slice(rows.first, rows.size()), texts, pass.lexical, block);
+      writer.write_rows("values", rows.first, MatrixView(block));
+    });
   });
   writer.commit();
 }
@@ -107,7 +103,8 @@ void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const
   together(c.comm, [&] { classes = taxonomy.load(); });
   const MappedMatrix centred(encoding.centred), class_rows(encoding.classes, "centred");
   LexicalEvidence lexical(classes);
-  const Pass pass{c, *this, centred.view(), lexical, std::ssize(classes.paths())};
+  const TokenDataset documents(encoding.tokens);
+  const Pass pass{c, documents, centred.view(), lexical, std::ssize(classes.paths())};
   fit_lexical(pass);
   PathModel model{path_vectors(classes, class_rows.view()),
                   {},
@@ -118,8 +115,8 @@ void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const
   if (refinement.name_votes > 0) model.vectors = refine(pass, model, refinement.name_votes);
   write_first_posterior(pass, model, out.first);
 
-  const CorpusNeighbours found = find_neighbours(corpus.path, format, encoding.centred, tfidf,
-                                                 neighbours, c.comm, c.device.threads);
+  const CorpusNeighbours found =
+      find_neighbours(documents, encoding.centred, tfidf, neighbours, c.comm, c.device.threads);
   smooth_posterior(out.first, found.own, smoothing.rounds, .5, out.posterior, c.comm,
                    c.device.threads);
   const SparseMatrix all = gather_rows_of_ranks(found.own, c.comm);
@@ -132,7 +129,7 @@ void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const
     write_arrays(out.paths, {{"vectors", std::as_const(model.vectors).view()},
                              {"hubness", std::span<const float>(model.hubness)},
                              {"idf", lexical.idf()}});
-    write_best_paths(out, classes, TokenDataset(encoding.tokens));
+    write_best_paths(out, classes, documents);
   });
 }
 

@@ -3,68 +3,140 @@
 #include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/labels/decoding.hpp"
+#include "gpuhpc/pipelines/label/class_list_files.hpp"
+#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
+#include "gpuhpc/retrieval/neighbours.hpp"
 
 namespace gpuhpc {
+namespace {
 
-BroadcastReader::BroadcastReader(const std::filesystem::path& corpus, const CorpusOptions& options,
-                                 Communicator& comm)
-    : comm_(comm) {
-  on_root(comm, [&] { reader_ = std::make_unique<CorpusReader>(corpus, options); });
+constexpr std::int64_t chunk_documents = 4096;  // in memory
+
+Range own_rows(std::int64_t documents, int rank, int size) {
+  return items_of_rank(documents, neighbour_block, rank, size);
 }
 
-bool BroadcastReader::next(std::int64_t most, std::vector<std::string>& ids,
-                           std::vector<std::string>& texts) {
-  ids.clear();
-  texts.clear();
-  std::vector<std::int64_t> lengths;
-  std::string joined;
-  on_root(comm_, [&] {
-    for (Document document; std::ssize(ids) < most && reader_->next(document);) {
-      ids.push_back(std::move(document.id));
-      lengths.push_back(std::ssize(document.text));
-      joined += document.text;
-    }
-  });
-  std::int64_t count = std::ssize(lengths);
-  comm_.broadcast(&count, 1, DataType::int64, 0);
-  lengths.resize(static_cast<std::size_t>(count));
-  comm_.broadcast(std::span<std::int64_t>(lengths));
-  joined = comm_.broadcast_string(std::move(joined));
-  std::size_t at = 0;
-  for (const std::int64_t length : lengths) {
-    texts.push_back(joined.substr(at, static_cast<std::size_t>(length)));
-    at += static_cast<std::size_t>(length);
+// The root reads; the texts of its own rows go to each rank.
+class StreamChunks {
+ public:
+  StreamChunks(const std::filesystem::path& corpus, const CorpusOptions& options,
+               const Tokenizer& tokenizer, Communicator& comm, int threads)
+      : tokenizer_(tokenizer), comm_(comm), threads_(threads) {
+    on_root(comm, [&] { reader_ = std::make_shared<CorpusReader>(corpus, options); });
   }
-  return count > 0;
+
+  bool operator()(DocumentChunk& chunk) {
+    chunk.ids.clear();
+    std::vector<std::string> texts;
+    on_root(comm_, [&] {
+      for (Document document; std::ssize(texts) < chunk_documents && reader_->next(document);) {
+        chunk.ids.push_back(std::move(document.id));
+        texts.push_back(std::move(document.text));
+      }
+    });
+    std::int64_t count = std::ssize(texts);
+    comm_.broadcast(&count, 1, DataType::int64, 0);
+    chunk.own = own_rows(count, comm_.rank(), comm_.size());
+    chunk.texts = scatter(std::move(texts), count);
+    std::vector<std::vector<std::int32_t>> own;
+    together(comm_, [&] { own = tokenize(tokenizer_, chunk.texts, threads_); });
+    const auto all =
+        std::make_shared<std::vector<std::vector<std::int32_t>>>(gather_lists(own, comm_));
+    chunk.tokens = {count, [all](std::int64_t i) {
+                      return std::span<const std::int32_t>((*all)[static_cast<std::size_t>(i)]);
+                    }};
+    return count > 0;
+  }
+
+ private:
+  std::vector<std::string> scatter(std::vector<std::string> texts, std::int64_t count) const {
+    if (comm_.size() == 1) return texts;
+    std::vector<std::int64_t> lengths;
+    for (const std::string& text : texts) lengths.push_back(std::ssize(text));
+    lengths.resize(static_cast<std::size_t>(count));
+    comm_.broadcast(std::span<std::int64_t>(lengths));
+    std::string joined;
+    for (const std::string& text : texts) joined += text;
+    joined = comm_.broadcast_string(std::move(joined));
+    const Range own = own_rows(count, comm_.rank(), comm_.size());
+    std::vector<std::string> mine;
+    std::size_t at = 0;
+    for (std::int64_t i = 0; i < own.last; ++i) {
+      const auto length = static_cast<std::size_t>(lengths[static_cast<std::size_t>(i)]);
+      if (i >= own.first) mine.push_back(joined.substr(at, length));
+      at += length;
+    }
+    return mine;
+  }
+
+  const Tokenizer& tokenizer_;
+  Communicator& comm_;
+  int threads_;
+  std::shared_ptr<CorpusReader> reader_;  // root only
+};
+
+// A rank's rows, decoded.
+std::vector<ClassList> decode_rows(const Decoder& decoder, const ClassScores& scores, int threads) {
+  std::vector<ClassList> labels(static_cast<std::size_t>(scores.marginals.rows));
+  parallel_for(0, scores.marginals.rows, threads, [&](std::int64_t i, int) {
+    labels[static_cast<std::size_t>(i)] = decoder.decode(
+        scores.marginals.row(i),
+        scores.posterior.rows > 0 ? scores.posterior.row(i) : std::span<const float>{});
+  });
+  return labels;
 }
 
-void predict_corpus(const Classifier& classifier, const std::filesystem::path& corpus,
-                    const CorpusOptions& corpus_options, const DecodeOptions& decode,
-                    Communicator& comm, int threads,
+}  // namespace
+
+ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm) {
+  return [&documents, &comm, first = std::int64_t{0}](DocumentChunk& chunk) mutable {
+    const std::int64_t count = std::min(chunk_documents, documents.size() - first);
+    if (count == 0) return false;
+    chunk.ids.clear();
+    if (comm.is_root())
+      for (std::int64_t i = first; i < first + count; ++i) chunk.ids.emplace_back(documents.id(i));
+    chunk.tokens = {count,
+                    [&documents, first](std::int64_t i) { return documents.tokens(first + i); }};
+    chunk.own = own_rows(count, comm.rank(), comm.size());
+    chunk.texts = texts_of(documents, {first + chunk.own.first, first + chunk.own.last});
+    first += count;
+    return true;
+  };
+}
+
+ChunkSource chunks_of(const std::filesystem::path& corpus, const CorpusOptions& options,
+                      const Tokenizer& tokenizer, Communicator& comm, int threads) {
+  return StreamChunks(corpus, options, tokenizer, comm, threads);
+}
+
+void predict_corpus(const Classifier& classifier, const ChunkSource& source,
+                    const DecodeOptions& decode, Communicator& comm, int threads,
                     const std::function<void(const Prediction&)>& sink,
                     const std::function<void(std::int64_t)>& progress) {
   DecodeOptions options = decode;
   if (classifier.gives_memberships()) options.expected_leaves = 1;
   const Decoder decoder(classifier.taxonomy(), options);
-  BroadcastReader reader(corpus, corpus_options, comm);
-  std::vector<std::string> ids, texts;
-  while (reader.next(prediction_chunk, ids, texts)) {
-    const ClassScores scores = classifier.score(texts, comm);
+  for (DocumentChunk chunk; source(chunk);) {
+    const ClassScores scores = classifier.score(chunk, comm);
+    std::vector<ClassList> labels;
+    together(comm, [&] { labels = decode_rows(decoder, scores, threads); });
+    labels = gather_lists(labels, comm);
+    Matrix marginals(chunk.tokens.size, scores.marginals.columns);
+    marginals.values = comm.all_gather_vector(std::span<const float>(scores.marginals.values));
     on_root(comm, [&] {
-      std::vector<Prediction> predictions(ids.size());
-      parallel_for(0, std::ssize(ids), threads, [&](std::int64_t i, int) {
+      std::vector<Prediction> predictions(chunk.ids.size());
+      parallel_for(0, marginals.rows, threads, [&](std::int64_t i, int) {
         Prediction& p = predictions[static_cast<std::size_t>(i)];
-        p.id = ids[static_cast<std::size_t>(i)];
-        const auto marginals = scores.marginals.row(i);
-        p.labels = decoder.decode(marginals, scores.posterior.rows > 0 ? scores.posterior.row(i)
-                                                                       : std::span<const float>{});
-        for (std::size_t c = 0; c < marginals.size(); ++c)
-          p.scores.push_back({static_cast<std::int32_t>(c), marginals[c]});
+        p.id = std::move(chunk.ids[static_cast<std::size_t>(i)]);
+        p.labels = std::move(labels[static_cast<std::size_t>(i)]);
+        for (std::int64_t c = 0; c < marginals.columns; ++c)
+          p.scores.push_back(
+              {static_cast<std::int32_t>(c), marginals.row(i)[static_cast<std::size_t>(c)]});
         sort_scores(p.scores);
       });
       for (const Prediction& prediction : predictions) sink(prediction);
     });
-    progress(std::ssize(texts));
+    progress(chunk.tokens.size);
   }
 }
 

@@ -16,11 +16,10 @@ void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior
                       teacher.model);
 }
 
-void write_text_hashes(const fs::path& corpus, const CorpusOptions& format, const fs::path& path) {
+void write_text_hashes(const TokenDataset& corpus, const fs::path& path) {
   std::vector<std::int64_t> hashes;
-  CorpusReader reader(corpus, format);
-  for (Document document; reader.next(document);)
-    hashes.push_back(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(document.text)))));
+  for (std::int64_t i = 0; i < corpus.size(); ++i)
+    hashes.push_back(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(corpus.text(i))))));
   write_arrays(path, {{"hashes", std::span<const std::int64_t>(hashes)}});
 }
 

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "gpuhpc/comm/together.hpp"
-#include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/nn/folder.hpp"
 
 namespace gpuhpc {
@@ -39,7 +38,11 @@ std::int64_t TextEncoder::width() const { return state_->encoder->dimension(); }
 
 Matrix TextEncoder::encode(std::span<const std::string> texts, Communicator& comm) const {
   const auto tokens = tokenize(*state_->tokenizer, texts, state_->threads);
-  return state_->encoder->encode_together(token_source(tokens), comm);
+  return encode(token_source(tokens), comm);
+}
+
+Matrix TextEncoder::encode(const TokenSource& texts, Communicator& comm) const {
+  return state_->encoder->encode_together(texts, comm);
 }
 
 void TextEncoder::encode(const TokenDataset& dataset, const std::filesystem::path& path,

@@ -3,21 +3,29 @@
 // share.
 #include <filesystem>
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "gpuhpc/base/log.hpp"
 #include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/device/device.hpp"
-#include "gpuhpc/infer/options.hpp"
+#include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
 
 namespace gpuhpc {
 
+// Documents that follow each other, spread over ranks.
+struct DocumentChunk {
+  std::vector<std::string> ids;    // of all (B), on the root
+  TokenSource tokens;              // of all, on every rank
+  Range own;                       // rows of this rank
+  std::vector<std::string> texts;  // of these rows
+};
+
 struct ClassScores {
-  Matrix marginals;  // (B,C) probability of each class
-  Matrix posterior;  // (B,K) over root-to-leaf paths, or empty
+  Matrix marginals;  // (own rows, C) probability of each class
+  Matrix posterior;  // (own rows, K) over root-to-leaf paths, or empty
 };
 
 class Classifier {
@@ -27,8 +35,9 @@ class Classifier {
   // Marginals are probabilities of membership as they are: decoding must not raise them by
   // --decode.expected-leaves.
   virtual bool gives_memberships() const { return false; }
-  // Every rank hands in the same texts and gets all rows. Collective.
-  virtual ClassScores score(std::span<const std::string> texts, Communicator& comm) const = 0;
+  virtual const Tokenizer& tokenizer() const = 0;  // of the tokens it is handed
+  // Scores of this rank's rows. Collective.
+  virtual ClassScores score(const DocumentChunk& documents, Communicator& comm) const = 0;
 
  protected:
   explicit Classifier(Taxonomy taxonomy) : taxonomy_(std::move(taxonomy)) {}

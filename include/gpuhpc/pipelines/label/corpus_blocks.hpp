@@ -1,27 +1,25 @@
 #pragma once
-// A corpus read in fixed blocks: every rank streams the file, and handles the blocks that are its
-// own.
-#include <filesystem>
+// A corpus in fixed blocks: each rank reads the texts of its own from the token shards.
 #include <functional>
 #include <span>
 #include <string>
 
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/comm/communicator.hpp"
-#include "gpuhpc/data/corpus.hpp"
+#include "gpuhpc/data/token_shards.hpp"
 
 namespace gpuhpc {
 
 inline constexpr std::int64_t document_block =
     1024;  // documents; the unit in which sums over documents are cut
 
-// Calls work(documents of the block, their texts) for each own block of the first `documents`
-// documents, in order.
-void for_own_blocks(const std::filesystem::path& corpus, const CorpusOptions& options,
-                    std::int64_t documents, const Communicator& comm,
+// Calls work(documents of the block, their texts) for each own block, in order.
+void for_own_blocks(const TokenDataset& documents, const Communicator& comm,
                     const std::function<void(Range, std::span<const std::string>)>& work);
+// Documents [rows.first, rows.last).
+std::vector<std::string> texts_of(const TokenDataset& documents, Range rows);
 
-// The rows of this rank.
+// The rows of one rank.
 inline Range own_documents(std::int64_t documents, const Communicator& comm) {
   return items_of_rank(documents, document_block, comm.rank(), comm.size());
 }

@@ -11,8 +11,7 @@ struct EncodingStage {
   using Outputs = EncodingFiles;
   TaxonomyFiles taxonomy;
   ClassFiles classes;
-  CorpusFile corpus;
-  CorpusOptions format;
+  ScannedCorpus corpus;
   ModelFiles encoder;
   InferOptions infer;
   ShardOptions shards;

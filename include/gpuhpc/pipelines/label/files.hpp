@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "gpuhpc/data/layout.hpp"
+#include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
 
@@ -20,10 +20,10 @@ struct ClassFiles {  // what the input says about its classes beside their names
   std::filesystem::path descriptions, keywords, generated_docs, generated_labels;
   Paths files() const { return {descriptions, keywords, generated_docs, generated_labels}; }
 };
-struct CorpusFile {
-  std::filesystem::path path;
+struct ScannedCorpus {
+  CorpusScan scan;
   bool is_test = false;  // the test texts serve as the training corpus
-  Paths files() const { return {path}; }
+  std::vector<std::string> settings() const;
 };
 struct ModelFiles {
   std::filesystem::path path;
@@ -105,6 +105,8 @@ struct SelfTrainingFiles : GraphModelFiles {
 
 struct PredictionFiles : StageFiles {
   using StageFiles::StageFiles;
+  std::filesystem::path tokens = output("tokens");  // shards of the test texts; empty when they
+                                                    // are the training corpus
   std::filesystem::path predictions = output("predictions.jsonl");
   std::filesystem::path submission = output("submission.csv");
 };

@@ -9,8 +9,9 @@ namespace gpuhpc {
 struct InferenceStage {
   using Outputs = PredictionFiles;
   TrainedFiles trained;
-  CorpusFile corpus;
-  CorpusOptions format;
+  EncodingFiles encoding;  // its tokens, where the test texts are the training corpus
+  ScannedCorpus corpus;
+  ShardOptions shards;
   InferOptions infer;
   DecodeOptions decode;
   SubmissionOptions submission;

@@ -14,7 +14,7 @@ namespace gpuhpc {
 struct LabelInputs {
   TaxonomyFiles taxonomy;
   ClassFiles classes;
-  CorpusFile train, test;
+  ScannedCorpus train, test;
   std::filesystem::path gold;  // of the test texts, or empty; only `evaluate` opens it
   std::string description;     // one sentence for the log
   std::vector<std::string> warnings;
@@ -22,6 +22,8 @@ struct LabelInputs {
 
 // Reads every file whole and throws its first error: taxonomy, class files, both corpora.
 // Collective.
-LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format, Communicator& comm);
+// `labels_text`: the run goes on to its last stage, which needs test texts.
+LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format, bool labels_text,
+                        Communicator& comm);
 
 }  // namespace gpuhpc

@@ -5,7 +5,7 @@
 
 #include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/comm/communicator.hpp"
-#include "gpuhpc/data/corpus.hpp"
+#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "gpuhpc/retrieval/tfidf.hpp"
 
@@ -18,9 +18,8 @@ struct CorpusNeighbours {
 };
 
 // `centred`: file of x' (N,H). Collective.
-CorpusNeighbours find_neighbours(const std::filesystem::path& corpus,
-                                 const CorpusOptions& corpus_options,
-                                 const std::filesystem::path& centred, const TfidfOptions& tfidf,
-                                 const NeighbourOptions& options, Communicator& comm, int threads);
+CorpusNeighbours find_neighbours(const TokenDataset& corpus, const std::filesystem::path& centred,
+                                 const TfidfOptions& tfidf, const NeighbourOptions& options,
+                                 Communicator& comm, int threads);
 
 }  // namespace gpuhpc

@@ -14,8 +14,6 @@ struct PosteriorStage {
   using Outputs = PosteriorFiles;
   TaxonomyFiles taxonomy;
   EncodingFiles encoding;
-  CorpusFile corpus;
-  CorpusOptions format;
   ScoringOptions scoring;
   SoftRefinementOptions refinement;
   SmoothingOptions smoothing;

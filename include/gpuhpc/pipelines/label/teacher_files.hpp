@@ -3,7 +3,7 @@
 // the corpus was.
 #include <filesystem>
 
-#include "gpuhpc/data/corpus.hpp"
+#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 
@@ -15,7 +15,6 @@ void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior
 
 // Hashes of the training texts: where the test texts served as the corpus, a document keeps what
 // the corpus gave it.
-void write_text_hashes(const std::filesystem::path& corpus, const CorpusOptions& format,
-                       const std::filesystem::path& path);
+void write_text_hashes(const TokenDataset& corpus, const std::filesystem::path& path);
 
 }  // namespace gpuhpc

@@ -9,10 +9,8 @@
 #include "gpuhpc/base/log.hpp"
 #include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/comm/communicator.hpp"
-#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/device/device.hpp"
-#include "gpuhpc/infer/options.hpp"
-#include "gpuhpc/text/tokenizer.hpp"
+#include "gpuhpc/infer/encode.hpp"
 
 namespace gpuhpc {
 
@@ -26,6 +24,8 @@ class TextEncoder {
   std::int64_t width() const;
   // Unit vectors (texts, width), in order, on every rank. Collective.
   Matrix encode(std::span<const std::string> texts, Communicator& comm) const;
+  // The same of texts that this tokenizer has cut already.
+  Matrix encode(const TokenSource& texts, Communicator& comm) const;
   // Unit vectors of the dataset's documents to a file, dataset "values" (documents, width).
   // Collective. `after_batch` may throw, on any rank: then all ranks do.
   void encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm,

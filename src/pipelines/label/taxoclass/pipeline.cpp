@@ -19,26 +19,25 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   const ExpectedLeavesOption leaves = o.expected_leaves();
   Pipeline pipeline(run_folder);
   const EncodingFiles encoding = pipeline.add(
-      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, shared.corpus, encoder,
-                                shared.infer, shared.shards, o.class_texts, o.scoring.centring});
+      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
+                                shared.shards, o.class_texts, o.scoring.centring});
   const PosteriorFiles posterior = pipeline.add(
-      "posterior", PosteriorStage{in.taxonomy, encoding, in.train, shared.corpus, o.scoring.scores,
-                                  o.soft_refinement, o.scoring.smoothing, o.scoring.tfidf,
-                                  o.scoring.neighbours});
+      "posterior", PosteriorStage{in.taxonomy, encoding, o.scoring.scores, o.soft_refinement,
+                                  o.scoring.smoothing, o.scoring.tfidf, o.scoring.neighbours});
   const auto similarity = [&](const auto& stage) {
     return pipeline.add("similarity", stage, "60 min, on an A6000 15");
   };
   const auto entailment = [&](const auto& model) {
     using Model = std::remove_cvref_t<decltype(model)>;
-    return similarity(EntailmentStage<Model>{in.taxonomy, encoding, in.train, shared.corpus, model,
-                                             shared.infer, t.statements, t.entailment});
+    return similarity(EntailmentStage<Model>{in.taxonomy, encoding, model, shared.infer,
+                                             t.statements, t.entailment});
   };
   const auto score = [&]() -> SimilarityFiles {
     if (t.similarity.backend == "nli") return entailment(ModelFiles{t.similarity.nli_model});
     if (t.similarity.backend == "pair")
       return entailment(pipeline.add(
-          "pair-model", PairModelStage{in.taxonomy, encoding, posterior, in.train, shared.corpus,
-                                       encoder, t.statements, t.pair, leaves, shared.training}));
+          "pair-model", PairModelStage{in.taxonomy, encoding, posterior, encoder, t.statements,
+                                       t.pair, leaves, shared.training}));
     if (t.similarity.calibration == "names")
       return similarity(NameSimilarityStage{encoding, o.scoring.scores});
     return similarity(PathSimilarityStage{in.taxonomy, posterior, leaves});
@@ -48,14 +47,13 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   const GraphModelFiles classifier =
       pipeline.add("classifier", GraphClassifierStage{graph, encoder, shared.training},
                    "120 min, on an A6000 45");
-  const SelfTrainingFiles trained =
-      pipeline.add("self-training",
-                   SelfTrainingStage{graph, posterior, classifier, in.train, shared.corpus, encoder,
-                                     shared.infer, o.scoring, leaves, o.label_limits(),
-                                     t.self_training, shared.training},
-                   "90 min, on an A6000 35");
-  pipeline.add("inference", InferenceStage{trained, in.test, shared.corpus, shared.infer, o.decode,
-                                           o.submission});
+  const SelfTrainingFiles trained = pipeline.add(
+      "self-training",
+      SelfTrainingStage{graph, posterior, classifier, in.train, encoder, shared.infer, o.scoring,
+                        leaves, o.label_limits(), t.self_training, shared.training},
+      "90 min, on an A6000 35");
+  pipeline.add("inference", InferenceStage{trained, encoding, in.test, shared.shards, shared.infer,
+                                           o.decode, o.submission});
   return pipeline;
 }
 

@@ -194,7 +194,8 @@ void add_teacher(const StageContext& c, const SelfTrainingStage& stage, const Gr
     write_settings(model, settings);
     copy_teacher(stage.inputs.encoding, stage.posterior, load_encoder(stage.teacher.path), model);
     if (stage.corpus.is_test)
-      write_text_hashes(stage.corpus.path, stage.format, model / "gpuhpc" / "text_hashes.h5");
+      write_text_hashes(TokenDataset(stage.inputs.encoding.tokens),
+                        model / "gpuhpc" / "text_hashes.h5");
   });
   if (labels_from != "ensemble") return;
   write_smoothed_scores(

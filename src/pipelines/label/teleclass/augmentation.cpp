@@ -1,7 +1,6 @@
 #include "gpuhpc/pipelines/label/teleclass/augmentation.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/together.hpp"
@@ -55,14 +54,10 @@ std::vector<ClassId> starved_leaves(const AugmentationStage& s, const Taxonomy& 
   return starved;
 }
 
-// The documents nearest to each class, and their texts (on every rank).
-struct NearestTexts {
-  std::vector<std::vector<std::int64_t>> documents;  // one list a starved class
-  std::unordered_map<std::int64_t, std::string> texts;
-};
-
-NearestTexts find_nearest(const StageContext& c, const AugmentationStage& s,
-                          std::span<const ClassId> starved) {
+// The documents nearest to each class.
+std::vector<std::vector<std::int64_t>> find_nearest(const StageContext& c,
+                                                    const AugmentationStage& s,
+                                                    std::span<const ClassId> starved) {
   const MappedMatrix vectors(s.encoding.documents), classes(s.encoding.classes, "vectors");
   const Range own = own_documents(vectors.view().rows, c.comm);
   Matrix wanted(std::ssize(starved), classes.view().columns);
@@ -77,29 +72,20 @@ NearestTexts find_nearest(const StageContext& c, const AugmentationStage& s,
     top.add(std::as_const(scores).view(), first);
   }
   merged.merge(c.comm.all_gather_vector(top.scores()), c.comm.all_gather_vector(top.documents()));
-  NearestTexts nearest;
-  for (ClassId i = 0; i < wanted.rows; ++i) {
-    nearest.documents.push_back(merged.of(i));
-    for (const std::int64_t document : nearest.documents.back()) nearest.texts[document];
-  }
-  together(c.comm, [&] {
-    CorpusReader reader(s.corpus.path, s.format);
-    Document document;
-    for (std::int64_t i = 0; reader.next(document); ++i)
-      if (const auto found = nearest.texts.find(i); found != nearest.texts.end())
-        found->second = document.text;
-  });
+  std::vector<std::vector<std::int64_t>> nearest;
+  for (ClassId i = 0; i < wanted.rows; ++i) nearest.push_back(merged.of(i));
   return nearest;
 }
 
 // The sentences of a class's nearest documents that are nearest to the class, best first.
-std::vector<std::string> nearest_sentences(const NearestTexts& nearest, std::size_t i,
+std::vector<std::string> nearest_sentences(const TokenDataset& documents,
+                                           std::span<const std::int64_t> nearest,
                                            std::span<const float> class_vector,
                                            const TextEncoder& encoder, Communicator& comm,
                                            std::size_t most) {
   std::vector<std::string> sentences;
-  for (const std::int64_t document : nearest.documents[i])
-    for (std::string& sentence : split_sentences(nearest.texts.at(document)))
+  for (const std::int64_t document : nearest)
+    for (std::string& sentence : split_sentences(std::string(documents.text(document))))
       sentences.push_back(std::move(sentence));
   const Matrix vectors = encoder.encode(sentences, comm);
   std::vector<std::pair<double, std::size_t>> ranked;
@@ -122,7 +108,7 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c, const Au
     if (!s.classes.keywords.empty()) terms = read_class_terms(s.classes.keywords, taxonomy.names());
   });
   if (starved.empty()) return {};
-  const NearestTexts nearest = find_nearest(c, s, starved);
+  const auto nearest = find_nearest(c, s, starved);
   const MappedMatrix classes(s.encoding.classes, "vectors");
   const TextEncoder encoder(s.encoder.path, s.infer, c.device, c.comm, c.log);
   PseudoDocumentOptions options;
@@ -130,8 +116,9 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c, const Au
   std::vector<AugmentedDocument> augmented;
   for (std::size_t i = 0; i < starved.size(); ++i) {
     const ClassId id = starved[i];
-    const auto sentences = nearest_sentences(nearest, i, classes.view().row(id), encoder, c.comm,
-                                             static_cast<std::size_t>(3 * options.sentences));
+    const auto sentences =
+        nearest_sentences(documents, nearest[i], classes.view().row(id), encoder, c.comm,
+                          static_cast<std::size_t>(3 * options.sentences));
     RandomStream random(static_cast<std::uint64_t>(s.seed.value), static_cast<std::uint64_t>(id));
     for (std::string& text :
          build_pseudo_documents(taxonomy, taxonomy.first_path(id),

@@ -27,8 +27,8 @@ std::vector<std::unique_ptr<TokenDataset>> open_datasets(const StageContext& c,
   std::vector<std::unique_ptr<TokenDataset>> datasets;
   datasets.push_back(std::make_unique<TokenDataset>(s.encoding.tokens));
   if (fs::file_size(s.augmentation.documents) > 0) {
-    prepare_shards(s.augmentation.documents, CorpusOptions{}, tokenizer, generated_tokens, s.shards,
-                   c.comm);
+    prepare_shards(scan_corpus(s.augmentation.documents, {}, c.comm), tokenizer, generated_tokens,
+                   s.shards, Texts::leave, c.comm, c.device.threads);
     datasets.push_back(std::make_unique<TokenDataset>(generated_tokens));
   }
   return datasets;
@@ -53,8 +53,8 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
   const MappedMatrix classes(encoding.classes, "vectors");
   std::vector<const TokenDataset*> pointers;
   for (const auto& dataset : datasets) pointers.push_back(dataset.get());
-  DocumentSource source(pointers, std::min(train.max_length, unit.max_tokens),
-                        tokenizer->cls_id(), tokenizer->sep_id());
+  DocumentSource source(pointers, std::min(train.max_length, unit.max_tokens), tokenizer->cls_id(),
+                        tokenizer->sep_id());
   source.select(set.documents);
   const std::int64_t real_documents = datasets.front()->size();
   std::vector<float> weights(static_cast<std::size_t>(source.documents()), 1);
@@ -62,31 +62,34 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
   for (std::int64_t i = real_documents; i < source.documents(); ++i)
     weights[static_cast<std::size_t>(i)] = generated_weight;
   Matrix embeddings, interaction;
-  run_replicas(c, training.parallel, encoder.path, *loaded, [&](const StageContext& replica, LoadedEncoder& model) {
-    Encoder& trained = model.encoder;
-    BilinearHead head(classes.view(), BilinearStart::identity,
-                      static_cast<std::uint64_t>(train.seed), trained.device());
-    ParameterArena arena(encoder_and_head(trained, options.train_encoder ? train.layers : 0,
-                                          trained_parameters(head), train),
-                         replica.comm.size());
-    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-      const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, trained.device());
-      const MultiLabelBatch wanted =
-          gather_labels(set.labels, classes.view().rows, batch.documents, trained.device());
-      return LossSum{
-          masked_binary_cross_entropy(
-              head.logits(trained.embed(packed, unit, training_forward(trained, train, seed))),
-              wanted.targets, wanted.mask, options.positive_weight,
-              gather_values(weights, batch.documents, trained.device())),
-          static_cast<double>(batch.size())};
-    };
-    TrainingRun run_beside(replica, training, arena, source);
-    Trainer trainer(arena, run_beside.learnt(), loss, train, training.parallel, replica.comm,
-                    run_beside.hooks(), run_beside.between_gpus());
-    run_beside.resume(trainer);
-    run_beside.finish(trainer, trainer.run(), out);
-    if (&model == &*loaded) embeddings = head.class_embeddings(), interaction = head.interaction();
-  });
+  run_replicas(
+      c, training.parallel, encoder.path, *loaded,
+      [&](const StageContext& replica, LoadedEncoder& model) {
+        Encoder& trained = model.encoder;
+        BilinearHead head(classes.view(), BilinearStart::identity,
+                          static_cast<std::uint64_t>(train.seed), trained.device());
+        ParameterArena arena(encoder_and_head(trained, options.train_encoder ? train.layers : 0,
+                                              trained_parameters(head), train),
+                             replica.comm.size());
+        const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
+          const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, trained.device());
+          const MultiLabelBatch wanted =
+              gather_labels(set.labels, classes.view().rows, batch.documents, trained.device());
+          return LossSum{
+              masked_binary_cross_entropy(
+                  head.logits(trained.embed(packed, unit, training_forward(trained, train, seed))),
+                  wanted.targets, wanted.mask, options.positive_weight,
+                  gather_values(weights, batch.documents, trained.device())),
+              static_cast<double>(batch.size())};
+        };
+        TrainingRun run_beside(replica, training, arena, source);
+        Trainer trainer(arena, run_beside.learnt(), loss, train, training.parallel, replica.comm,
+                        run_beside.hooks(), run_beside.between_gpus());
+        run_beside.resume(trainer);
+        run_beside.finish(trainer, trainer.run(), out);
+        if (&model == &*loaded)
+          embeddings = head.class_embeddings(), interaction = head.interaction();
+      });
 
   on_root(c.comm, [&] {
     copy_taxonomy(taxonomy, out.model);

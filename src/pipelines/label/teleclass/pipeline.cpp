@@ -22,36 +22,32 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   const SeedOption seed{shared.training.train.seed};
   Pipeline pipeline(run_folder);
   const EncodingFiles encoding = pipeline.add(
-      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, shared.corpus, encoder,
-                                shared.infer, shared.shards, o.class_texts, o.scoring.centring});
+      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
+                                shared.shards, o.class_texts, o.scoring.centring});
   const auto augment = [&](const RefinedFiles& refined) {
-    return pipeline.add(
-        "augmentation",
-        AugmentationStage{in.taxonomy, in.classes, encoding, refined, in.train, shared.corpus,
-                          encoder, shared.infer, o.teleclass.augmentation, seed});
+    return pipeline.add("augmentation",
+                        AugmentationStage{in.taxonomy, in.classes, encoding, refined, encoder,
+                                          shared.infer, o.teleclass.augmentation, seed});
   };
   const auto infer = [&](const TrainedFiles& trained) {
-    pipeline.add("inference", InferenceStage{trained, in.test, shared.corpus, shared.infer,
-                                             o.decode, o.submission});
+    pipeline.add("inference", InferenceStage{trained, encoding, in.test, shared.shards,
+                                             shared.infer, o.decode, o.submission});
   };
   if (o.teleclass.refinement.kind == "soft") {
     const PosteriorFiles posterior = pipeline.add(
-        "refinement", PosteriorStage{in.taxonomy, encoding, in.train, shared.corpus,
-                                     o.scoring.scores, o.soft_refinement, o.scoring.smoothing,
-                                     o.scoring.tfidf, o.scoring.neighbours});
+        "refinement", PosteriorStage{in.taxonomy, encoding, o.scoring.scores, o.soft_refinement,
+                                     o.scoring.smoothing, o.scoring.tfidf, o.scoring.neighbours});
     augment(posterior);
     const TargetFiles targets =
         pipeline.add("hierarchy", SoftTargetStage{in.taxonomy, posterior, o.teleclass.targets});
-    infer(pipeline.add(
-        "training",
-        StudentStage{in.taxonomy, encoding, posterior, targets, in.train, shared.corpus, encoder,
-                     shared.infer, o.scoring, o.teleclass.training, shared.training},
-        training_time));
+    infer(pipeline.add("training",
+                       StudentStage{in.taxonomy, encoding, posterior, targets, in.train, encoder,
+                                    shared.infer, o.scoring, o.teleclass.training, shared.training},
+                       training_time));
   } else {
-    const PublishedRefinementFiles refined =
-        pipeline.add("refinement", PublishedRefinementStage{in.taxonomy, in.classes, encoding,
-                                                            in.train, shared.corpus, encoder,
-                                                            shared.infer, o.teleclass.refinement});
+    const PublishedRefinementFiles refined = pipeline.add(
+        "refinement", PublishedRefinementStage{in.taxonomy, in.classes, encoding, encoder,
+                                               shared.infer, o.teleclass.refinement});
     const AugmentationFiles augmentation = augment(refined);
     const LabelFiles labels =
         pipeline.add("hierarchy", TrainingLabelStage{in.taxonomy, encoding, refined, augmentation});

@@ -22,15 +22,13 @@ struct EncodedCorpus {
   const StageContext& context;
   const PublishedRefinementStage& stage;
   const Taxonomy& taxonomy;
+  const TokenDataset& documents;
   MatrixView vectors;  // (N,H) unit rows
   Range own() const { return own_documents(vectors.rows, context.comm); }
   MatrixView own_vectors() const { return vectors.slice(own().first, own().size()); }
   void for_texts(const std::function<void(std::int64_t own_row, const std::string&)>& work) const {
-    for_own_blocks(stage.corpus.path, stage.format, vectors.rows, context.comm,
-                   [&](Range rows, std::span<const std::string> texts) {
-                     for (std::int64_t i = rows.first; i < rows.last; ++i)
-                       work(i - own().first, texts[static_cast<std::size_t>(i - rows.first)]);
-                   });
+    for (std::int64_t i = 0; i < own().size(); ++i)
+      work(i, std::string(documents.text(own().first + i)));
   }
 };
 
@@ -91,10 +89,9 @@ Matrix reduced_means(const EncodedCorpus& corpus, FixedSums& sums,
 void write_results(const EncodedCorpus& corpus, const PublishedRefinementFiles& out,
                    std::span<const ClassList> initial, std::span<const ClassList> refined,
                    const Matrix& classes, const std::string& enrichment) {
-  const TokenDataset documents(corpus.stage.encoding.tokens);
   on_root(corpus.context.comm, [&] {
-    write_core_classes(out.initial, documents, initial, corpus.taxonomy);
-    write_class_lists(out.refined, documents, refined);
+    write_core_classes(out.initial, corpus.documents, initial, corpus.taxonomy);
+    write_class_lists(out.refined, corpus.documents, refined);
     write_text_file(out.enrichment, enrichment);
     write_matrix(out.class_vectors, classes.view());
   });
@@ -213,7 +210,8 @@ void PublishedRefinementStage::run(const StageContext& c,
     if (!classes.keywords.empty()) terms = read_class_terms(classes.keywords, names.names());
   });
   const MappedMatrix vectors(encoding.documents);
-  const EncodedCorpus texts{c, *this, names, vectors.view()};
+  const TokenDataset documents(encoding.tokens);
+  const EncodedCorpus texts{c, *this, names, documents, vectors.view()};
   if (options.kind == "multi-gpu") return refine_by_nearest_documents(texts, out);
   refine_by_terms(texts, out, TextEncoder(encoder.path, infer, c.device, c.comm, c.log), terms);
 }

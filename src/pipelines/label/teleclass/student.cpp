@@ -106,7 +106,7 @@ void StudentStage::run(const StageContext& c, const TrainedFiles& out) const {
   on_root(c.comm, [&] {
     save_encoder_folder(out.model, student->encoder, student->model.embedding, student->model);
     if (corpus.is_test)
-      write_text_hashes(corpus.path, format, out.model / "gpuhpc" / "text_hashes.h5");
+      write_text_hashes(TokenDataset(encoding.tokens), out.model / "gpuhpc" / "text_hashes.h5");
     if (with_student)
       write_matrix(out.model / "gpuhpc" / "student_paths.h5", std::as_const(vectors).view());
     ClassifierSettings settings = path_settings(scoring, corpus.is_test);

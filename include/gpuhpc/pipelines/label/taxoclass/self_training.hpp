@@ -13,8 +13,7 @@ struct SelfTrainingStage {
   GraphInputs inputs;
   PosteriorFiles posterior;
   GraphModelFiles classifier;
-  CorpusFile corpus;
-  CorpusOptions format;
+  ScannedCorpus corpus;
   ModelFiles teacher;
   InferOptions infer;
   PathScoring scoring;

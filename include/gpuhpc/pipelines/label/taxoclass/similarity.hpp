@@ -33,8 +33,6 @@ struct EntailmentStage {
   using Outputs = SimilarityFiles;
   TaxonomyFiles taxonomy;
   EncodingFiles encoding;
-  CorpusFile corpus;
-  CorpusOptions format;
   Model model;
   InferOptions infer;
   StatementOptions statements;

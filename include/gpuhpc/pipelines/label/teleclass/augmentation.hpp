@@ -13,8 +13,6 @@ struct AugmentationStage {
   ClassFiles classes;
   EncodingFiles encoding;
   RefinedFiles refined;
-  CorpusFile corpus;
-  CorpusOptions format;
   ModelFiles encoder;
   InferOptions infer;
   AugmentationOptions options;

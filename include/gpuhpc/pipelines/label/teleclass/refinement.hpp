@@ -12,8 +12,6 @@ struct PublishedRefinementStage {
   TaxonomyFiles taxonomy;
   ClassFiles classes;
   EncodingFiles encoding;
-  CorpusFile corpus;
-  CorpusOptions format;
   ModelFiles encoder;
   InferOptions infer;
   RefinementOptions options;

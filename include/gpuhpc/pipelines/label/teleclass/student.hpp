@@ -14,8 +14,7 @@ struct StudentStage {
   EncodingFiles encoding;
   PosteriorFiles posterior;
   TargetFiles targets;
-  CorpusFile corpus;
-  CorpusOptions format;
+  ScannedCorpus corpus;
   ModelFiles encoder;
   InferOptions infer;
   PathScoring scoring;

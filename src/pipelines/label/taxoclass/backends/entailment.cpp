@@ -82,7 +82,8 @@ void EntailmentStage<Model>::run(const StageContext& c, const SimilarityFiles& o
     scorer = std::make_unique<PairScorer>(folder, infer, c.device);
   });
   if (c.comm.is_root()) c.log->info("cross-encoder {}: {}", folder.string(), scorer->describe());
-  const std::int64_t documents = TokenDataset(encoding.tokens).size();
+  const TokenDataset corpus(encoding.tokens);
+  const std::int64_t documents = corpus.size();
   const std::vector<std::string> texts = class_statements(classes, statements.hypothesis);
   Scoring scoring{*scorer, classes, tokenize(scorer->tokenizer(), texts, c.device.threads),
                   statements.premise_tokens, options.full_matrix};
@@ -93,27 +94,25 @@ void EntailmentStage<Model>::run(const StageContext& c, const SimilarityFiles& o
   together(c.comm, [&] {
     Progress progress(c.log, "entailment", own_documents(documents, c.comm).size(), "documents",
                       c.comm.is_root());
-    for_own_blocks(
-        corpus.path, format, documents, c.comm,
-        [&](Range rows, std::span<const std::string> block) {
-          for (std::int64_t first = 0; first < rows.size(); first += scored_block) {
-            const std::int64_t count = std::min(scored_block, rows.size() - first);
-            const fs::path file =
-                c.checkpoints / fmt::format("similarity-{:09d}.h5", rows.first + first);
-            Matrix similarity(count, classes.size());
-            if (fs::exists(file)) {
-              similarity = read_matrix(file);
-            } else {
-              scoring.score(
-                  block.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-                  c.device.threads, similarity.view());
-              write_matrix(file, std::as_const(similarity).view());
-            }
-            writer.write_rows("values", rows.first + first, std::as_const(similarity).view());
-            progress.advance(count);
-            c.leave_if_asked();
-          }
-        });
+    for_own_blocks(corpus, c.comm, [&](Range rows, std::span<const std::string> block) {
+      for (std::int64_t first = 0; first < rows.size(); first += scored_block) {
+        const std::int64_t count = std::min(scored_block, rows.size() - first);
+        const fs::path file =
+            c.checkpoints / fmt::format("similarity-{:09d}.h5", rows.first + first);
+        Matrix similarity(count, classes.size());
+        if (fs::exists(file)) {
+          similarity = read_matrix(file);
+        } else {
+          scoring.score(
+              block.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+              c.device.threads, similarity.view());
+          write_matrix(file, std::as_const(similarity).view());
+        }
+        writer.write_rows("values", rows.first + first, std::as_const(similarity).view());
+        progress.advance(count);
+        c.leave_if_asked();
+      }
+    });
     progress.finish();
   });
   writer.commit();

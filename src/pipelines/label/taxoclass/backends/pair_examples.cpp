@@ -182,13 +182,13 @@ PairExamples make_pair_examples(const StageContext& c, const PairModelStage& sta
   Drawn drawn;
   together(c.comm, [&] {
     Drawing drawing(stage, taxonomy, tokenizer);
-    for_own_blocks(stage.corpus.path, stage.format, drawing.documents(), c.comm,
-                   [&](Range rows, std::span<const std::string> texts) {
-                     for (std::int64_t d = rows.first; d < rows.last; ++d)
-                       if (drawing.chosen(d))
-                         drawing.add(d, texts[static_cast<std::size_t>(d - rows.first)]);
-                     c.leave_if_asked();
-                   });
+    const TokenDataset corpus(stage.encoding.tokens);
+    const Range own = own_documents(drawing.documents(), c.comm);
+    for (std::int64_t d = own.first; d < own.last; ++d) {
+      if (!drawing.chosen(d)) continue;
+      drawing.add(d, std::string(corpus.text(d)));
+      c.leave_if_asked();
+    }
     drawn = std::move(drawing.drawn);
   });
   drawn.gather(c.comm);

@@ -13,8 +13,6 @@ struct PairModelStage {
   TaxonomyFiles taxonomy;
   EncodingFiles encoding;
   PosteriorFiles posterior;
-  CorpusFile corpus;
-  CorpusOptions format;
   ModelFiles encoder;
   StatementOptions statements;
   PairModelOptions options;
