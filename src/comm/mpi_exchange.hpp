@@ -65,7 +65,7 @@ class MpiExchange {
   int tag_, rank_ = 0, size_ = 1;
   ScratchPool& pool_;
   ScratchPool::Buffer scratch_;
-  std::vector<Block> blocks_;  // one a rank: what it owns of this piece
+  std::vector<Block> blocks_;  // one per rank: what it owns of this piece
   std::int64_t offset_ = 0;    // of this piece in the rank's own buffer (the shorter one)
   bool whole_ = false;         // so small that every rank adds up everything: one step less
   Step step_ = Step::done;

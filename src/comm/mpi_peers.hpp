@@ -22,7 +22,7 @@ class MpiPeers {
   MpiPeers(const MpiPeers&) = delete;
   MpiPeers& operator=(const MpiPeers&) = delete;
 
-  const std::vector<std::string>& hosts() const { return hosts_; }  // one a rank
+  const std::vector<std::string>& hosts() const { return hosts_; }  // one per rank
   // What a rank answers: the last collective that it entered here, and on a communicator built on
   // this one.
   struct State {

@@ -28,14 +28,14 @@ struct CollectiveCall {
   DataType type = DataType::uint8;
   Reduce reduce = Reduce::sum;
   std::int32_t root = 0;
-  std::int64_t count = 0;  // elements a rank; of all ranks for all_gather_ragged
+  std::int64_t count = 0;  // elements per rank; of all ranks for all_gather_ragged
   bool operator==(const CollectiveCall&) const = default;
 };
 
 // "all_reduce number 12 (1000 float32, sum)"
 std::string describe(const CollectiveCall& call);
 
-// What is wrong when the ranks are about to do `calls` (one a rank), in one sentence with both
+// What is wrong when the ranks are about to do `calls` (one per rank), in one sentence with both
 // calls; nothing when they agree.
 std::optional<std::string> find_mismatch(std::span<const CollectiveCall> calls,
                                          std::span<const std::string> hosts);
@@ -58,7 +58,7 @@ class PeerBoard {
   // What each rank noted last; nothing for a rank that does not answer (dead, frozen or cut off).
   // Takes seconds at most.
   virtual std::vector<std::optional<CollectiveCall>> ask_noted() = 0;
-  virtual const std::vector<std::string>& hosts() const = 0;  // one a rank
+  virtual const std::vector<std::string>& hosts() const = 0;  // one per rank
 };
 
 }  // namespace gpuhpc

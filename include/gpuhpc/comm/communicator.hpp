@@ -68,7 +68,7 @@ class Communicator {
   virtual void all_gather(const void* send, std::int64_t count, DataType type,
                           void* receive) = 0;  // receive: size x count
   virtual void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive,
-                                 std::span<const std::int64_t> counts) = 0;  // counts: one a rank
+                                 std::span<const std::int64_t> counts) = 0;  // counts: one per rank
   virtual void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type,
                               Reduce reduce) = 0;  // send: size x count
 
@@ -100,7 +100,7 @@ class Communicator {
   std::vector<T> all_gather_vector(std::span<const T> mine);
   std::string broadcast_string(std::string text, int root = 0);
   std::vector<std::string> all_gather_strings(
-      const std::string& mine);  // one a rank, in rank order
+      const std::string& mine);  // one per rank, in rank order
   bool is_root() const { return rank() == 0; }
 };
 

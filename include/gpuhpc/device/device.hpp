@@ -17,7 +17,7 @@ struct DeviceOptions {
   std::string kind = "auto";
   std::int64_t threads = 0;
   std::string isa = "auto";       // highest instruction set of the CPU kernels
-  std::int64_t memory_limit = 0;  // bytes of tensors a rank; 0: none
+  std::int64_t memory_limit = 0;  // bytes of tensors per rank; 0: none
   bool deterministic = false;
 };
 void declare(config::Section& section, DeviceOptions& options);

@@ -45,7 +45,7 @@ struct ScoreHistogram {
 
 struct ScoreHistograms {
   bool with_gold = false;
-  ScoreHistogram best;       // one a document: the score of its best class
+  ScoreHistogram best;       // one per document: the score of its best class
   ScoreHistogram predicted;  // one a predicted (document, class) pair
 };
 
