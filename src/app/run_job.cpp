@@ -10,7 +10,6 @@
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
-#include "gpuhpc/io/lock.hpp"
 #include "gpuhpc/report/page.hpp"
 #include "gpuhpc/report/terminal.hpp"
 #include "run_folder.hpp"
