@@ -24,12 +24,12 @@ class ByteTokenizer final : public Tokenizer {
     for (const char c : text) ids.push_back(5 + static_cast<unsigned char>(c));
   }
   std::int64_t vocabulary_size() const override { return 261; }
-  std::int32_t cls_id() const override { return 1; }
-  std::int32_t sep_id() const override { return 2; }
-  std::int32_t pad_id() const override { return 0; }
-  std::int32_t unk_id() const override { return 3; }
-  std::int32_t mask_id() const override { return 4; }
+  std::string decode(std::span<const std::int32_t>, bool) const override { return ""; }
+  const SpecialTokens& special() const override { return special_; }
   std::string fingerprint() const override { return "bytes"; }
+
+ private:
+  SpecialTokens special_{{{1}, {2}}, {}, 0, 3, 4, -1, {0, 1, 2, 3, 4}};
 };
 
 class ShardFolder {
@@ -56,7 +56,7 @@ class ShardFolder {
 std::int64_t sum_of(const TokenDataset& dataset, std::int64_t max_length) {
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    for (const auto& window : windows(dataset.tokens(i), max_length, LongDocuments::mean))
+    for (const auto& window : windows(dataset.tokens(i), max_length - 2, LongDocuments::mean))
       sum += std::accumulate(window.begin(), window.end(), std::int64_t{3});
   }
   return sum;
