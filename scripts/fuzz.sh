@@ -22,7 +22,7 @@ if [ -n "$planted" ]; then
   tar -c --exclude=./build --exclude=./runs --exclude=./.deps --exclude=./.git . | tar -x -C "$copy" && ln -sfn "$PWD/.deps" "$copy/.deps"
   cd "$copy"
   plant src/config/options.cpp 'std::stod(value) > option->high_' 'false'
-  plant src/text/members.hpp '!has(key)' 'false'
+  plant src/text/tokenizer_parts.hpp '!has(key)' 'false'
   plant src/eval/predictions_read.cpp '!seen.insert(id).second' '!seen.insert(id).second && false'
   plant src/data/corpus.cpp 'id.empty()' 'false'
   plant src/labels/taxonomy.cpp 'std::ssize(order) == size()' 'std::ssize(order) <= size()'

@@ -15,19 +15,19 @@ namespace {
 using namespace gpuhpc;
 namespace fs = std::filesystem;
 
-// One id a byte: the bench is of batches, not of a tokenizer.
+// One id a byte: the bench is of reading, not of a tokenizer.
 class ByteTokenizer final : public Tokenizer {
  public:
   void encode(std::string_view text, std::vector<std::int32_t>& ids) const override {
     for (const char c : text) ids.push_back(5 + static_cast<unsigned char>(c));
   }
   std::int64_t vocabulary_size() const override { return 261; }
-  std::int32_t cls_id() const override { return 1; }
-  std::int32_t sep_id() const override { return 2; }
-  std::int32_t pad_id() const override { return 0; }
-  std::int32_t unk_id() const override { return 3; }
-  std::int32_t mask_id() const override { return 4; }
+  std::string decode(std::span<const std::int32_t>, bool) const override { return ""; }
+  const SpecialTokens& special() const override { return special_; }
   std::string fingerprint() const override { return "bytes"; }
+
+ private:
+  SpecialTokens special_{{{1}, {2}}, {}, 0, 3, 4, -1, {0, 1, 2, 3, 4}};
 };
 
 class CorpusFolder {

@@ -13,6 +13,7 @@
 
 #include "../answer.hpp"
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/data/batches.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
@@ -33,25 +34,30 @@ std::vector<std::string> read_texts(const std::string& path) {
   return texts;
 }
 
+std::span<const std::int32_t> cut(std::span<const std::int32_t> ids, const TextTemplate& form,
+                                  std::int64_t limit) {
+  return ids.first(std::min(ids.size(), static_cast<std::size_t>(limit - form.specials())));
+}
+
 // Seconds in linears, attention and the rest of one pass on one thread.
 CpuWorkspace::Times shares(const LoadedEncoder& model, const Tokenizer& tokenizer,
                            const std::vector<std::vector<std::int32_t>>& documents,
                            CpuPrecision precision, kernels::Isa isa) {
   const CpuEncoder encoder(model.encoder, precision, isa);
   const auto workspace = encoder.make_workspace();
-  std::vector<std::int32_t> ids, offsets{0};
+  const TextTemplate& form = tokenizer.special().single;
+  PackedIds packed;
   const std::int64_t limit = model.model.embedding.max_tokens > 0 ? model.model.embedding.max_tokens
                                                                   : encoder.config().max_tokens();
   for (const auto& document : documents) {
-    if (std::ssize(offsets) > 256) break;  // enough to tell shares
-    const auto tokens = with_specials(tokenizer, document, limit);
-    ids.insert(ids.end(), tokens.begin(), tokens.end());
-    offsets.push_back(static_cast<std::int32_t>(ids.size()));
+    if (packed.size() == 256) break;  // enough to tell shares
+    packed.add(packed.size(), cut(document, form, limit), form);
   }
-  Matrix rows(std::ssize(offsets) - 1, encoder.config().hidden_size);
+  Matrix rows(packed.size(), encoder.config().hidden_size);
   for (const bool timed : {false, true}) {
     workspace->timed = timed;
-    encoder.embed(*workspace, {ids, offsets}, model.model.embedding, rows.view());
+    encoder.embed(*workspace, {packed.token_ids, packed.offsets}, model.model.embedding,
+                  rows.view());
   }
   return workspace->times;
 }
@@ -85,8 +91,10 @@ int run(const std::vector<std::string>& arguments) {
   const std::int64_t limit = model.model.embedding.max_tokens > 0
                                  ? model.model.embedding.max_tokens
                                  : model.encoder.config().max_tokens();
+  const TextTemplate& form = tokenizer->special().single;
   std::int64_t tokens = 0;
-  for (const auto& document : ids) tokens += std::ssize(with_specials(*tokenizer, document, limit));
+  for (const auto& document : ids)
+    tokens += std::ssize(cut(document, form, limit)) + form.specials();
   std::string parts;
   if (!cuda) {
     const CpuWorkspace::Times times =

@@ -1,4 +1,4 @@
-"""Token ids and speed of our byte-level BPE and Unigram tokenizers against Hugging Face's, same texts, same run, one thread each.
+"""Token ids, texts decoded from them and speed of our tokenizers of every kind against Hugging Face's, same texts, same run, one thread each.
 
   python bench/peers/train_tokenizers.py --lines data/debtags-topical/*/corpus.txt.gz --out build/tokenizers
   cmake --preset release -DGPUHPC_BENCH=ON && cmake --build --preset release --target tokenizer_bench
@@ -19,7 +19,7 @@ os.environ["RAYON_NUM_THREADS"] = "1"
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tokenizers  # noqa: E402
 from hostile_lines import hostile_lines  # noqa: E402
-from wordpiece import differing, our_ids, peer_speed, read_arguments  # noqa: E402
+from wordpiece import compare, our_ids, peer_speed, read_arguments  # noqa: E402
 
 # What WordPiece does not care for: contractions, runs of spaces of all kinds, literal special tokens and metaspaces, clusters.
 PIECES = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'S", "''s", " 's", "'", "\u2581", "\u2581\u2581", " \u2581", "<s>", "</s>", "<mask>", " <mask>", "\n<mask>",
@@ -50,18 +50,15 @@ def load_peer(folder):
 
 
 def main():
-    arguments, real, hostile, fast = read_arguments(__doc__, 200_000, 50_000, 3, mixed_lines)
+    arguments, real, hostile, fast = read_arguments(
+        __doc__, 200_000, 50_000, 3, mixed_lines, lambda parser: parser.add_argument("--no-speed", action="store_true", help="answers alone"))
     failed = False
     for model in arguments.model:
         peer = load_peer(model)
         with tempfile.TemporaryDirectory() as folder:
-            different = []
-            for texts in (real, hostile):
-                ids, _ = our_ids(arguments.tool, model, texts, 1, folder)
-                different.append(differing(peer, texts, ids))
-            print(f"{model}: differing lines: {different[0]} of {len(real)} real, {different[1]} of {len(hostile)} hostile", flush=True)
-            if any(different):
-                failed = True
+            different = compare(arguments.tool, model, peer, real, hostile, folder)
+            if arguments.no_speed or any(different):
+                failed = failed or any(different)
                 continue
             _, report = our_ids(arguments.tool, model, fast, arguments.passes, folder)
         theirs, _ = peer_speed(peer, fast, 3)

@@ -1,10 +1,10 @@
-"""Trains byte-level BPE and SentencePiece vocabularies on the repository's own texts and writes Hugging Face folders of every kind
+"""Trains WordPiece, byte-level BPE and SentencePiece vocabularies on the repository's own texts and writes Hugging Face folders of every kind
 that gpuhpc reads, for bench/peers/tokenizer_ids.py and data_tools/fixtures/make_tokenizers.py.
 
   python bench/peers/train_tokenizers.py --lines data/debtags-topical/*/corpus.txt.gz --out build/tokenizers
 
 Needs tokenizers, transformers 5, sentencepiece and protobuf. Folders: NAME holds tokenizer.json as transformers 5 saves it,
-NAME-files the older files (vocab.json and merges.txt, or the SentencePiece model), which transformers converts itself.
+NAME-files the older files (vocab.txt, vocab.json and merges.txt, or the SentencePiece model), which transformers converts itself.
 """
 import argparse
 import gzip
@@ -15,7 +15,7 @@ import shutil
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import sentencepiece  # noqa: E402
-from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers  # noqa: E402
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 
 # Folder, special tokens in the order of their ids.
@@ -49,6 +49,31 @@ def folder_of(out, name, model_type):
 
 def save_as_json(source, out, name, model_type):
     AutoTokenizer.from_pretrained(source).save_pretrained(folder_of(out, name, model_type))
+
+
+# Folder, model type, special tokens in the order of their ids, whether letters stay as they are.
+WORDPIECE_KINDS = {
+    "bert": ("bert", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], False),
+    "bert-cased": ("bert", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], True),
+    "mpnet": ("mpnet", ["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"], False),
+}
+
+
+def train_wordpiece(texts, out, size):
+    for kind, (model_type, specials, cased) in WORDPIECE_KINDS.items():
+        made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        made.normalizer = normalizers.BertNormalizer(lowercase=not cased)
+        made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        made.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=size, special_tokens=specials, show_progress=False))
+        files = folder_of(out, f"{kind}-files", model_type)
+        made.model.save(files)
+        write_json(os.path.join(files, "tokenizer_config.json"), {"do_lower_case": not cased})
+        save_as_json(files, out, kind, model_type)
+    # As official MPNet folders are: <unk>, which is not the unknown token, is looked for in normalised text.
+    path = os.path.join(out, "mpnet", "tokenizer.json")
+    older = Tokenizer.from_file(path)
+    older.add_special_tokens([AddedToken("<unk>", normalized=True)])
+    older.save(path)
 
 
 def train_bpe(texts, out, size):
@@ -90,6 +115,14 @@ def train_pieces(texts, out, size, rules):
     save_as_json(deberta, out, "deberta-v3", "deberta-v2")
     t5 = train("t5-files", "spiece.model", "t5", "nmt_nfkc", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     save_as_json(t5, out, "t5", "t5")
+    # mT5: pieces for bytes, which tokenizers has no use for, and no tokens behind the model's own.
+    mt5 = train("mt5-files", "spiece.model", "mt5", "nmt_nfkc", pad_id=0, eos_id=1, unk_id=2, bos_id=-1, byte_fallback=True)
+    write_json(os.path.join(mt5, "tokenizer_config.json"), {"tokenizer_class": "T5Tokenizer", "extra_ids": 0})
+    save_as_json(mt5, out, "mt5", "mt5")
+    # A decoder of all the other steps, as Llama's is.
+    steps = Tokenizer.from_file(os.path.join(out, "mt5", "tokenizer.json"))
+    steps.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    steps.save(os.path.join(folder_of(out, "mt5-steps", "mt5"), "tokenizer.json"))
     xlm = train("xlm-roberta-files", "sentencepiece.bpe.model", "xlm-roberta", "nmt_nfkc_cf", unk_id=0, bos_id=1, eos_id=2)
     save_as_json(xlm, out, "xlm-roberta", "xlm-roberta")
     # As transformers 4 converted DeBERTa v3: its charsmap, and [UNK] looked for after normalisation.
@@ -112,6 +145,7 @@ def main():
     texts = read_texts(arguments.lines)
     texts = texts[:arguments.count or len(texts)]
     os.makedirs(arguments.out, exist_ok=True)
+    train_wordpiece(texts, arguments.out, arguments.size)
     train_bpe(texts, arguments.out, arguments.size)
     train_pieces(texts, arguments.out, arguments.size, arguments.rules)
     print(f"{len(texts)} texts; folders in {arguments.out}: {' '.join(sorted(os.listdir(arguments.out)))}")

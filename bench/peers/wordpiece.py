@@ -70,10 +70,11 @@ def write_records(path, texts):
             out.write(text)
 
 
-def our_ids(tool, model, texts, passes, folder):
+def our_ids(tool, model, texts, passes, folder, decode=False):
     records, ids = os.path.join(folder, "records"), os.path.join(folder, "ids")
     write_records(records, texts)
-    report = subprocess.run([tool, model, records, ids, str(passes)], check=True, stdout=subprocess.PIPE).stdout
+    decoded = [os.path.join(folder, "decoded")] if decode else []
+    report = subprocess.run([tool, model, records, ids, str(passes), *decoded], check=True, stdout=subprocess.PIPE).stdout
     return np.fromfile(ids, dtype=np.int32), json.loads(report)
 
 
@@ -91,6 +92,28 @@ def differing(peer, texts, ids):
                     print(f"  differs: {text!r:.300}\n    ours {str(ours):.300}\n    peer {str(encoding.ids):.300}")
     if at != len(ids):
         sys.exit("the tool wrote more ids than lines")
+    return different
+
+
+def differing_texts(peer, ids, folder):
+    """Records in folder/decoded that are not what the peer decodes: two for each record of ids, with special tokens and without."""
+    with open(os.path.join(folder, "decoded"), "rb") as file:
+        ours = file.read()
+    different, at, place = 0, 0, 0
+    while at < len(ids):
+        record = ids[at + 1:at + 1 + ids[at]].tolist()
+        at += 1 + len(record)
+        for skip in (False, True):
+            size = int.from_bytes(ours[place:place + 4], "little")
+            text = ours[place + 4:place + 4 + size].decode("utf-8")
+            place += 4 + size
+            theirs = peer.decode(record, skip_special_tokens=skip)
+            if text != theirs:
+                different += 1
+                if different < 5:
+                    print(f"  decodes differently: {str(record):.200}\n    ours {text!r:.300}\n    peer {theirs!r:.300}")
+    if place != len(ours):
+        sys.exit("the tool decoded more than its ids")
     return different
 
 
@@ -119,6 +142,17 @@ def differing_settings(tool, texts):
             ids, _ = our_ids(tool, folder, texts, 1, folder)
             total += differing(peer, texts, ids)
     return total
+
+
+def compare(tool, model, peer, real, hostile, folder):
+    """Prints how many real and hostile lines have other ids, or other texts decoded from them; returns the counts."""
+    different = []
+    for texts in (real, hostile):
+        ids, _ = our_ids(tool, model, texts, 1, folder, decode=True)
+        different += [differing(peer, texts, ids), differing_texts(peer, ids, folder)]
+    print(f"{model}: differing lines: ids of {different[0]} and texts of {different[1]} of {len(real)} real ones, "
+          f"ids of {different[2]} and texts of {different[3]} of {len(hostile)} hostile ones", flush=True)
+    return different
 
 
 def peer_speed(peer, texts, megabytes):
@@ -178,11 +212,7 @@ def main():
         peer.no_truncation()
         peer.no_padding()
         with tempfile.TemporaryDirectory() as folder:
-            different = []
-            for texts in (real, hostile):
-                ids, _ = our_ids(arguments.tool, model, texts, 1, folder)
-                different.append(differing(peer, texts, ids))
-            print(f"{model}: differing lines: {different[0]} of {len(real)} real, {different[1]} of {len(hostile)} hostile")
+            different = compare(arguments.tool, model, peer, real, hostile, folder)
             if any(different):
                 failed = True
                 continue

@@ -22,6 +22,7 @@
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "gpuhpc/retrieval/tfidf.hpp"
+#include "gpuhpc/text/words.hpp"
 
 namespace {
 
@@ -125,9 +126,11 @@ void check_vocabulary(const std::vector<std::string>& texts) {
   const std::vector<std::string> few(
       texts.begin(), texts.begin() + std::min<std::ptrdiff_t>(1000, std::ssize(texts)));
   std::map<std::string, std::int64_t> counts;
+  TermWords splitter;
   for (const std::string& text : few) {
-    std::vector<std::string> words = words_of(text);
-    std::erase_if(words, [](const std::string& word) { return is_english_stop_word(word); });
+    const auto found = splitter.split(text);
+    std::vector<std::string> words(found.begin(), found.end());
+    std::erase_if(words, [](const std::string& word) { return is_term_stop_word(word); });
     std::set<std::string> terms(words.begin(), words.end());
     for (std::size_t i = 1; i < words.size(); ++i) terms.insert(words[i - 1] + " " + words[i]);
     for (const std::string& term : terms) ++counts[term];

@@ -1,7 +1,8 @@
-// tokenizer_bench MODEL_FOLDER RECORDS IDS [PASSES]: encodes length-prefixed texts (uint32 bytes,
-// text), writes uint32 count and int32 ids for each, then encodes them again PASSES times on one
-// thread and prints the speeds as JSON. bench/peers/wordpiece.py and tokenizer_ids.py compare the
-// ids with Hugging Face's before it shows a speed.
+// tokenizer_bench MODEL_FOLDER RECORDS IDS [PASSES [DECODED]]: encodes length-prefixed texts
+// (uint32 bytes, text), writes uint32 count and int32 ids for each, then encodes them again PASSES
+// times on one thread and prints the speeds as JSON. DECODED takes two texts for each: its ids
+// decoded with special tokens and without. bench/peers/wordpiece.py and tokenizer_ids.py compare
+// both with Hugging Face's before they show a speed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,20 +30,40 @@ std::vector<std::string_view> split_records(const std::string& file) {
   return records;
 }
 
-void write_ids(const gpuhpc::Tokenizer& tokenizer, const std::vector<std::string_view>& texts,
-               const char* path) {
-  std::ofstream out(path, std::ios::binary);
+// Records: a count, then as many ids or bytes.
+class RecordFile {
+ public:
+  explicit RecordFile(const char* path) : path_(path), out_(path, std::ios::binary) {}
+  template <typename Items>
+  void write(const Items& items) {
+    const auto count = static_cast<std::uint32_t>(items.size());
+    out_.write(reinterpret_cast<const char*>(&count), 4);
+    out_.write(reinterpret_cast<const char*>(items.data()),
+               static_cast<std::streamsize>(sizeof(items[0]) * items.size()));
+  }
+  void close() {
+    out_.close();
+    if (!out_) throw std::runtime_error(fmt::format("cannot write {}", path_));
+  }
+
+ private:
+  std::string path_;
+  std::ofstream out_;
+};
+
+void write_answers(const gpuhpc::Tokenizer& tokenizer, const std::vector<std::string_view>& texts,
+                   const char* ids_path, const char* decoded_path) {
+  RecordFile ids_file(ids_path), decoded(decoded_path == nullptr ? "/dev/null" : decoded_path);
   std::vector<std::int32_t> ids;
   for (const auto text : texts) {
     ids.clear();
     tokenizer.encode(text, ids);
-    const auto count = static_cast<std::uint32_t>(ids.size());
-    out.write(reinterpret_cast<const char*>(&count), 4);
-    out.write(reinterpret_cast<const char*>(ids.data()),
-              static_cast<std::streamsize>(4 * ids.size()));
+    ids_file.write(ids);
+    if (decoded_path == nullptr) continue;
+    for (const bool skip : {false, true}) decoded.write(tokenizer.decode(ids, skip));
   }
-  out.close();
-  if (!out) throw std::runtime_error(fmt::format("cannot write {}", path));
+  ids_file.close();
+  decoded.close();
 }
 
 // Seconds this thread has computed: the speed of a core, whatever else the machine does.
@@ -75,7 +96,7 @@ int run(int count, char** arguments) {
   const auto tokenizer = gpuhpc::load_tokenizer(arguments[1]);
   const std::string file = gpuhpc::read_text_file(arguments[2]);
   const auto texts = split_records(file);
-  write_ids(*tokenizer, texts, arguments[3]);
+  write_answers(*tokenizer, texts, arguments[3], count > 5 ? arguments[5] : nullptr);
   const int passes = count > 4 ? std::stoi(arguments[4]) : 5;
   std::size_t bytes = 0, tokens = 0;
   for (const auto text : texts) bytes += text.size();
@@ -107,7 +128,7 @@ int run(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   if (count < 4) {
-    fmt::print(stderr, "usage: tokenizer_bench MODEL_FOLDER RECORDS IDS [PASSES]\n");
+    fmt::print(stderr, "usage: tokenizer_bench MODEL_FOLDER RECORDS IDS [PASSES [DECODED]]\n");
     return 2;
   }
   try {

@@ -262,8 +262,8 @@ void run(Communicator& comm, const std::vector<std::string>& arguments) {
                  1);
   {
     const TokenDataset dataset(shards);
-    const DocumentSource documents({&dataset}, settings.train.max_length, tokenizer->cls_id(),
-                                   tokenizer->sep_id());
+    const DocumentSource documents({&dataset}, settings.train.max_length,
+                                   tokenizer->special().single);
     Trainer trainer(
         model->arena, documents,
         [&](const PackedIds& batch, std::uint64_t) { return model->loss(batch); }, settings.train,

@@ -18,22 +18,20 @@ LongDocuments long_documents(const std::string& word) {
   throw usage_error("`{}` is not one of truncate, mean", word);
 }
 
-std::int64_t window_count(std::int64_t tokens, std::int64_t max_length, LongDocuments mode) {
-  const std::int64_t content = max_length - specials;
-  if (content < 1)
-    throw internal_error("windows of {} tokens hold nothing but special tokens", max_length);
+std::int64_t window_count(std::int64_t tokens, std::int64_t content, LongDocuments mode) {
+  if (content < 1) throw internal_error("windows with room for {} tokens hold nothing", content);
   return mode == LongDocuments::truncate
              ? 1
              : std::max<std::int64_t>(1, (tokens + content - 1) / content);
 }
 
 std::vector<std::span<const std::int32_t>> windows(std::span<const std::int32_t> tokens,
-                                                   std::int64_t max_length, LongDocuments mode) {
-  const auto content = static_cast<std::size_t>(max_length - specials);
+                                                   std::int64_t content, LongDocuments mode) {
+  const auto longest = static_cast<std::size_t>(content);
   std::vector<std::span<const std::int32_t>> all;
-  for (std::int64_t i = 0; i < window_count(std::ssize(tokens), max_length, mode); ++i) {
-    const std::size_t first = static_cast<std::size_t>(i) * content;
-    all.push_back(tokens.subspan(first, std::min(content, tokens.size() - first)));
+  for (std::int64_t i = 0; i < window_count(std::ssize(tokens), content, mode); ++i) {
+    const std::size_t first = static_cast<std::size_t>(i) * longest;
+    all.push_back(tokens.subspan(first, std::min(longest, tokens.size() - first)));
   }
   return all;
 }
@@ -54,11 +52,11 @@ void PackedIds::reserve(std::int64_t tokens, std::int64_t items) {
   offsets.reserve(static_cast<std::size_t>(items) + 1);
 }
 
-void PackedIds::add(std::int64_t item, std::span<const std::int32_t> tokens, std::int32_t cls,
-                    std::int32_t sep) {
-  token_ids.push_back(cls);
+void PackedIds::add(std::int64_t item, std::span<const std::int32_t> tokens,
+                    const TextTemplate& form) {
+  token_ids.insert(token_ids.end(), form.before.begin(), form.before.end());
   token_ids.insert(token_ids.end(), tokens.begin(), tokens.end());
-  token_ids.push_back(sep);
+  token_ids.insert(token_ids.end(), form.after.begin(), form.after.end());
   close(item);
 }
 

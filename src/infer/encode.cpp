@@ -48,7 +48,7 @@ struct DocumentEncoder::State {
   ForwardOptions forward;                   // CUDA
   std::string numbers;                      // "bf16 on amx"
   int threads = 1;
-  std::int32_t cls = 0, sep = 0;
+  TextTemplate form;
   std::int64_t hidden = 0, max_length = 0, budget = 0;
   LongDocuments mode = LongDocuments::truncate;
 
@@ -67,8 +67,7 @@ DocumentEncoder::DocumentEncoder(const LoadedEncoder& model, const Tokenizer& to
   State& state = *state_;
   check_vocabulary(model.model, tokenizer.vocabulary_size());
   state.embedding = model.model.embedding;
-  state.cls = tokenizer.cls_id();
-  state.sep = tokenizer.sep_id();
+  state.form = tokenizer.special().single;
   state.hidden = model.encoder.config().hidden_size;
   state.max_length = window_length(model, options);
   state.mode = long_documents(options.long_documents);
@@ -106,10 +105,11 @@ std::vector<EncodeBatch> DocumentEncoder::State::cut(const TokenSource& source,
   std::vector<std::int64_t> lengths;
   lengths.reserve(static_cast<std::size_t>(documents.size()));
   for (std::int64_t d = documents.first; d < documents.last; ++d) {
-    const std::int64_t tokens = std::ssize(source.tokens(d)), content = max_length - 2;
-    const std::int64_t count = window_count(tokens, max_length, mode);
+    const std::int64_t tokens = std::ssize(source.tokens(d)),
+                       content = max_length - form.specials();
+    const std::int64_t count = window_count(tokens, content, mode);
     lengths.push_back((mode == LongDocuments::truncate ? std::min(tokens, content) : tokens) +
-                      2 * count);
+                      form.specials() * count);
   }
   std::vector<EncodeBatch> batches = cut_batches(lengths, budget, hidden);
   for (EncodeBatch& batch : batches) batch.first += documents.first, batch.last += documents.first;
@@ -136,8 +136,8 @@ void DocumentEncoder::State::encode_batch(CpuWorkspace* workspace, const TokenSo
                                           Range documents, MutableMatrixView rows) const {
   PackedIds packed;
   for (std::int64_t d = documents.first; d < documents.last; ++d)
-    for (const auto window : windows(source.tokens(d), max_length, mode))
-      packed.add(d, window, cls, sep);
+    for (const auto window : windows(source.tokens(d), max_length - form.specials(), mode))
+      packed.add(d, window, form);
   const bool one_each = packed.size() == documents.size();
   Matrix vectors(one_each ? 0 : packed.size(), hidden);
   embed(workspace, packed, one_each ? rows : vectors.view());

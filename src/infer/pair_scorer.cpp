@@ -68,7 +68,7 @@ PairScorer::PairScorer(const std::filesystem::path& folder, const InferOptions& 
   State& s = *state_;
   s.tokenizer = load_tokenizer(folder);
   check_vocabulary(s.classifier.model(), s.tokenizer->vocabulary_size());
-  s.form = s.tokenizer->pair_template();
+  s.form = s.tokenizer->special().pair;
   s.longest = s.classifier.model().embedding.max_tokens;
   s.budget = options.token_budget > 0 ? options.token_budget : device.cuda ? 32768 : 2048;
   s.threads = device.cuda ? 1 : std::max(device.threads, 1);

@@ -17,49 +17,9 @@ namespace {
 
 constexpr std::size_t input_bytes = std::size_t{1} << 18;
 
-// Length of the well-formed UTF-8 sequence at `at` (RFC 3629: no surrogates, nothing overlong, at
-// most U+10FFFF), 0 when none.
-std::size_t sequence_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
-  };
-  const auto tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const bool second = tail(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF);
-    return second && tail(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool second = tail(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF);
-    return second && tail(2) && tail(3) ? 4 : 0;
-  }
-  return 0;
-}
-
 }  // namespace
 
-std::size_t find_invalid_utf8(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    std::uint64_t eight;
-    while (at + sizeof eight <= text.size()) {  // plain ASCII in steps of eight
-      std::memcpy(&eight, text.data() + at, sizeof eight);
-      if ((eight & 0x8080808080808080ULL) != 0) break;
-      at += sizeof eight;
-    }
-    if (at == text.size()) break;
-    const std::size_t length = sequence_length(text, at);
-    if (length == 0) return at;
-    at += length;
-  }
-  return std::string_view::npos;
-}
-
-// Bytes come from `descriptor`, through `input` and zlib when the first two say gzip, into
+// Bytes come from `descriptor` into `input`, through zlib when the first two say gzip, into
 // `buffer`; lines are cut there.
 struct LineReader::State {
   State(const std::filesystem::path& file, LineReaderOptions chosen) : path(file), options(chosen) {

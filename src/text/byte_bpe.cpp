@@ -1,14 +1,13 @@
-#include "byte_bpe.hpp"
-
+// Byte-level BPE: GPT-2's pattern cuts the text into words, and the merge of lowest rank is applied
+// until none is left.
 #include <algorithm>
 #include <bit>
 #include <functional>
 #include <limits>
 
 #include "characters.hpp"
-#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/checksum.hpp"
-#include "vocabulary.hpp"
+#include "text_tokenizer.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -17,36 +16,34 @@ constexpr std::size_t short_word =
     48;  // parts: up to here looking at all ranks is faster than a heap
 constexpr std::uint32_t no_part = std::numeric_limits<std::uint32_t>::max();
 
-// How GPT-2's vocabulary writes a byte: visible Latin-1 characters as themselves, the other bytes
-// as U+0100, U+0101, ... in turn.
-std::array<std::string, 256> byte_names() {
-  std::array<std::string, 256> names;
-  char32_t next = 0x100;
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    const bool visible =
-        (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-    char utf8[4];
-    names[byte].assign(utf8, static_cast<std::size_t>(put_code_point(
-                                 visible ? static_cast<char32_t>(byte) : next++, utf8)));
+// Rank of a merge by the ids it joins; ranks count from 0.
+class MergeTable {
+ public:
+  static constexpr std::uint32_t none = 0xFFFFFFFFu;
+  explicit MergeTable(std::size_t merges);
+  void set(std::int32_t left, std::int32_t right,
+           std::uint32_t rank);  // the last rank given counts
+  std::uint32_t rank(std::int32_t left, std::int32_t right) const {
+    const std::uint64_t key = make_key(left, right);
+    for (std::size_t place = key * multiplier >> shift_;;
+         place = (place + 1) & (slots_.size() - 1)) {
+      if (slots_[place].rank == none || slots_[place].key == key) return slots_[place].rank;
+    }
   }
-  return names;
-}
 
-std::string take_fingerprint(const ByteBpeSettings& settings) {
-  std::vector<const VocabularyEntry*> sorted;
-  for (const auto& entry : settings.vocabulary) sorted.push_back(&entry);
-  std::sort(sorted.begin(), sorted.end(),
-            [](const auto* a, const auto* b) { return a->id < b->id; });
-  Fingerprint print;
-  print.add("byte-level bpe 1");
-  for (const auto* entry : sorted) print.add(entry->token).add(std::int64_t{entry->id});
-  for (const auto& [left, right] : settings.merges) print.add(left).add(right);
-  print.add(settings.unk_token)
-      .add(std::int64_t{settings.fuse_unk * 2 + settings.add_prefix_space});
-  return print.hex();
-}
-
-}  // namespace
+ private:
+  static constexpr std::uint64_t multiplier = 0x9E3779B97F4A7C15u;
+  static std::uint64_t make_key(std::int32_t left, std::int32_t right) {
+    return (std::uint64_t{static_cast<std::uint32_t>(left)} << 32) |
+           static_cast<std::uint32_t>(right);
+  }
+  struct Slot {
+    std::uint64_t key = 0;
+    std::uint32_t rank = none;
+  };
+  std::vector<Slot> slots_;  // at least half are free
+  int shift_;
+};
 
 MergeTable::MergeTable(std::size_t merges)
     : slots_(std::bit_ceil(2 * merges + 2)), shift_(64 - std::countr_zero(slots_.size())) {}
@@ -59,14 +56,68 @@ void MergeTable::set(std::int32_t left, std::int32_t right, std::uint32_t rank) 
   slots_[place] = {key, rank};
 }
 
+class ByteBpe {
+ public:
+  struct Work {  // of one thread
+    struct Part {
+      std::int32_t id;
+      std::uint32_t rank;  // of the merge with the part to the right
+    };
+    struct Candidate {
+      std::uint32_t rank, position;
+      bool operator>(const Candidate& other) const {
+        return rank != other.rank ? rank > other.rank : position > other.position;
+      }
+    };
+    std::vector<Part> parts;
+    std::vector<std::uint32_t> before, after;
+    std::vector<Candidate> heap;
+  };
+
+  ByteBpe(const ByteBpeSettings& settings, const std::string& where);
+
+  // `piece` as words are cut from it, at the end of `out`.
+  void prepare(std::string_view piece, std::string& out) const;
+  // Calls word(begin, end) for each word of `text`, in order.
+  template <typename Word>
+  static void split(std::string_view text, Word&& word);
+  void encode_word(std::string_view word, Work& work, std::vector<std::int32_t>& ids) const;
+  const std::string& fingerprint() const { return fingerprint_; }
+
+ private:
+  static std::size_t contraction(std::string_view text, std::size_t at);
+  static std::size_t word_end(std::string_view text, std::size_t at);
+  void merge_short(Work& work) const;
+  void merge_long(Work& work) const;
+
+  std::array<std::int32_t, 256> byte_ids_{};  // -1: not in the vocabulary
+  std::int32_t unk_ = -1;
+  bool fuse_unk_, add_prefix_space_;
+  MergeTable merges_;
+  std::vector<std::int32_t> merged_ids_;  // by rank
+  std::string fingerprint_;
+};
+
+template <typename Word>
+void ByteBpe::split(std::string_view text, Word&& word) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = word_end(text, at);
+    word(at, end);
+    at = end;
+  }
+}
+
 ByteBpe::ByteBpe(const ByteBpeSettings& settings, const std::string& where)
     : fuse_unk_(settings.fuse_unk),
       add_prefix_space_(settings.add_prefix_space),
       merges_(settings.merges.size()) {
   check_vocabulary(settings.vocabulary, where);
   const TokenIds id_of(settings.vocabulary, {});
-  const auto names = byte_names();
-  for (std::size_t byte = 0; byte < 256; ++byte) byte_ids_[byte] = id_of(names[byte]);
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    std::string name;
+    append_code_point(byte_characters[byte], name);
+    byte_ids_[byte] = id_of(name);
+  }
   if (!settings.unk_token.empty()) {
     unk_ = id_of(settings.unk_token);
     if (unk_ < 0)
@@ -87,7 +138,12 @@ ByteBpe::ByteBpe(const ByteBpeSettings& settings, const std::string& where)
     merges_.set(id_of(left), id_of(right), static_cast<std::uint32_t>(merged_ids_.size()));
     merged_ids_.push_back(joined);
   }
-  fingerprint_ = take_fingerprint(settings);
+  Fingerprint print;
+  print.add("byte-level bpe 2").add(print_of(settings.vocabulary));
+  for (const auto& [left, right] : settings.merges) print.add(left).add(right);
+  print.add(settings.unk_token)
+      .add(std::int64_t{settings.fuse_unk * 2 + settings.add_prefix_space});
+  fingerprint_ = print.hex();
 }
 
 void ByteBpe::prepare(std::string_view piece, std::string& out) const {
@@ -162,6 +218,78 @@ void ByteBpe::merge_long(Work& work) const {
     if (before[i] != no_part) update(before[i]);
   }
   std::erase_if(parts, [](const auto& part) { return part.id < 0; });
+}
+
+// GPT-2's pattern 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ by
+// hand: one look at each character.
+constexpr auto ascii_kinds = [] {
+  std::array<PatternKind, 128> kinds{};
+  const auto set = [&](char first, char last, PatternKind kind) {
+    for (int c = first; c <= last; ++c) kinds[static_cast<std::size_t>(c)] = kind;
+  };
+  set('a', 'z', PatternKind::letter), set('A', 'Z', PatternKind::letter),
+      set('0', '9', PatternKind::number);
+  set('\t', '\r', PatternKind::space), set(' ', ' ', PatternKind::space);
+  return kinds;
+}();
+
+struct Character {
+  PatternKind kind;
+  std::size_t end;
+};
+
+Character character_at(std::string_view text, std::size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  if (byte < 0x80) return {ascii_kinds[byte], at + 1};
+  const char32_t c = next_code_point(text, at);
+  return {pattern_kind(c), at};
+}
+
+// End of the characters of `kind` from `at` on.
+std::size_t run_end(std::string_view text, std::size_t at, PatternKind kind) {
+  while (at < text.size()) {
+    const Character c = character_at(text, at);
+    if (c.kind != kind) break;
+    at = c.end;
+  }
+  return at;
+}
+
+// Length of 's, 't, 're, 've, 'm, 'll or 'd at `at`, 0: none.
+std::size_t ByteBpe::contraction(std::string_view text, std::size_t at) {
+  if (text[at] != '\'' || at + 1 == text.size()) return 0;
+  const char first = text[at + 1];
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+  const std::string_view two = text.substr(at + 1, 2);
+  return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
+}
+
+std::size_t ByteBpe::word_end(std::string_view text, std::size_t at) {
+  if (const std::size_t length = contraction(text, at)) return at + length;
+  const Character first = character_at(text, at);
+  if (first.kind != PatternKind::space) return run_end(text, first.end, first.kind);
+  if (text[at] == ' ' && first.end < text.size()) {
+    const Character second = character_at(text, first.end);
+    if (second.kind != PatternKind::space) return run_end(text, second.end, second.kind);
+  }
+  // White space: all of it at the end of the text, else all but its last character, which may lead
+  // the next word.
+  std::size_t last = at, end = first.end;
+  while (end < text.size()) {
+    const Character next = character_at(text, end);
+    if (next.kind != PatternKind::space) return last > at ? last : end;
+    last = end, end = next.end;
+  }
+  return end;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_tokenizer(ByteBpeSettings model, TokenizerDescription description,
+                                          const std::string& where) {
+  ByteBpe bpe(model, where);
+  return make_word_tokenizer(std::move(bpe), std::move(model.vocabulary), std::move(description),
+                             where);
 }
 
 }  // namespace gpuhpc

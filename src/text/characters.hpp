@@ -2,15 +2,15 @@
 // Character properties as Hugging Face tokenizers 0.23 sees them. Its Rust crates carry three
 // Unicode versions: categories 8.0, normalisation 9.0, letter case 17.0; ICU knows newer
 // characters, so what is younger than a crate counts as unassigned here.
-// tests/text/unicode_test.cpp and pattern_test.cpp compare every code point.
+// tests/text/unicode_test.cpp compares every code point.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-namespace gpuhpc {
+#include "gpuhpc/base/utf8.hpp"
 
-constexpr char32_t replacement_character = 0xFFFD;
+namespace gpuhpc {
 
 bool is_removed_by_cleaning(char32_t c);  // NUL, U+FFFD, control, format, private use
 bool is_white_space(char32_t c);
@@ -30,10 +30,16 @@ void compose(std::vector<char32_t>& points);
 // Lower case without context; 1 or 2 code points.
 int lower_case(char32_t c, char32_t (&out)[2]);
 
-// One code point at text[position], which moves on. Ill-formed bytes give U+FFFD once per maximal
-// subpart (Unicode 3.9, table 3-8).
-char32_t next_code_point(std::string_view text, std::size_t& position);
-// Writes 1 to 4 bytes.
-int put_code_point(char32_t c, char* out);
+// \w of the regex crate.
+bool is_word_character(char32_t c);
+// What Oniguruma's \p{L}, \p{N} and \s say of a character.
+enum class PatternKind : unsigned char { other, letter, number, space };
+PatternKind pattern_kind(char32_t c);
+
+// End of the extended grapheme cluster (Unicode Annex 29) that begins at `at` in well-formed UTF-8,
+// as the unicode-segmentation crate 1.13 cuts them; at < text.size(). Rule GB9c is left out:
+// clusters of six bytes and more are not looked up (normalizers.hpp), and all of its clusters are
+// longer.
+std::size_t grapheme_end(std::string_view text, std::size_t at);
 
 }  // namespace gpuhpc

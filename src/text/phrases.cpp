@@ -54,7 +54,7 @@ struct TextHash {
 };
 
 bool may_end_phrase(std::string_view word) {
-  if (word.size() < 2 || is_stop_word(word)) return false;
+  if (word.size() < 2 || is_phrase_stop_word(word)) return false;
   return std::any_of(word.begin(), word.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || static_cast<unsigned char>(c) >= 0x80;
   });
@@ -95,7 +95,7 @@ struct PhraseMiner::State {
   std::unordered_map<std::uint64_t, Counter> counters;
   std::int64_t document = 0, seen_words = 0;
   bool done = false;
-  Words text;
+  PhraseWords text;
   std::vector<std::uint32_t> sequence, heads, next_heads;
 
   std::size_t level() const { return levels.size() + 1; }
@@ -333,6 +333,43 @@ std::vector<Phrase> mine_phrases(std::span<const std::string> texts, const Phras
     for (const auto& text : texts) miner.count(text);
   }
   return miner.phrases();
+}
+
+PhraseFinder::PhraseFinder(std::span<const std::string> phrases) : found_at_{-1} {
+  for (std::size_t p = 0; p < phrases.size(); ++p) {
+    words_.split(phrases[p]);
+    std::uint32_t node = 0;
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      const auto word =
+          word_ids_.emplace(std::string(words_[i]), static_cast<std::uint32_t>(word_ids_.size()))
+              .first->second;
+      const auto [edge, fresh] = edges_.emplace(std::uint64_t{node} << 32 | word,
+                                                static_cast<std::uint32_t>(found_at_.size()));
+      if (fresh) found_at_.push_back(-1);
+      node = edge->second;
+    }
+    if (node != 0 && found_at_[node] < 0) found_at_[node] = static_cast<std::int32_t>(p);
+  }
+}
+
+std::int64_t PhraseFinder::find(std::string_view text, std::vector<std::int32_t>& ids) {
+  words_.split(text);
+  numbers_.resize(words_.size());
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    const auto place = word_ids_.find(words_[i]);
+    numbers_[i] = place == word_ids_.end() ? none : place->second;
+  }
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
+    std::uint32_t node = 0;
+    for (std::size_t k = i;
+         k < numbers_.size() && numbers_[k] != none && (k == i || !words_.after_break(k)); ++k) {
+      const auto edge = edges_.find(std::uint64_t{node} << 32 | numbers_[k]);
+      if (edge == edges_.end()) break;
+      node = edge->second;
+      if (found_at_[node] >= 0) ids.push_back(found_at_[node]);
+    }
+  }
+  return static_cast<std::int64_t>(words_.size());
 }
 
 }  // namespace gpuhpc

@@ -1,9 +1,7 @@
-#include "sentencepiece_file.hpp"
+#include "tokenizer_parts.hpp"
 
 #include <bit>
 #include <cstring>
-
-#include "gpuhpc/base/error.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -4,10 +4,8 @@
 #include <charconv>
 #include <map>
 
-#include "gpuhpc/io/json.hpp"
+#include "characters.hpp"
 #include "gpuhpc/io/lines.hpp"
-#include "gpuhpc/text/wordpiece.hpp"
-#include "sentencepiece_file.hpp"
 #include "tokenizer_parts.hpp"
 
 namespace gpuhpc {
@@ -15,27 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-WordPieceSettings settings_from_config(const Json& config, const std::string& where) {
-  const Members members(config, where);
-  WordPieceSettings settings;
-  const SpecialNames names = read_names(members);
-  for (auto [name, to] : {std::pair{&names.cls, &settings.cls_token},
-                          {&names.sep, &settings.sep_token},
-                          {&names.pad, &settings.pad_token},
-                          {&names.unk, &settings.unk_token},
-                          {&names.mask, &settings.mask_token}}) {
-    if (!name->empty()) *to = *name;
-  }
-  NormalizerSettings& n = settings.normalizer;
-  n.lowercase = members.boolean("do_lower_case", true);
-  n.handle_chinese_chars = members.boolean("tokenize_chinese_chars", true);
-  n.strip_accents = members.boolean("strip_accents", n.lowercase);
-  if (!members.boolean("do_basic_tokenize", true))
-    throw input_error("{}: \"do_basic_tokenize\": false is not supported", where);
-  if (members.has("never_split") && !members.array("never_split").empty())
-    throw input_error("{}: \"never_split\" is not supported", where);
-  return settings;
-}
+constexpr const char* metaspace = "\u2581";
 
 Json read_object(const fs::path& file) {
   Json object = fs::exists(file) ? read_json(file) : Json::object();
@@ -73,6 +51,7 @@ std::string family(const fs::path& folder, const Members& config) {
                                       {"GPT2", "gpt2"},
                                       {"T5", "t5"},
                                       {"MT5", "t5"},
+                                      {"MPNet", "mpnet"},
                                       {"XLMRoberta", "xlm-roberta"}}) {
       if (name.starts_with(begin)) return type;
     }
@@ -84,11 +63,11 @@ std::string family(const fs::path& folder, const Members& config) {
   return type == "mt5" ? "t5" : type;
 }
 
-// The special tokens that transformers adds to a vocabulary: those given in tokenizer_config.json,
+// The added tokens that transformers adds to a vocabulary: those given in tokenizer_config.json,
 // then the named ones. A token that the vocabulary lacks takes the next id.
-class SpecialTokens {
+class AddedByName {
  public:
-  SpecialTokens(const std::vector<VocabularyEntry>& vocabulary, const Members& config)
+  AddedByName(const std::vector<VocabularyEntry>& vocabulary, const Members& config)
       : id_of_(vocabulary, {}),
         next_(static_cast<std::int32_t>(vocabulary.size())),
         config_(config) {
@@ -123,16 +102,24 @@ class SpecialTokens {
     token.id = id >= 0 ? id : next_++;
     added_.push_back(std::move(token));
   }
-  // The token called `key` in the configuration; `usual` when it is not there. Returns its name,
-  // empty: none.
-  std::string add_named(const char* key, const char* usual) {
+  void add_special(const std::string& content) {
     AddedToken token;
-    token.content = usual;
-    if (config_.has(key))
-      token = config_.at(key).is_object() ? read_added(config_.object(key), false)
-                                          : AddedToken{config_.text(key)};
+    token.content = content;
+    token.special = true;
     add(token);
-    return token.content;
+  }
+  // The special token called `key` in the configuration; `usual` when it is not there. Returns its
+  // name, empty: none.
+  std::string add_named(const char* key, AddedToken usual) {
+    if (config_.has(key))
+      usual = config_.at(key).is_object() ? read_added(config_.object(key), false)
+                                          : AddedToken{config_.text(key)};
+    usual.special = true;
+    add(usual);
+    return usual.content;
+  }
+  std::string add_named(const char* key, const char* usual) {
+    return add_named(key, AddedToken{usual});
   }
   std::vector<AddedToken> take() { return std::move(added_); }
 
@@ -142,6 +129,76 @@ class SpecialTokens {
   const Members& config_;
   std::vector<AddedToken> added_;
 };
+
+// White space at the end goes, as in Hugging Face's reader; all of it is ASCII or ends in a byte
+// above 0x7F.
+std::string_view trimmed_end(std::string_view token) {
+  for (bool trimmed = true; trimmed && !token.empty();) {
+    trimmed = false;
+    for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(3, token.size()) && !trimmed;
+         ++bytes) {
+      std::size_t at = token.size() - bytes;
+      const char32_t c = next_code_point(token, at);
+      if (at == token.size() && c != replacement_character && is_white_space(c))
+        token.remove_suffix(bytes), trimmed = true;
+    }
+  }
+  return token;
+}
+
+// vocab.txt: one token a line, id = line number from 0.
+std::vector<VocabularyEntry> read_vocabulary(const fs::path& file) {
+  const std::string whole = read_text_file(file);
+  std::vector<VocabularyEntry> vocabulary;
+  std::int32_t line = 0;
+  for (std::string_view text = whole; !text.empty();) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view token = trimmed_end(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (token.empty())
+      throw input_error("{}:{}: an empty line in the vocabulary; take the file of the model again",
+                        file.string(), line + 1);
+    vocabulary.push_back({std::string(token), line++});
+  }
+  return vocabulary;
+}
+
+std::unique_ptr<Tokenizer> load_wordpiece(const fs::path& folder, const Members& config) {
+  const fs::path file = folder / "vocab.txt", more = folder / "added_tokens.json";
+  if (fs::exists(more))
+    throw input_error(
+        "{}: extra tokens beside vocab.txt are not supported; save the tokenizer as "
+        "tokenizer.json",
+        more.string());
+  WordPieceSettings settings;
+  settings.words.lowercase = config.boolean("do_lower_case", true);
+  settings.words.handle_chinese_chars = config.boolean("tokenize_chinese_chars", true);
+  settings.words.strip_accents = config.boolean("strip_accents", settings.words.lowercase);
+  if (!config.boolean("do_basic_tokenize", true))
+    throw input_error("{}: \"do_basic_tokenize\": false is not supported", config.where());
+  if (config.has("never_split") && !config.array("never_split").empty())
+    throw input_error("{}: \"never_split\" is not supported", config.where());
+  settings.vocabulary = read_vocabulary(file);
+  check_vocabulary(settings.vocabulary, file.string());
+  TokenizerDescription description;
+  description.names = read_names(config);
+  AddedByName tokens(settings.vocabulary, config);
+  const bool mpnet = family(folder, config) == "mpnet";
+  settings.unk_token = tokens.add_named("unk_token", "[UNK]");
+  const std::string sep = tokens.add_named("sep_token", mpnet ? "</s>" : "[SEP]");
+  tokens.add_named("pad_token", mpnet ? "<pad>" : "[PAD]");
+  const std::string cls = tokens.add_named("cls_token", mpnet ? "<s>" : "[CLS]");
+  AddedToken mask{mpnet ? "<mask>" : "[MASK]"};
+  mask.lstrip = mpnet;
+  tokens.add_named("mask_token", mask);
+  description.templates = mpnet ? roberta_templates(cls, sep) : bert_templates(cls, sep);
+  description.decoder = {true, {JoinPieces{"##", true}}};
+  description.added = tokens.take();
+  std::erase_if(description.added, [&](const AddedToken& token) {  // nothing is put behind BERT's
+    return token.id >= std::ssize(settings.vocabulary);
+  });
+  return make_tokenizer(std::move(settings), std::move(description), file.string());
+}
 
 std::unique_ptr<Tokenizer> load_bpe_files(const fs::path& folder, const Members& config) {
   const fs::path vocabulary_file = folder / "vocab.json", merges_file = folder / "merges.txt";
@@ -158,27 +215,29 @@ std::unique_ptr<Tokenizer> load_bpe_files(const fs::path& folder, const Members&
   while (lines.next(line)) add_merge(line, settings.merges, lines.where());
   settings.add_prefix_space = config.boolean("add_prefix_space", false);
 
-  SpecialTokens tokens(settings.vocabulary, config);
+  AddedByName tokens(settings.vocabulary, config);
   TokenizerDescription description;
   const std::string type = family(folder, config);
   const TokenIds id_of(settings.vocabulary, {});
   const bool deberta = type == "deberta" || (type != "roberta" && id_of("[CLS]") >= 0);
   if (!deberta && (type == "gpt2" || id_of("<s>") < 0)) {
-    for (const char* key : {"bos_token", "eos_token", "unk_token"})
-      description.names.unk = tokens.add_named(key, "<|endoftext|>");
+    tokens.add_named("bos_token", "<|endoftext|>");
+    description.names.eos = tokens.add_named("eos_token", "<|endoftext|>");
+    description.names.unk = tokens.add_named("unk_token", "<|endoftext|>");
     description.names.pad = tokens.add_named("pad_token", "");
   } else {
     tokens.add_named("bos_token", deberta ? "[CLS]" : "<s>");
-    tokens.add_named("eos_token", deberta ? "[SEP]" : "</s>");
+    description.names.eos = tokens.add_named("eos_token", deberta ? "[SEP]" : "</s>");
     description.names.unk = tokens.add_named("unk_token", deberta ? "[UNK]" : "<unk>");
     const std::string sep = tokens.add_named("sep_token", deberta ? "[SEP]" : "</s>");
     description.names.pad = tokens.add_named("pad_token", deberta ? "[PAD]" : "<pad>");
     const std::string cls = tokens.add_named("cls_token", deberta ? "[CLS]" : "<s>");
     description.names.mask = tokens.add_named("mask_token", deberta ? "[MASK]" : "<mask>");
-    description.special = deberta ? bert_template(cls, sep) : roberta_template(cls, sep);
+    description.templates = deberta ? bert_templates(cls, sep) : roberta_templates(cls, sep);
   }
+  description.decoder = {true, {JoinBytes{}}};
   description.added = tokens.take();
-  return make_tokenizer(settings, std::move(description), vocabulary_file.string());
+  return make_tokenizer(std::move(settings), std::move(description), vocabulary_file.string());
 }
 
 void add_piece(UnigramSettings& settings, const std::string& token, double score) {
@@ -186,11 +245,11 @@ void add_piece(UnigramSettings& settings, const std::string& token, double score
   settings.scores.push_back(score);
 }
 
-void add_control_pieces(const SentencePieceFile& file, SpecialTokens& tokens) {
+void add_control_pieces(const SentencePieceFile& file, AddedByName& tokens) {
   for (const auto& piece : file.pieces) {
     if (piece.type == SentencePieceFile::Type::control ||
         piece.type == SentencePieceFile::Type::user_defined)
-      tokens.add({piece.token});
+      tokens.add_special(piece.token);
   }
 }
 
@@ -217,18 +276,19 @@ std::unique_ptr<Tokenizer> deberta_from_pieces(const SentencePieceFile& file, co
   description.normalizer.emplace_back(ReplaceText{ReplaceText::Pattern::white_space, "", " "});
   description.normalizer.emplace_back(ComposeText{});
   description.normalizer.emplace_back(StripSpaces{false, true});
-  SpecialTokens tokens(settings.vocabulary, config);
+  AddedByName tokens(settings.vocabulary, config);
   tokens.add_named("bos_token", "[CLS]");
-  tokens.add_named("eos_token", "[SEP]");
+  description.names.eos = tokens.add_named("eos_token", "[SEP]");
   tokens.add_named("unk_token", "[UNK]");
   const std::string sep = tokens.add_named("sep_token", "[SEP]");
   description.names.pad = tokens.add_named("pad_token", "[PAD]");
   const std::string cls = tokens.add_named("cls_token", "[CLS]");
   description.names.mask = tokens.add_named("mask_token", "[MASK]");
   add_control_pieces(file, tokens);
-  description.special = bert_template(cls, sep);
+  description.templates = bert_templates(cls, sep);
+  description.decoder = {true, {JoinSpaced{metaspace}}};
   description.added = tokens.take();
-  return make_tokenizer(settings, std::move(description), where);
+  return make_tokenizer(std::move(settings), std::move(description), where);
 }
 
 std::unique_ptr<Tokenizer> t5_from_pieces(const SentencePieceFile& file, const Members& config,
@@ -246,15 +306,17 @@ std::unique_ptr<Tokenizer> t5_from_pieces(const SentencePieceFile& file, const M
   settings.unk_id = 2;
   TokenizerDescription description;
   add_charsmap(file, description, where);
-  SpecialTokens tokens(settings.vocabulary, config);
-  const std::string eos = tokens.add_named("eos_token", "</s>");
+  AddedByName tokens(settings.vocabulary, config);
+  description.names.eos = tokens.add_named("eos_token", "</s>");
   tokens.add_named("unk_token", "<unk>");
   description.names.pad = tokens.add_named("pad_token", "<pad>");
   add_control_pieces(file, tokens);
-  for (std::int32_t i = 0; i < extra; ++i) tokens.add({fmt::format("<extra_id_{}>", i)});
-  description.special = {"", "</s>", {{'A', "", 0}, {0, "</s>", 0}, {'B', "", 0}, {0, "</s>", 0}}};
+  for (std::int32_t i = 0; i < extra; ++i) tokens.add_special(fmt::format("<extra_id_{}>", i));
+  description.templates.single = {{'A', "", 0}, {0, "</s>", 0}};
+  description.templates.pair = {{'A', "", 0}, {0, "</s>", 0}, {'B', "", 0}, {0, "</s>", 0}};
+  description.decoder = {true, {JoinSpaced{metaspace}}};
   description.added = tokens.take();
-  return make_tokenizer(settings, std::move(description), where);
+  return make_tokenizer(std::move(settings), std::move(description), where);
 }
 
 std::unique_ptr<Tokenizer> xlm_roberta_from_pieces(const SentencePieceFile& file,
@@ -273,7 +335,7 @@ std::unique_ptr<Tokenizer> xlm_roberta_from_pieces(const SentencePieceFile& file
   settings.unk_id = 3;
   TokenizerDescription description;
   add_charsmap(file, description, where);
-  SpecialTokens tokens(settings.vocabulary, config);
+  AddedByName tokens(settings.vocabulary, config);
   const std::string bos = tokens.add_named("bos_token", "<s>"),
                     eos = tokens.add_named("eos_token", "</s>");
   tokens.add_named("unk_token", "<unk>");
@@ -282,9 +344,11 @@ std::unique_ptr<Tokenizer> xlm_roberta_from_pieces(const SentencePieceFile& file
   tokens.add_named("cls_token", "<s>");
   description.names.mask = tokens.add_named("mask_token", "<mask>");
   add_control_pieces(file, tokens);
-  description.special = roberta_template(bos, eos);
+  description.names.eos = eos;
+  description.templates = roberta_templates(bos, eos);
+  description.decoder = {true, {JoinSpaced{metaspace}}};
   description.added = tokens.take();
-  return make_tokenizer(settings, std::move(description), where);
+  return make_tokenizer(std::move(settings), std::move(description), where);
 }
 
 std::unique_ptr<Tokenizer> load_pieces(const fs::path& file, const Members& config) {
@@ -304,26 +368,6 @@ std::unique_ptr<Tokenizer> load_pieces(const fs::path& file, const Members& conf
 
 }  // namespace
 
-SpecialNames read_names(const Members& config) {
-  const auto name = [&](const char* key) -> std::string {
-    if (!config.has(key)) return "";
-    return config.at(key).is_object() ? config.object(key).text("content") : config.text(key);
-  };
-  return {name("cls_token"), name("sep_token"), name("pad_token"), name("unk_token"),
-          name("mask_token")};
-}
-
-void add_merge(std::string_view line, std::vector<std::pair<std::string, std::string>>& merges,
-               const std::string& where) {
-  if (line.starts_with("#version")) return;
-  const std::size_t space = line.find(' ');
-  if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-    throw input_error("{}: a merge must be two tokens with a space between them, found \"{}\"",
-                      where, line.substr(0, 80));
-  }
-  merges.emplace_back(line.substr(0, space), line.substr(space + 1));
-}
-
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model_folder) {
   const Json settings = read_config(model_folder);
   const Members config(settings, (model_folder / "tokenizer_config.json").string());
@@ -332,17 +376,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model_folder) {
     const fs::path json = model_folder / "tokenizer.json";
     return tokenizer_from_json(read_json(json), config, json.string());
   }
-  if (there("vocab.txt")) {
-    const fs::path more = model_folder / "added_tokens.json";
-    if (fs::exists(more))
-      throw input_error(
-          "{}: extra tokens beside vocab.txt are not supported; save the tokenizer as "
-          "tokenizer.json",
-          more.string());
-    const fs::path vocabulary = model_folder / "vocab.txt";
-    return parse_vocabulary(read_text_file(vocabulary),
-                            settings_from_config(settings, config.where()), vocabulary.string());
-  }
+  if (there("vocab.txt")) return load_wordpiece(model_folder, config);
   if (there("vocab.json")) return load_bpe_files(model_folder, config);
   for (const char* name : {"spm.model", "spiece.model", "sentencepiece.bpe.model"}) {
     if (there(name)) return load_pieces(model_folder / name, config);

@@ -1,11 +1,8 @@
 // tokenizer.json: what we can follow exactly is read, everything else is refused by name.
-#include <algorithm>
 #include <set>
 #include <unordered_map>
 
-#include "gpuhpc/text/wordpiece.hpp"
 #include "tokenizer_parts.hpp"
-#include "vocabulary.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -64,110 +61,16 @@ std::vector<VocabularyEntry> read_vocabulary(const Members& model, const std::st
   return vocabulary;
 }
 
-void read_bert_normalizer(const Members& root, WordPieceSettings& settings) {
-  const Members part = root.typed("normalizer", "BertNormalizer", wordpiece_cure);
-  NormalizerSettings& n = settings.normalizer;
-  n.clean_text = part.boolean("clean_text");
-  n.handle_chinese_chars = part.boolean("handle_chinese_chars");
-  n.lowercase = part.boolean("lowercase");
-  n.strip_accents = part.boolean("strip_accents", n.lowercase);
-}
-
-std::unique_ptr<Tokenizer> wordpiece_from_json(const Members& root, const Members& model,
-                                               const Members& config, const std::string& where) {
-  WordPieceSettings settings;
-  const SpecialNames names = read_names(config);
-  for (auto [name, to] : {std::pair{&names.cls, &settings.cls_token},
-                          {&names.sep, &settings.sep_token},
-                          {&names.pad, &settings.pad_token},
-                          {&names.mask, &settings.mask_token}}) {
-    if (!name->empty()) *to = *name;
-  }
-  read_bert_normalizer(root, settings);
-  root.typed("pre_tokenizer", "BertPreTokenizer", wordpiece_cure);
-  settings.unk_token = model.text("unk_token");
-  settings.continuing_subword_prefix = model.text("continuing_subword_prefix");
-  if (model.has("max_input_chars_per_word")) {
-    const Json& longest = model.at("max_input_chars_per_word");
-    if (!longest.is_number_integer() || longest < 1 || longest > 1'000'000) {
-      throw input_error("{}: \"max_input_chars_per_word\" must be a whole number from 1 to 1000000",
-                        model.where());
-    }
-    settings.max_input_chars_per_word = longest.get<std::int64_t>();
-  }
-  std::vector<VocabularyEntry> vocabulary = read_vocabulary(model, where);
-  std::vector<AddedToken> added = read_added_tokens(root, vocabulary);
-  for (const auto& token : added) {
-    if (!token.normalized) continue;
-    throw input_error(
-        "{}: added_tokens: added token \"{}\" is looked for in normalised text (\"normalized\": "
-        "true), which is not supported with "
-        "WordPiece; save the tokenizer with \"normalized\": false",
-        where, token.content);
-  }
-  if (root.has("post_processor")) {
-    const NamedTemplate special = read_template(root);
-    if (special.cls.empty() || special.sep.empty()) {
-      throw input_error(
-          "{}: post_processor: the template for one text must be [CLS] text [SEP]: {}", where,
-          wordpiece_cure);
-    }
-    settings.cls_token = special.cls, settings.sep_token = special.sep;
-    settings.pair = resolved(special, TokenIds(vocabulary, added), where);
-  }
-  return std::make_unique<WordPieceTokenizer>(std::move(vocabulary), std::move(added),
-                                              std::move(settings), where);
-}
-
-ReplaceText read_replace(const Members& step) {
-  const Members pattern = step.object("pattern");
-  ReplaceText result{ReplaceText::Pattern::literal, "", step.text("content")};
-  if (pattern.has("Regex")) {
-    const std::string regex = pattern.text("Regex");
-    if (regex != " {2,}" && regex != "\\s{2,}|[\\n\\r\\t]")
-      throw input_error("{}: the pattern \"{}\" is not supported: {}", step.where(), regex,
-                        unigram_cure);
-    result.pattern =
-        regex == " {2,}" ? ReplaceText::Pattern::spaces : ReplaceText::Pattern::white_space;
-    return result;
-  }
-  result.text = pattern.text("String");
-  if (result.text.empty())
-    throw input_error("{}: the pattern is empty; take the file of the model again", step.where());
-  return result;
-}
-
-void read_normalizer(const Members& step, std::vector<NormalizerStep>& steps) {
-  const std::string type = step.text("type");
-  if (type == "Sequence") {
-    for (const Json& part : step.array("normalizers"))
-      read_normalizer(Members(part, step.where()), steps);
-  } else if (type == "NFC") {
-    steps.emplace_back(ComposeText{});
-  } else if (type == "Lowercase") {
-    steps.emplace_back(LowercaseText{});
-  } else if (type == "Strip") {
-    steps.emplace_back(StripSpaces{step.boolean("strip_left"), step.boolean("strip_right")});
-  } else if (type == "Replace") {
-    steps.emplace_back(read_replace(step));
-  } else if (type == "Precompiled") {
-    steps.emplace_back(std::make_shared<const Charsmap>(
-        decode_base64(step.text("precompiled_charsmap"), step.where()), step.where()));
-  } else {
-    throw input_error(
-        "{}: normalizer \"{}\" is not supported, only NFC, Lowercase, Strip, Replace and "
-        "Precompiled are: {}",
-        step.where(), type, unigram_cure);
-  }
-}
-
 TokenizerDescription read_description(const Members& root, const Members& config,
                                       const std::vector<VocabularyEntry>& vocabulary) {
   TokenizerDescription description;
-  if (root.has("normalizer")) read_normalizer(root.object("normalizer"), description.normalizer);
   description.added = read_added_tokens(root, vocabulary);
   description.names = read_names(config);
-  if (root.has("post_processor")) description.special = read_template(root);
+  if (root.has("post_processor")) description.templates = read_templates(root);
+  if (root.has("decoder")) {
+    description.decoder.given = true;
+    read_decoder(root.object("decoder"), description.decoder.steps);
+  }
   return description;
 }
 
@@ -190,6 +93,36 @@ std::vector<std::pair<std::string, std::string>> read_merges(const Members& mode
   return merges;
 }
 
+std::unique_ptr<Tokenizer> wordpiece_from_json(const Members& root, const Members& model,
+                                               const Members& config, const std::string& where) {
+  WordPieceSettings settings;
+  const Members normalizer = root.typed("normalizer", "BertNormalizer", wordpiece_cure);
+  BertWordSettings& w = settings.words;
+  w.clean_text = normalizer.boolean("clean_text");
+  w.handle_chinese_chars = normalizer.boolean("handle_chinese_chars");
+  w.lowercase = normalizer.boolean("lowercase");
+  w.strip_accents = normalizer.boolean("strip_accents", w.lowercase);
+  root.typed("pre_tokenizer", "BertPreTokenizer", wordpiece_cure);
+  settings.unk_token = model.text("unk_token");
+  settings.continuing_subword_prefix = model.text("continuing_subword_prefix");
+  if (model.has("max_input_chars_per_word")) {
+    const Json& longest = model.at("max_input_chars_per_word");
+    if (!longest.is_number_integer() || longest < 1 || longest > 1'000'000) {
+      throw input_error("{}: \"max_input_chars_per_word\" must be a whole number from 1 to 1000000",
+                        model.where());
+    }
+    settings.max_input_chars_per_word = longest.get<std::int64_t>();
+  }
+  settings.vocabulary = read_vocabulary(model, where);
+  auto description = read_description(root, config, settings.vocabulary);
+  if (!root.has("post_processor")) {  // older files of BERT
+    const SpecialNames& names = description.names;
+    description.templates = bert_templates(names.cls.empty() ? "[CLS]" : names.cls,
+                                           names.sep.empty() ? "[SEP]" : names.sep);
+  }
+  return make_tokenizer(std::move(settings), std::move(description), where);
+}
+
 std::unique_ptr<Tokenizer> bpe_from_json(const Members& root, const Members& model,
                                          const Members& config, const std::string& where) {
   const auto not_empty = [&](const char* key) {
@@ -209,7 +142,8 @@ std::unique_ptr<Tokenizer> bpe_from_json(const Members& root, const Members& mod
   if (model.has("unk_token")) settings.unk_token = model.text("unk_token");
   settings.fuse_unk = model.boolean("fuse_unk", false);
   auto description = read_description(root, config, settings.vocabulary);
-  return make_tokenizer(settings, std::move(description), where);
+  if (root.has("normalizer")) read_normalizer(root.object("normalizer"), description.normalizer);
+  return make_tokenizer(std::move(settings), std::move(description), where);
 }
 
 // Metaspace, alone or after WhitespaceSplit.
@@ -261,7 +195,8 @@ std::unique_ptr<Tokenizer> unigram_from_json(const Members& root, const Members&
   settings.unk_id = checked_id(model.at("unk_id"), model.where(), "unk_id");
   read_pre_tokenizer(root, settings);
   auto description = read_description(root, config, settings.vocabulary);
-  return make_tokenizer(settings, std::move(description), where);
+  if (root.has("normalizer")) read_normalizer(root.object("normalizer"), description.normalizer);
+  return make_tokenizer(std::move(settings), std::move(description), where);
 }
 
 // Older files leave the model's type out.
@@ -273,13 +208,25 @@ std::string model_type(const Members& model) {
 
 }  // namespace
 
+void add_merge(std::string_view line, std::vector<std::pair<std::string, std::string>>& merges,
+               const std::string& where) {
+  if (line.starts_with("#version")) return;
+  const std::size_t space = line.find(' ');
+  if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
+    throw input_error("{}: a merge must be two tokens with a space between them, found \"{}\"",
+                      where, line.substr(0, 80));
+  }
+  merges.emplace_back(line.substr(0, space), line.substr(space + 1));
+}
+
 AddedToken read_added(const Members& token, bool normalized) {
   return {token.text("content"),
           0,
           token.boolean("single_word", false),
           token.boolean("lstrip", false),
           token.boolean("rstrip", false),
-          token.boolean("normalized", normalized)};
+          token.boolean("normalized", normalized),
+          token.boolean("special", false)};
 }
 
 std::int32_t checked_id(const Json& value, const std::string& where, const std::string& token) {

@@ -1,13 +1,12 @@
-#include "unigram.hpp"
-
+// Unigram model of SentencePiece: Viterbi in fp64, as Hugging Face tokenizers has it.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
 #include "characters.hpp"
-#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/checksum.hpp"
-#include "vocabulary.hpp"
+#include "text_tokenizer.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -33,7 +32,43 @@ std::size_t character_bytes(char lead) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-}  // namespace
+class Unigram {
+ public:
+  struct Work {    // of one thread
+    struct Node {  // best path that ends here
+      double score;
+      std::int32_t id;
+      std::uint32_t begin;
+    };
+    std::vector<Node> nodes;
+  };
+
+  Unigram(const UnigramSettings& settings, const std::string& where);
+
+  // `piece` as words are cut from it, at the end of `out`. A space stands for "▁" in here: one byte
+  // instead of three.
+  void prepare(std::string_view piece, std::string& out) const;
+  // Calls word(begin, end) for each word of `text`, in order: a space and what follows up to the
+  // next.
+  template <typename Word>
+  static void split(std::string_view text, Word&& word) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find(' ', at + 1), text.size());
+      word(at, end);
+      at = end;
+    }
+  }
+  void encode_word(std::string_view word, Work& work, std::vector<std::int32_t>& ids) const;
+  const std::string& fingerprint() const { return fingerprint_; }
+
+ private:
+  TokenTrie trie_;
+  std::vector<double> scores_;
+  double unk_score_ = 0;
+  std::int32_t unk_;
+  bool split_white_space_, add_prefix_space_;
+  std::string fingerprint_;
+};
 
 Unigram::Unigram(const UnigramSettings& settings, const std::string& where)
     : scores_(settings.scores),
@@ -47,7 +82,7 @@ Unigram::Unigram(const UnigramSettings& settings, const std::string& where)
         where, unk_, settings.vocabulary.size());
   }
   Fingerprint print;
-  print.add("unigram 1").add(std::int64_t{unk_ * 4LL + split_white_space_ * 2 + add_prefix_space_});
+  print.add("unigram 2").add(std::int64_t{unk_ * 4LL + split_white_space_ * 2 + add_prefix_space_});
   std::vector<std::string> pieces;
   for (std::size_t i = 0; i < settings.vocabulary.size(); ++i) {
     const auto& [token, id] = settings.vocabulary[i];
@@ -115,6 +150,16 @@ void Unigram::encode_word(std::string_view word, Work& work, std::vector<std::in
       ids.push_back(id);  // unknown characters in a row are one token
   }
   std::reverse(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end());
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_tokenizer(UnigramSettings model, TokenizerDescription description,
+                                          const std::string& where) {
+  Unigram unigram(model, where);
+  description.names.unk = model.vocabulary[static_cast<std::size_t>(model.unk_id)].token;
+  return make_word_tokenizer(std::move(unigram), std::move(model.vocabulary),
+                             std::move(description), where);
 }
 
 }  // namespace gpuhpc

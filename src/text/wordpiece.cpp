@@ -1,94 +1,209 @@
-#include "gpuhpc/text/wordpiece.hpp"
-
+// BERT's WordPiece.
 #include <algorithm>
+#include <bit>
 
-#include "added_tokens.hpp"
-#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/checksum.hpp"
-#include "normalizer.hpp"
-#include "scan.hpp"
-#include "scratch_pool.hpp"
-#include "token_trie.hpp"
-#include "vocabulary.hpp"
-#include "word_cache.hpp"
+#include "text_tokenizer.hpp"
 
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t piece_bytes =
-    4096;  // of text, scanned at a time: all buffers stay in the first-level cache
+constexpr std::size_t scanned_bytes =
+    4096;  // of text at a time: all buffers stay in the first-level cache
 
-}  // namespace
+// First pass over a piece of text: lower-cases ASCII letters and marks, bit by bit, where tokens
+// begin and end.
+// A token is one ASCII punctuation byte, or a run of bytes that are neither ASCII punctuation nor
+// ASCII space. A run with a control character or a byte above 0x7F is "odd": its words depend on
+// Unicode and on the settings.
+class Scan {
+ public:
+  static constexpr std::size_t block = 64;
 
-struct WordPieceTokenizer::Model {
-  Model(const std::vector<VocabularyEntry>& vocabulary, std::vector<AddedToken> added_tokens,
-        WordPieceSettings s, const std::string& where);
+  void run(std::string_view piece, bool lowercase);
 
-  void encode(Scratch& scratch, std::string_view text, std::vector<std::int32_t>& ids) const;
-  void encode_segment(Scratch& scratch, std::string_view segment,
-                      std::vector<std::int32_t>& ids) const;
-  template <bool odd>
-  void encode_piece(Scratch& scratch, std::vector<std::int32_t>& ids) const;
-  void encode_run(Scratch& scratch, std::string_view run, std::vector<std::int32_t>& ids) const;
-  void match(std::string_view word, std::size_t characters, std::vector<std::int32_t>& ids) const;
-
-  WordPieceSettings settings;
-  AddedTokens added;
-  TokenTrie initial, continuing;
-  std::int64_t highest = 0;  // id, plus one
-  std::int32_t unk = -1, cls = -1, sep = -1, pad = -1, mask = -1;
-  std::string fingerprint;
+  bool any_odd() const { return any_odd_; }
+  std::size_t blocks() const { return blocks_; }
+  std::uint64_t starts(std::size_t b) const { return starts_[b]; }
+  // Bytes may be read up to 16 beyond the piece.
+  const char* text() const { return text_.data(); }
+  // End of the token that begins at `position`.
+  std::size_t end_of(std::size_t position) const {
+    const std::uint64_t window = bits_from(ends_, position + 1);
+    return window != 0 ? position + 1 + static_cast<std::size_t>(std::countr_zero(window))
+                       : far_end_of(position + 1);
+  }
+  bool is_odd(std::size_t begin, std::size_t end) const {
+    if (end - begin > 56) return far_odd(begin, end);
+    return (bits_from(odd_, begin) & ((std::uint64_t{1} << (end - begin)) - 1)) != 0;
+  }
 
  private:
-  void name_special_ids(const std::vector<VocabularyEntry>& vocabulary, const std::string& where);
-  void take_fingerprint(const std::vector<VocabularyEntry>& vocabulary);
+  // At least 57 bits from bit `position` on; little-endian machines only, as everything here.
+  static std::uint64_t bits_from(const std::vector<std::uint64_t>& bits, std::size_t position) {
+    std::uint64_t window;
+    std::memcpy(&window, reinterpret_cast<const char*>(bits.data()) + position / 8, sizeof(window));
+    return window >> (position % 8);
+  }
+  std::size_t far_end_of(std::size_t position) const;
+  bool far_odd(std::size_t begin, std::size_t end) const;
+
+  std::vector<char> text_;
+  std::vector<std::uint64_t> starts_, ends_, odd_;
+  std::size_t blocks_ = 0;
+  bool any_odd_ = false;
 };
 
-struct WordPieceTokenizer::Scratch final : TokenizerScratch {
-  explicit Scratch(const Model& model)
-      : owner(&model), normalizer(model.settings.normalizer), out(3 * piece_bytes + 16) {}
-  const Model* owner;
-  Scan scan;
-  NormalizerScratch normalizer;
-  WordCache cache;
-  std::vector<std::int32_t> out;  // three ids a byte at most
-  std::vector<std::int32_t> word_ids;
+constexpr bool is_ascii_delimiter(char c) {
+  const auto u = static_cast<unsigned char>(c);
+  const auto folded = static_cast<unsigned char>(u | 0x20);
+  if (u == '\t' || u == '\n' || u == '\r') return true;
+  return u >= 0x20 && u < 0x7F && !(u >= '0' && u <= '9') && !(folded >= 'a' && folded <= 'z');
+}
+
+using Bytes = unsigned char
+    __attribute__((vector_size(16)));  // the compiler's portable vectors: SSE2, NEON, ...
+
+struct Marks {
+  std::uint64_t delimiter = 0, punctuation = 0, odd = 0;
 };
 
-struct WordPieceTokenizer::Pool : ScratchPool<Scratch> {};
+// One bit a byte, from bytes that are 0x00 or 0xFF.
+std::uint64_t bit_mask(const unsigned char* flags) {
+  std::uint64_t mask = 0;
+  for (int i = 0; i < 8; ++i) {
+    std::uint64_t eight;
+    std::memcpy(&eight, flags + 8 * i, 8);
+    mask |= ((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56) << (8 * i);
+  }
+  return mask;
+}
 
-void WordPieceTokenizer::Model::match(std::string_view word, std::size_t characters,
-                                      std::vector<std::int32_t>& ids) const {
-  if (static_cast<std::int64_t>(characters) > settings.max_input_chars_per_word) {
-    ids.push_back(unk);
+Marks mark_block(const char* in, char* out, unsigned char case_bit) {
+  alignas(16) unsigned char delimiter[64], punctuation[64], odd[64];
+  for (int i = 0; i < 64; i += 16) {
+    Bytes x;
+    std::memcpy(&x, in + i, 16);
+    const Bytes folded = x | 0x20;
+    const Bytes letter = reinterpret_cast<Bytes>((folded - 'a') < 26);
+    const Bytes digit = reinterpret_cast<Bytes>((x - '0') < 10);
+    const Bytes space =
+        reinterpret_cast<Bytes>((x == ' ') | (x == '\t') | (x == '\n') | (x == '\r'));
+    const Bytes visible = reinterpret_cast<Bytes>((x - 0x21) < 0x5E);
+    const Bytes lowered = x | (letter & case_bit);
+    const Bytes marks = visible & ~(letter | digit);
+    const Bytes cut = marks | space, rest = ~(visible | space);
+    std::memcpy(out + i, &lowered, 16);
+    std::memcpy(punctuation + i, &marks, 16);
+    std::memcpy(delimiter + i, &cut, 16);
+    std::memcpy(odd + i, &rest, 16);
+  }
+  return {bit_mask(delimiter), bit_mask(punctuation), bit_mask(odd)};
+}
+
+void Scan::run(std::string_view piece, bool lowercase) {
+  blocks_ = (piece.size() + block - 1) / block;
+  if (text_.size() < blocks_ * block + block) text_.resize(blocks_ * block + block);
+  if (starts_.size() < blocks_ + 2)
+    starts_.resize(blocks_ + 2), ends_.resize(blocks_ + 2), odd_.resize(blocks_ + 2);
+  const unsigned char case_bit = lowercase ? 0x20 : 0;
+  std::uint64_t before_word = 0, before_punctuation = 0,
+                all_odd = 0;  // last bit of the block before
+  for (std::size_t b = 0; b < blocks_; ++b) {
+    const char* in = piece.data() + b * block;
+    char padded[block];
+    if (piece.size() - b * block < block) {
+      std::memset(padded, ' ', block);
+      std::memcpy(padded, in, piece.size() - b * block);
+      in = padded;
+    }
+    const Marks marks = mark_block(in, text_.data() + b * block, case_bit);
+    const std::uint64_t word = ~marks.delimiter;
+    starts_[b] = marks.punctuation | (word & ~(word << 1 | before_word));
+    ends_[b] = marks.delimiter | marks.punctuation << 1 | before_punctuation;
+    odd_[b] = marks.odd;
+    all_odd |= marks.odd;
+    before_word = word >> 63;
+    before_punctuation = marks.punctuation >> 63;
+  }
+  any_odd_ = all_odd != 0;
+  for (std::size_t b = blocks_; b < blocks_ + 2; ++b) ends_[b] = ~std::uint64_t{0}, odd_[b] = 0;
+}
+
+std::size_t Scan::far_end_of(std::size_t position) const {
+  std::size_t b = position / block;
+  std::uint64_t bits = ends_[b] & (~std::uint64_t{0} << (position % block));
+  while (bits == 0) bits = ends_[++b];
+  return b * block + static_cast<std::size_t>(std::countr_zero(bits));
+}
+
+bool Scan::far_odd(std::size_t begin, std::size_t end) const {
+  for (std::size_t at = begin; at < end; at += 56) {
+    const std::size_t length = std::min<std::size_t>(56, end - at);
+    if ((bits_from(odd_, at) & ((std::uint64_t{1} << length) - 1)) != 0) return true;
+  }
+  return false;
+}
+
+class WordPiece {
+ public:
+  static constexpr bool wants_utf8 = false;
+  explicit WordPiece(const WordPieceSettings& settings);
+  void look_for(std::vector<AddedToken> normalized) { added_ = AddedTokens(std::move(normalized)); }
+
+  struct Work {
+    explicit Work(const WordPiece& model)
+        : words(model.settings_.words), out(3 * scanned_bytes + 16) {}
+    Scan scan;
+    BertWords words;
+    WordCache cache;
+    std::vector<std::int32_t> out;  // three ids a byte at most
+    std::vector<std::int32_t> word_ids;
+  };
+
+  void encode(Work& work, std::string_view raw, std::vector<std::int32_t>& ids) const;
+
+ private:
+  void encode_piece(Work& work, std::string_view piece, std::vector<std::int32_t>& ids) const;
+  template <bool odd>
+  void encode_scanned(Work& work, std::vector<std::int32_t>& ids) const;
+  void encode_run(Work& work, std::string_view run, std::vector<std::int32_t>& ids) const {
+    work.words.split(
+        run, [&](std::string_view word, std::size_t characters) { match(word, characters, ids); });
+  }
+  void match(std::string_view word, std::size_t characters, std::vector<std::int32_t>& ids) const;
+
+  WordPieceSettings settings_;  // without the vocabulary
+  TokenTrie initial_, continuing_;
+  AddedTokens added_{{}};  // looked for in the normalised text
+  std::int32_t unk_;
+};
+
+void WordPiece::match(std::string_view word, std::size_t characters,
+                      std::vector<std::int32_t>& ids) const {
+  if (static_cast<std::int64_t>(characters) > settings_.max_input_chars_per_word) {
+    ids.push_back(unk_);
     return;
   }
   const std::size_t before = ids.size();
-  auto match = initial.longest(word.data(), word.size());
+  auto match = initial_.longest(word.data(), word.size());
   std::size_t at = 0;
   while (match.id >= 0) {
     ids.push_back(match.id);
     at += match.length;
     if (at == word.size()) return;
-    match = continuing.longest(word.data() + at, word.size() - at);
+    match = continuing_.longest(word.data() + at, word.size() - at);
   }
   ids.resize(before);
-  ids.push_back(unk);
-}
-
-void WordPieceTokenizer::Model::encode_run(Scratch& scratch, std::string_view run,
-                                           std::vector<std::int32_t>& ids) const {
-  scratch.normalizer.split(
-      run, [&](std::string_view word, std::size_t characters) { match(word, characters, ids); });
+  ids.push_back(unk_);
 }
 
 // Straight line for words of up to 16 bytes: mask, hash, compare, copy. `odd`: the piece holds
 // bytes that are not plain ASCII text.
 template <bool odd>
-void WordPieceTokenizer::Model::encode_piece(Scratch& scratch,
-                                             std::vector<std::int32_t>& ids) const {
-  const Scan& scan = scratch.scan;
-  std::int32_t* const begin = scratch.out.data();
+void WordPiece::encode_scanned(Work& work, std::vector<std::int32_t>& ids) const {
+  const Scan& scan = work.scan;
+  std::int32_t* const begin = work.out.data();
   std::int32_t* to = begin;
   for (std::size_t b = 0; b < scan.blocks(); ++b) {
     for (std::uint64_t starts = scan.starts(b); starts != 0; starts &= starts - 1) {
@@ -101,7 +216,7 @@ void WordPieceTokenizer::Model::encode_piece(Scratch& scratch,
       WordKey key;
       if (fits) [[likely]] {
         key = WordCache::key(text, length);
-        const WordCache::Entry* known = scratch.cache.find(key);
+        const WordCache::Entry* known = work.cache.find(key);
         if (known != nullptr) [[likely]] {
           if (known->count <= WordCache::inline_ids) [[likely]] {
             std::memcpy(to, known->ids, sizeof(known->ids));
@@ -109,74 +224,65 @@ void WordPieceTokenizer::Model::encode_piece(Scratch& scratch,
             continue;
           }
           if (!is_odd) {
-            const auto more = scratch.cache.ids(*known);
+            const auto more = work.cache.ids(*known);
             to = std::copy(more.begin(), more.end(), to);
             continue;
           }
         }
       }
-      scratch.word_ids.clear();
+      work.word_ids.clear();
       if (is_odd) {
-        encode_run(scratch, {text, length}, scratch.word_ids);
+        encode_run(work, {text, length}, work.word_ids);
       } else {
-        match({text, length}, length, scratch.word_ids);
+        match({text, length}, length, work.word_ids);
       }
-      if (fits) scratch.cache.insert(key, scratch.word_ids);
+      if (fits) work.cache.insert(key, work.word_ids);
       if (is_odd) {  // may be longer than its bytes
         ids.insert(ids.end(), begin, to);
-        ids.insert(ids.end(), scratch.word_ids.begin(), scratch.word_ids.end());
+        ids.insert(ids.end(), work.word_ids.begin(), work.word_ids.end());
         to = begin;
       } else {
-        to = std::copy(scratch.word_ids.begin(), scratch.word_ids.end(), to);
+        to = std::copy(work.word_ids.begin(), work.word_ids.end(), to);
       }
     }
   }
   ids.insert(ids.end(), begin, to);
 }
 
-void WordPieceTokenizer::Model::encode_segment(Scratch& scratch, std::string_view segment,
-                                               std::vector<std::int32_t>& ids) const {
-  while (!segment.empty()) {
-    std::size_t size = segment.size();
-    if (size > piece_bytes) {
-      size = piece_bytes;
-      while (size > 0 && !is_ascii_delimiter(segment[size - 1])) --size;
+void WordPiece::encode_piece(Work& work, std::string_view piece,
+                             std::vector<std::int32_t>& ids) const {
+  while (!piece.empty()) {
+    std::size_t size = piece.size();
+    if (size > scanned_bytes) {
+      size = scanned_bytes;
+      while (size > 0 && !is_ascii_delimiter(piece[size - 1])) --size;
     }
     if (size == 0) {  // one run fills more than a piece
-      size = static_cast<std::size_t>(
-          std::find_if(segment.begin(), segment.end(), is_ascii_delimiter) - segment.begin());
-      encode_run(scratch, segment.substr(0, size), ids);
+      size = static_cast<std::size_t>(std::find_if(piece.begin(), piece.end(), is_ascii_delimiter) -
+                                      piece.begin());
+      encode_run(work, piece.substr(0, size), ids);
     } else {
-      scratch.scan.run(segment.substr(0, size), settings.normalizer.lowercase);
-      scratch.scan.any_odd() ? encode_piece<true>(scratch, ids) : encode_piece<false>(scratch, ids);
+      work.scan.run(piece.substr(0, size), settings_.words.lowercase);
+      work.scan.any_odd() ? encode_scanned<true>(work, ids) : encode_scanned<false>(work, ids);
     }
-    segment.remove_prefix(size);
+    piece.remove_prefix(size);
   }
 }
 
-void WordPieceTokenizer::Model::encode(Scratch& scratch, std::string_view text,
-                                       std::vector<std::int32_t>& ids) const {
-  std::size_t from = 0;
-  AddedTokens::Found found{};
-  while (added.find(text, from, found)) {
-    encode_segment(scratch, text.substr(from, found.begin - from), ids);
-    ids.push_back(found.id);
-    from = found.end;
-  }
-  encode_segment(scratch, text.substr(from), ids);
+// Few models have tokens that are looked for in normalised text (MPNet's <unk>), and few texts may
+// hold one: normalising twice changes nothing.
+void WordPiece::encode(Work& work, std::string_view raw, std::vector<std::int32_t>& ids) const {
+  if (!added_.may_be_in(raw)) return encode_piece(work, raw, ids);
+  const std::string normalized = work.words.normalized(raw);
+  split_added(added_, normalized, ids,
+              [&](std::string_view piece) { encode_piece(work, piece, ids); });
 }
 
-WordPieceTokenizer::Model::Model(const std::vector<VocabularyEntry>& vocabulary,
-                                 std::vector<AddedToken> added_tokens, WordPieceSettings s,
-                                 const std::string& where)
-    : settings(std::move(s)), added(std::move(added_tokens)) {
-  check_vocabulary(vocabulary, where);
-  if (settings.max_input_chars_per_word < 1)
-    throw input_error("{}: \"max_input_chars_per_word\" must be at least 1", where);
+WordPiece::WordPiece(const WordPieceSettings& settings)
+    : unk_(TokenIds(settings.vocabulary, {})(settings.unk_token)) {
   std::vector<std::pair<std::string_view, std::int32_t>> heads, tails;
   const std::string_view prefix = settings.continuing_subword_prefix;
-  for (const auto& [token, id] : vocabulary) {
-    highest = std::max(highest, std::int64_t{id} + 1);
+  for (const auto& [token, id] : settings.vocabulary) {
     // A word has at most max_input_chars_per_word characters of at most four bytes: longer tokens
     // can never match.
     if (static_cast<std::int64_t>(token.size()) >
@@ -186,89 +292,37 @@ WordPieceTokenizer::Model::Model(const std::vector<VocabularyEntry>& vocabulary,
     if (token.size() > prefix.size() && std::string_view(token).starts_with(prefix))
       tails.emplace_back(std::string_view(token).substr(prefix.size()), id);
   }
-  for (const auto& token : added.tokens()) highest = std::max(highest, std::int64_t{token.id} + 1);
-  name_special_ids(vocabulary, where);
-  initial = TokenTrie(std::move(heads));
-  continuing = TokenTrie(std::move(tails));
-  take_fingerprint(vocabulary);
+  initial_ = TokenTrie(std::move(heads));
+  continuing_ = TokenTrie(std::move(tails));
+  settings_.words = settings.words;
+  settings_.max_input_chars_per_word = settings.max_input_chars_per_word;
 }
 
-void WordPieceTokenizer::Model::name_special_ids(const std::vector<VocabularyEntry>& vocabulary,
-                                                 const std::string& where) {
-  const TokenIds id_of(vocabulary, added.tokens());
-  unk = id_of(settings.unk_token), cls = id_of(settings.cls_token), sep = id_of(settings.sep_token);
-  pad = id_of(settings.pad_token), mask = id_of(settings.mask_token);
-  for (const auto& [id, token] : {std::pair{unk, &settings.unk_token},
-                                  {cls, &settings.cls_token},
-                                  {sep, &settings.sep_token}}) {
-    if (id < 0)
-      throw input_error(
-          "{}: the vocabulary has no {}, which BERT input needs; take the file of the model again",
-          where, *token);
-  }
-}
+}  // namespace
 
-void WordPieceTokenizer::Model::take_fingerprint(const std::vector<VocabularyEntry>& vocabulary) {
-  std::vector<const VocabularyEntry*> sorted;
-  for (const auto& entry : vocabulary) sorted.push_back(&entry);
-  std::sort(sorted.begin(), sorted.end(),
-            [](const auto* a, const auto* b) { return a->id < b->id; });
+std::unique_ptr<Tokenizer> make_tokenizer(WordPieceSettings model, TokenizerDescription description,
+                                          const std::string& where) {
+  check_vocabulary(model.vocabulary, where);
+  if (model.max_input_chars_per_word < 1)
+    throw input_error("{}: \"max_input_chars_per_word\" must be at least 1", where);
+  if (TokenIds(model.vocabulary, {})(model.unk_token) < 0)
+    throw input_error(
+        "{}: the vocabulary has no {}, which BERT input needs; take the file of the model again",
+        where, model.unk_token);
+  WordPiece encoder(model);
+  const BertWordSettings& w = model.words;
   Fingerprint print;
-  print.add("wordpiece 1");
-  for (const auto* entry : sorted) print.add(entry->token).add(std::int64_t{entry->id});
-  for (const auto& t : added.tokens())
-    print.add(t.content).add(std::int64_t{t.id} * 8 + t.single_word * 4 + t.lstrip * 2 + t.rstrip);
-  const NormalizerSettings& n = settings.normalizer;
-  print.add(std::int64_t{n.clean_text * 8 + n.handle_chinese_chars * 4 + n.strip_accents * 2 +
-                         n.lowercase});
-  print.add(settings.continuing_subword_prefix).add(settings.max_input_chars_per_word);
-  for (const std::int32_t id : {unk, cls, sep, pad, mask}) print.add(std::int64_t{id});
-  fingerprint = print.hex();
+  print.add("wordpiece 2").add(print_of(model.vocabulary));
+  print.add(std::int64_t{w.clean_text * 8 + w.handle_chinese_chars * 4 + w.strip_accents * 2 +
+                         w.lowercase});
+  print.add(model.continuing_subword_prefix).add(model.max_input_chars_per_word);
+  description.names.unk = model.unk_token;
+  BertWords words(w);
+  TokenizerParts parts =
+      make_parts(std::move(model.vocabulary), print.hex(), std::move(description), where,
+                 [&](std::string_view token) { return words.normalized(token); });
+  encoder.look_for(parts.normalized_added);
+  return std::make_unique<TextTokenizer<WordPiece>>(std::move(encoder), std::move(parts));
 }
-
-WordPieceTokenizer::WordPieceTokenizer(std::vector<VocabularyEntry> vocabulary,
-                                       std::vector<AddedToken> added, WordPieceSettings settings,
-                                       const std::string& where)
-    : model_(std::make_unique<Model>(vocabulary, std::move(added), std::move(settings), where)),
-      pool_(std::make_unique<Pool>()) {}
-
-WordPieceTokenizer::~WordPieceTokenizer() = default;
-
-std::unique_ptr<TokenizerScratch> WordPieceTokenizer::make_scratch() const {
-  return std::make_unique<Scratch>(*model_);
-}
-
-void WordPieceTokenizer::encode_with(TokenizerScratch& scratch, std::string_view text,
-                                     std::vector<std::int32_t>& ids) const {
-  auto* own = dynamic_cast<Scratch*>(&scratch);
-  if (own == nullptr || own->owner != model_.get())
-    throw internal_error("this scratch belongs to another tokenizer");
-  model_->encode(*own, text, ids);
-}
-
-void WordPieceTokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) const {
-  const auto lease = pool_->lease(*model_);
-  model_->encode(*lease, text, ids);
-}
-
-std::vector<std::string> WordPieceTokenizer::words(std::string_view text) const {
-  const auto lease = pool_->lease(*model_);
-  std::vector<std::string> result;
-  (*lease).normalizer.split(text,
-                            [&](std::string_view word, std::size_t) { result.emplace_back(word); });
-  return result;
-}
-
-std::int64_t WordPieceTokenizer::vocabulary_size() const { return model_->highest; }
-std::int32_t WordPieceTokenizer::cls_id() const { return model_->cls; }
-std::int32_t WordPieceTokenizer::sep_id() const { return model_->sep; }
-std::int32_t WordPieceTokenizer::pad_id() const { return model_->pad; }
-std::int32_t WordPieceTokenizer::unk_id() const { return model_->unk; }
-std::int32_t WordPieceTokenizer::mask_id() const { return model_->mask; }
-PairTemplate WordPieceTokenizer::pair_template() const {
-  return model_->settings.pair.value_or(Tokenizer::pair_template());
-}
-std::string WordPieceTokenizer::fingerprint() const { return model_->fingerprint; }
-const WordPieceSettings& WordPieceTokenizer::settings() const { return model_->settings; }
 
 }  // namespace gpuhpc

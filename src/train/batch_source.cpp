@@ -10,8 +10,8 @@
 namespace gpuhpc {
 
 DocumentSource::DocumentSource(std::vector<const TokenDataset*> datasets, std::int64_t max_length,
-                               std::int32_t cls, std::int32_t sep)
-    : datasets_(std::move(datasets)), max_length_(max_length), cls_(cls), sep_(sep) {
+                               TextTemplate form)
+    : datasets_(std::move(datasets)), max_length_(max_length), form_(std::move(form)) {
   for (const TokenDataset* dataset : datasets_) first_.push_back(first_.back() + dataset->size());
 }
 
@@ -19,18 +19,17 @@ std::span<const std::int32_t> DocumentSource::tokens(std::int64_t document) cons
   const auto after = std::upper_bound(first_.begin(), first_.end(), document);
   const std::size_t place = static_cast<std::size_t>(after - first_.begin()) - 1;
   const auto all = datasets_[place]->tokens(document - first_[place]);
-  return all.first(std::min(all.size(), static_cast<std::size_t>(max_length_ - 2)));
+  return all.first(std::min(all.size(), static_cast<std::size_t>(max_length_ - form_.specials())));
 }
 
 std::int64_t DocumentSource::length(std::int64_t item) const {
-  return std::ssize(tokens(document(item))) + 2;
+  return std::ssize(tokens(document(item))) + form_.specials();
 }
 
 PackedIds DocumentSource::pack(std::span<const std::int64_t> items) const {
   PackedIds packed;
   packed.clear();
-  for (const std::int64_t item : items)
-    packed.add(document(item), tokens(document(item)), cls_, sep_);
+  for (const std::int64_t item : items) packed.add(document(item), tokens(document(item)), form_);
   return packed;
 }
 

@@ -23,11 +23,8 @@ class WordTokenizer : public Tokenizer {
     if (inside) ids.push_back(id_of(hash));
   }
   std::int64_t vocabulary_size() const override { return vocabulary_; }
-  std::int32_t cls_id() const override { return 1; }
-  std::int32_t sep_id() const override { return 2; }
-  std::int32_t pad_id() const override { return 0; }
-  std::int32_t unk_id() const override { return 3; }
-  std::int32_t mask_id() const override { return 4; }
+  std::string decode(std::span<const std::int32_t>, bool) const override { return ""; }
+  const SpecialTokens& special() const override { return special_; }
   std::string fingerprint() const override { return "words of " + std::to_string(vocabulary_); }
 
  private:
@@ -35,6 +32,7 @@ class WordTokenizer : public Tokenizer {
     return static_cast<std::int32_t>(5 + hash % static_cast<std::uint64_t>(vocabulary_ - 5));
   }
   std::int64_t vocabulary_;
+  SpecialTokens special_{{{1}, {2}}, {}, 0, 3, 4, -1, {0, 1, 2, 3, 4}};
 };
 
 }  // namespace gpuhpc::testing

@@ -8,6 +8,7 @@
 
 #include "fixture.hpp"
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/text/words.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -16,12 +17,18 @@ using testing_fixture::fields;
 using testing_fixture::lines;
 using testing_fixture::texts;
 
+std::vector<std::string> words_of(std::string_view text) {
+  TermWords splitter;
+  const auto words = splitter.split(text);
+  return {words.begin(), words.end()};
+}
+
 TEST(Tfidf, StopWordsAreScikitLearns) {
   const auto words = lines("stop_words.txt");
   ASSERT_EQ(words.size(), 318U);
-  for (const std::string& word : words) EXPECT_TRUE(is_english_stop_word(word)) << word;
+  for (const std::string& word : words) EXPECT_TRUE(is_term_stop_word(word)) << word;
   for (const char* word : {"", "a b", "word", "The", "zzz", "computers"})
-    EXPECT_FALSE(is_english_stop_word(word)) << word;
+    EXPECT_FALSE(is_term_stop_word(word)) << word;
 }
 
 TEST(Tfidf, WordsAreScikitLearns) {

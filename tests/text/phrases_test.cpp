@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 std::vector<std::string> words_of(std::string_view text) {
-  Words words;
+  PhraseWords words;
   words.split(text);
   std::vector<std::string> result;
   for (std::size_t i = 0; i < words.size(); ++i)
@@ -125,11 +125,11 @@ TEST(Phrases, CutPartialIsOurBug) {
 }
 
 TEST(Phrases, StopWords) {
-  EXPECT_TRUE(is_stop_word("the"));
-  EXPECT_TRUE(is_stop_word("a"));
-  EXPECT_TRUE(is_stop_word("yourself"));
-  EXPECT_FALSE(is_stop_word("window"));
-  EXPECT_FALSE(is_stop_word(""));
+  EXPECT_TRUE(is_phrase_stop_word("the"));
+  EXPECT_TRUE(is_phrase_stop_word("a"));
+  EXPECT_TRUE(is_phrase_stop_word("yourself"));
+  EXPECT_FALSE(is_phrase_stop_word("window"));
+  EXPECT_FALSE(is_phrase_stop_word(""));
 }
 
 TEST(Phrases, FinderFindsEveryOccurrence) {

@@ -1,7 +1,8 @@
-// Byte-level BPE and Unigram against Hugging Face (data_tools/fixtures/make_tokenizers.py).
+// Tokenizers of every kind against Hugging Face (data_tools/fixtures/make_tokenizers.py).
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
 
@@ -52,6 +53,24 @@ TEST_P(Subwords, IdsEqualHuggingFace) {
   }
 }
 
+std::int32_t checksum(const std::string& text) {
+  return static_cast<std::int32_t>(
+      crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size())));
+}
+
+// Ids of texts between special tokens, and random ones, of which a few are in no vocabulary.
+TEST_P(Subwords, DecodedTextsEqualHuggingFace) {
+  const auto tokenizer = load_tokenizer(fixtures + GetParam());
+  const auto expected = read_records<std::int32_t>(fixtures + GetParam() + "/decoded.gz");
+  ASSERT_EQ(expected.size(), 120u);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::span<const std::int32_t> ids = std::span(expected[i]).subspan(2);
+    const std::string all = tokenizer->decode(ids, false), text = tokenizer->decode(ids);
+    EXPECT_EQ(checksum(all), expected[i][0]) << "sequence " << i << ": " << all;
+    EXPECT_EQ(checksum(text), expected[i][1]) << "sequence " << i << ": " << text;
+  }
+}
+
 class SubwordPairs : public testing::TestWithParam<const char*> {};
 
 // The first four characters of the second text, both together at most 24 tokens.
@@ -66,7 +85,7 @@ TEST_P(SubwordPairs, EqualHuggingFace) {
     const bool ascii = std::all_of(second.begin(), second.end(),
                                    [](char c) { return static_cast<unsigned char>(c) < 0x80; });
     if (second.size() < 4 || !ascii) continue;  // characters are bytes
-    const TokenPair pair = paired(tokenizer->pair_template(), ids_of(*tokenizer, lines[i]),
+    const TokenPair pair = paired(tokenizer->special().pair, ids_of(*tokenizer, lines[i]),
                                   ids_of(*tokenizer, second), 24);
     ASSERT_EQ(pair.ids, expected[2 * i]) << "line " << i;
     ASSERT_EQ(pair.segments, expected[2 * i + 1]) << "line " << i;
@@ -77,24 +96,28 @@ TEST_P(SubwordPairs, EqualHuggingFace) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Subwords,
                          testing::Values("deberta-files", "deberta-v3", "deberta-v3-charsmap",
-                                         "deberta-v3-files", "gpt2-files", "roberta",
-                                         "roberta-added", "roberta-files", "t5-files",
-                                         "xlm-roberta-files"),
+                                         "deberta-v3-files", "gpt2-files", "mpnet", "mpnet-files",
+                                         "mt5-steps", "roberta", "roberta-added", "roberta-files",
+                                         "t5-files", "xlm-roberta-files"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kinds, SubwordPairs,
                          testing::Values("deberta-v3", "deberta-v3-charsmap", "deberta-v3-files",
-                                         "gpt2-files", "roberta", "roberta-added", "roberta-files",
-                                         "t5-files", "xlm-roberta-files"),
+                                         "gpt2-files", "mpnet", "mpnet-files", "mt5-steps",
+                                         "roberta", "roberta-added", "roberta-files", "t5-files",
+                                         "xlm-roberta-files"),
                          test_name);
 
 PairTemplate::Special special(std::int32_t id, std::int32_t segment) { return {id, segment}; }
 
 TEST(SubwordSpecials, RobertaHasTwoSeparatorsAndOneSegment) {
   const auto tokenizer = load_tokenizer(fixtures + "roberta-files");
-  EXPECT_THAT((Ids{tokenizer->cls_id(), tokenizer->pad_id(), tokenizer->sep_id(),
-                   tokenizer->unk_id(), tokenizer->mask_id()}),
-              ElementsAre(0, 1, 2, 3, 4));
-  const PairTemplate pair = tokenizer->pair_template();
+  const SpecialTokens& special_tokens = tokenizer->special();
+  EXPECT_THAT(special_tokens.single.before, ElementsAre(0));
+  EXPECT_THAT(special_tokens.single.after, ElementsAre(2));
+  EXPECT_THAT(
+      (Ids{special_tokens.pad, special_tokens.eos, special_tokens.unk, special_tokens.mask}),
+      ElementsAre(1, 2, 3, 4));
+  const PairTemplate pair = tokenizer->special().pair;
   EXPECT_THAT(pair.before, ElementsAre(special(0, 0)));
   EXPECT_THAT(pair.between, ElementsAre(special(2, 0), special(2, 0)));
   EXPECT_THAT(pair.after, ElementsAre(special(2, 0)));
@@ -106,8 +129,8 @@ TEST(SubwordSpecials, RobertaHasTwoSeparatorsAndOneSegment) {
 // texts twice.
 TEST(SubwordSpecials, DebertaFilesHaveOneSeparator) {
   const auto tokenizer = load_tokenizer(fixtures + "deberta-files");
-  EXPECT_EQ(tokenizer->mask_id(), 600) << "behind the vocabulary";
-  const PairTemplate pair = tokenizer->pair_template();
+  EXPECT_EQ(tokenizer->special().mask, 600) << "behind the vocabulary";
+  const PairTemplate pair = tokenizer->special().pair;
   EXPECT_THAT(pair.before, ElementsAre(special(0, 0)));
   EXPECT_THAT(pair.between, ElementsAre(special(2, 0)));
   EXPECT_THAT(pair.after, ElementsAre(special(2, 1)));
@@ -117,17 +140,15 @@ TEST(SubwordSpecials, DebertaFilesHaveOneSeparator) {
 TEST(SubwordSpecials, T5EndsTextsAndGpt2HasNone) {
   const auto t5 = load_tokenizer(fixtures + "t5-files"),
              gpt2 = load_tokenizer(fixtures + "gpt2-files");
-  EXPECT_EQ(t5->cls_id(), -1);
-  EXPECT_EQ(t5->sep_id(), 1);
-  EXPECT_THAT(with_specials(*t5, Ids{7, 8}, 10), ElementsAre(7, 8, 1));
-  EXPECT_EQ(gpt2->cls_id(), -1);
-  EXPECT_EQ(gpt2->sep_id(), -1);
-  EXPECT_EQ(gpt2->pair_template().specials(), 0);
-  EXPECT_THAT(with_specials(*gpt2, Ids{7, 8}, 10), ElementsAre(7, 8));
+  EXPECT_THAT(t5->special().single.before, ElementsAre());
+  EXPECT_THAT(t5->special().single.after, ElementsAre(1));
+  EXPECT_EQ(t5->special().eos, 1);
+  EXPECT_EQ(gpt2->special().single.specials(), 0);
+  EXPECT_EQ(gpt2->special().pair.specials(), 0);
 }
 
 TEST(SubwordSpecials, PairNeedsRoomForTheFirstText) {
-  const PairTemplate pair = load_tokenizer(fixtures + "roberta-files")->pair_template();
+  const PairTemplate pair = load_tokenizer(fixtures + "roberta-files")->special().pair;
   EXPECT_THAT(paired(pair, Ids{7, 8, 9}, Ids{5}, 6).ids, ElementsAre(0, 7, 2, 2, 5, 2));
   EXPECT_THAT(paired(pair, Ids{7, 8, 9}, Ids{5}, 99).ids, ElementsAre(0, 7, 8, 9, 2, 2, 5, 2));
   EXPECT_THROW(paired(pair, Ids{7, 8, 9}, Ids{5}, 5), Error);
@@ -135,8 +156,9 @@ TEST(SubwordSpecials, PairNeedsRoomForTheFirstText) {
 
 TEST(SubwordSpecials, BertPairHasTwoSegments) {
   const auto tokenizer = load_tokenizer(std::string(GPUHPC_FIXTURES) + "/cased");
-  const TokenPair pair = paired(tokenizer->pair_template(), Ids{7, 8}, Ids{9}, 10);
-  const std::int32_t cls = tokenizer->cls_id(), sep = tokenizer->sep_id();
+  const TokenPair pair = paired(tokenizer->special().pair, Ids{7, 8}, Ids{9}, 10);
+  const std::int32_t cls = tokenizer->special().single.before.front(),
+                     sep = tokenizer->special().single.after.front();
   EXPECT_THAT(pair.ids, ElementsAre(cls, 7, 8, sep, 9, sep));
   EXPECT_THAT(pair.segments, ElementsAre(0, 0, 0, 0, 1, 1));
 }

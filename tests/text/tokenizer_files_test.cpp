@@ -57,7 +57,7 @@ TEST(TokenizerFiles, GoodOneLoads) {
   const auto tokenizer = parse_tokenizer_json(good, "tokenizer.json");
   EXPECT_THAT(encoded(*tokenizer, "Unable[SEP] áb"), ElementsAre(4, 5, 3, 6));
   EXPECT_EQ(tokenizer->vocabulary_size(), 7);
-  EXPECT_EQ(tokenizer->mask_id(), -1);
+  EXPECT_EQ(tokenizer->special().mask, -1);
 }
 
 TEST(TokenizerFiles, UnsupportedPartsAreRefused) {
@@ -72,11 +72,9 @@ TEST(TokenizerFiles, UnsupportedPartsAreRefused) {
       {"/normalizer/strip_accents", "1", "\"strip_accents\" must be true or false"},
       {"/pre_tokenizer/type", "\"Whitespace\"", "pre_tokenizer \"Whitespace\" is not supported"},
       {"/pre_tokenizer", "null", "there is no pre_tokenizer"},
-      {"/post_processor/type", "\"ByteLevel\"", "must be [CLS] text [SEP]"},
       {"/post_processor/type", "\"Other\"", "\"Other\" is not supported"},
       {"/post_processor/cls", "[\"[CLS]\"]", "must be a token and its id"},
-      {"/post_processor", R"({"type": "TemplateProcessing", "single": []})",
-       "must be [CLS] text [SEP]"},
+      {"/post_processor", R"({"type": "TemplateProcessing", "single": []})", "must hold A once"},
       {"/post_processor", R"({"type": "TemplateProcessing", "single": [1, 2, 3]})",
        "single: expected an object"},
       {"/post_processor/sep/0", "\"</s>\"", "has no </s>"},
@@ -93,9 +91,15 @@ TEST(TokenizerFiles, UnsupportedPartsAreRefused) {
       {"/model/continuing_subword_prefix", "null", "\"continuing_subword_prefix\" is missing"},
       {"/model/max_input_chars_per_word", "0", "must be a whole number from 1"},
       {"/model/max_input_chars_per_word", "1e3", "must be a whole number from 1"},
+      {"/decoder", R"({"type": "CTC"})", "decoder \"CTC\" is not supported"},
+      {"/decoder", R"({"type": "Strip", "content": " ", "start": -1, "stop": 0})",
+       "\"start\" must be a whole number"},
+      {"/decoder", R"({"type": "Strip", "content": "ab", "start": 1, "stop": 0})",
+       "\"content\" must be one character"},
+      {"/decoder", R"({"type": "Metaspace", "replacement": ""})",
+       "\"replacement\" must be one character"},
       {"/added_tokens", "{}", "\"added_tokens\" must be an array"},
       {"/added_tokens/0", "5", "expected an object"},
-      {"/added_tokens/0/normalized", "true", "\"normalized\": true"},
       {"/added_tokens/0/id", "5", "its place in the vocabulary is 0"},
       {"/added_tokens/0/content", "\"[SEP]\"", "its place in the vocabulary is 3"},
       {"/added_tokens/0/content", "\"[NEW]\"", "its place in the vocabulary is 7"},
@@ -128,7 +132,7 @@ TEST(TokenizerFiles, GoodBpeLoads) {
   const auto tokenizer = parse_tokenizer_json(good_bpe, "tokenizer.json");
   EXPECT_THAT(encoded(*tokenizer, "ab abxyb<s>c ab"), ElementsAre(4, 6, 4, 0, 6));  // there is no c
   EXPECT_EQ(tokenizer->vocabulary_size(), 7);
-  EXPECT_EQ(tokenizer->cls_id(), 0);
+  EXPECT_THAT(tokenizer->special().single.before, ElementsAre(0));
   Json json = Json::parse(good_bpe);
   json["model"]["unk_token"] = "</s>";
   EXPECT_THAT(encoded(*parse_tokenizer_json(json.dump(), "tokenizer.json"), "cc ab"),
@@ -143,7 +147,7 @@ TEST(TokenizerFiles, GoodUnigramLoads) {
   const auto tokenizer = parse_tokenizer_json(good_unigram, "tokenizer.json");
   EXPECT_THAT(encoded(*tokenizer, "abb\u3000cc<x>a"), ElementsAre(2, 3, 3, 0, 4, 2));
   EXPECT_EQ(tokenizer->vocabulary_size(), 5);
-  EXPECT_EQ(tokenizer->unk_id(), 0);
+  EXPECT_EQ(tokenizer->special().unk, 0);
 }
 
 void expect_refusals(const char* file, const std::vector<Refusal>& refusals) {
@@ -205,7 +209,7 @@ TEST(TokenizerFiles, UnsupportedUnigramIsRefused) {
           {"/pre_tokenizer/pretokenizers/1/split", "false", "\"split\" is not supported"},
           {"/pre_tokenizer/pretokenizers/1/prepend_scheme", "\"first\"",
            "\"prepend_scheme\": \"first\" is not supported"},
-          {"/post_processor/single/0/Sequence/id", "\"B\"", "must be [CLS] text [SEP]"},
+          {"/post_processor/single/0/Sequence/id", "\"B\"", "must hold A once"},
           {"/post_processor/single/1/SpecialToken/id", "\"[SEP]\"", "has no [SEP]"},
           {"/post_processor/single/1/SpecialToken/type_id", "-1",
            "\"type_id\" must be a whole number"},
@@ -220,6 +224,17 @@ TEST(TokenizerFiles, NormalizerThatMakesTextsHugeIsRefused) {
   for (int i = 0; i < 60; ++i) json["normalizer"]["normalizers"].push_back(doubled);
   const auto tokenizer = parse_tokenizer_json(json.dump(), "tokenizer.json");
   EXPECT_THROW(encoded(*tokenizer, "aaaa"), Error);
+}
+
+TEST(TokenizerFiles, DecoderThatMakesTextsHugeIsRefused) {
+  Json json = Json::parse(good_bpe);
+  json["decoder"] = {{"type", "Sequence"}, {"decoders", Json::array()}};
+  for (int i = 0; i < 60; ++i)
+    json["decoder"]["decoders"].push_back(
+        {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}});
+  const auto tokenizer = parse_tokenizer_json(json.dump(), "tokenizer.json");
+  const std::vector<std::int32_t> ids{2};
+  EXPECT_THROW(tokenizer->decode(ids), Error);
 }
 
 TEST(TokenizerFiles, MissingSpecialTokensAreRefused) {
@@ -265,14 +280,26 @@ TEST(TokenizerFiles, AddedTokensTakeSpacesAndStandAlone) {
               ElementsAre(1, 6, 1));  // signs
 }
 
+// No decoder: the tokens themselves, as Hugging Face joins them.
+TEST(TokenizerFiles, DecodesWithoutDecoder) {
+  const auto tokenizer = parse_tokenizer_json(good, "tokenizer.json");
+  const std::vector<std::int32_t> ids{0, 4, 5, -1, 3, 2, 9};
+  EXPECT_EQ(tokenizer->decode(ids, false), "[PAD] un ##able [SEP] [CLS]");
+  EXPECT_EQ(tokenizer->decode(ids, true), "un ##able [CLS]");  // which is no added token
+  EXPECT_EQ(tokenizer->decode({}, true), "");
+}
+
 // The template's names decide, whatever they are called.
 TEST(TokenizerFiles, TemplateNamesTheSpecialTokens) {
   Json json = good_json();
   json["post_processor"] = Json::parse(
-      R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "un"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "ab"}}]})");
+      R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "un"}}, {"SpecialToken": {"id": "[CLS]"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "ab"}}]})");
   const auto tokenizer = parse_tokenizer_json(json.dump(), "tokenizer.json");
-  EXPECT_EQ(tokenizer->cls_id(), 4);
-  EXPECT_EQ(tokenizer->sep_id(), 6);
+  const SpecialTokens& special = tokenizer->special();
+  EXPECT_THAT(special.single.before, ElementsAre(4, 2));
+  EXPECT_THAT(special.single.after, ElementsAre(6));
+  EXPECT_EQ(special.pair.second_segment, 1);  // the file says nothing of two texts
+  EXPECT_EQ(special.pair.after.front().id, 6);
 }
 
 TEST(TokenizerFiles, FingerprintFollowsWhatChangesIds) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/utf8.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace {
@@ -23,10 +24,12 @@ void encode_all_ways(const gpuhpc::Tokenizer& tokenizer, std::string_view text) 
   check(std::all_of(ids.begin(), ids.end(),
                     [&](std::int32_t id) { return id >= 0 && id < tokenizer.vocabulary_size(); }));
   check(tokenizer.fingerprint().size() == 32);
+  const gpuhpc::PairTemplate& form = tokenizer.special().pair;
   const gpuhpc::TokenPair pair =
-      gpuhpc::paired(tokenizer.pair_template(), ids, ids,
-                     2 * std::ssize(ids) + tokenizer.pair_template().specials() + 1);
+      gpuhpc::paired(form, ids, ids, 2 * std::ssize(ids) + form.specials() + 1);
   check(pair.ids.size() == pair.segments.size() && pair.ids.size() >= 2 * ids.size());
+  check(gpuhpc::find_invalid_utf8(tokenizer.decode(ids, false)) == std::string::npos);
+  check(gpuhpc::find_invalid_utf8(tokenizer.decode(pair.ids, true)) == std::string::npos);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-#include "gpuhpc/text/wordpiece.hpp"
+#include "gpuhpc/text/bert_words.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
 #include "records.hpp"
 #include "threads.hpp"
 
@@ -59,19 +61,16 @@ TEST(WordPiece, TruncationEqualsHuggingFace) {
   const auto tokenizer = load_tokenizer(uncased_model);
   const auto lines = fixture_lines();
   const auto expected = read_records<std::int32_t>(fixtures + "/wordpiece_truncated.gz");
+  const TextTemplate& form = tokenizer->special().single;
   ASSERT_EQ(expected.size(), lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    ASSERT_EQ(with_specials(*tokenizer, encoded(*tokenizer, lines[i]), 16), expected[i])
-        << "line " << i;
+    const Ids ids = encoded(*tokenizer, lines[i]);
+    Ids cut = form.before;
+    cut.insert(cut.end(), ids.begin(),
+               ids.begin() + std::min(std::ssize(ids), 16 - form.specials()));
+    cut.insert(cut.end(), form.after.begin(), form.after.end());
+    ASSERT_EQ(cut, expected[i]) << "line " << i;
   }
-}
-
-TEST(WordPiece, TruncationNeedsRoomForSpecials) {
-  const Ids ids{5, 6, 7};
-  EXPECT_THAT(truncated(ids, 5), ElementsAre(5, 6, 7));
-  EXPECT_THAT(truncated(ids, 4), ElementsAre(5, 6));
-  EXPECT_TRUE(truncated(ids, 2).empty());
-  EXPECT_THROW(truncated(ids, 1), Error);
 }
 
 // All lines as one text of about a megabyte, and one line after another, differ only where a line's
@@ -106,8 +105,8 @@ TEST(WordPiece, RunsAcrossPiecesAreOneWord) {
 
 TEST(WordPiece, VeryLongWordIsUnknown) {
   const auto tokenizer = load_tokenizer(uncased_model);
-  EXPECT_EQ(encoded(*tokenizer, std::string(101, 'a')), Ids{tokenizer->unk_id()});
-  EXPECT_NE(encoded(*tokenizer, std::string(100, 'a')), Ids{tokenizer->unk_id()});
+  EXPECT_EQ(encoded(*tokenizer, std::string(101, 'a')), Ids{tokenizer->special().unk});
+  EXPECT_NE(encoded(*tokenizer, std::string(100, 'a')), Ids{tokenizer->special().unk});
   std::string accents;
   for (int i = 0; i < 100; ++i)
     accents += "é";  // 100 characters after normalisation, 200 bytes before
@@ -140,42 +139,54 @@ TEST(WordPiece, MoreWordsThanTheCacheHolds) {
   }
 }
 
-WordPieceSettings cased_settings() {
-  WordPieceSettings settings;
-  settings.normalizer.lowercase = settings.normalizer.strip_accents = false;
-  return settings;
+std::unique_ptr<Tokenizer> small_tokenizer(bool lowercase, bool clean_text = true) {
+  Json vocabulary;
+  for (const char* token :
+       {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "The", "the", "."})
+    vocabulary[token] = vocabulary.size();
+  Json json = {{"normalizer",
+                {{"type", "BertNormalizer"},
+                 {"clean_text", clean_text},
+                 {"handle_chinese_chars", true},
+                 {"lowercase", lowercase}}},
+               {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+               {"model",
+                {{"type", "WordPiece"},
+                 {"unk_token", "[UNK]"},
+                 {"continuing_subword_prefix", "##"},
+                 {"vocab", vocabulary}}}};
+  for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
+    json["added_tokens"].push_back(
+        {{"id", vocabulary[token]}, {"content", token}, {"special", true}});
+  return parse_tokenizer_json(json.dump(), "tokenizer.json");
 }
 
-constexpr const char* small_vocabulary =
-    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\nThe\nthe\n.\n";
-
-TEST(WordPiece, VocabularyText) {
-  const auto cased = parse_vocabulary(small_vocabulary, cased_settings(), "vocab.txt");
+TEST(WordPiece, CaseAndSpecialTokens) {
+  const auto cased = small_tokenizer(false), uncased = small_tokenizer(true);
   EXPECT_THAT(encoded(*cased, "unaffable The the THE."), ElementsAre(5, 6, 7, 8, 9, 1, 10));
   EXPECT_THAT(encoded(*cased, "un[MASK]able[SEP] aff"), ElementsAre(5, 4, 1, 3, 1));
   EXPECT_EQ(cased->vocabulary_size(), 11);
-  EXPECT_EQ(cased->pad_id(), 0);
-  EXPECT_EQ(cased->unk_id(), 1);
-  EXPECT_EQ(cased->cls_id(), 2);
-  EXPECT_EQ(cased->sep_id(), 3);
-  EXPECT_EQ(cased->mask_id(), 4);
-  const auto uncased = parse_vocabulary(small_vocabulary, WordPieceSettings{}, "vocab.txt");
+  const SpecialTokens& special = cased->special();
+  EXPECT_EQ(special.pad, 0);
+  EXPECT_EQ(special.unk, 1);
+  EXPECT_EQ(special.mask, 4);
+  EXPECT_EQ(special.eos, -1);
+  EXPECT_THAT(special.ids, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(special.single.before, ElementsAre(2));
+  EXPECT_THAT(special.single.after, ElementsAre(3));
   EXPECT_THAT(encoded(*uncased, "UNaffáble The the THE."), ElementsAre(5, 6, 7, 9, 9, 9, 10));
   EXPECT_NE(cased->fingerprint(), uncased->fingerprint());
-  EXPECT_EQ(cased->fingerprint(),
-            parse_vocabulary(small_vocabulary, cased_settings(), "elsewhere")->fingerprint());
+  EXPECT_EQ(cased->fingerprint(), small_tokenizer(false)->fingerprint());
   EXPECT_EQ(cased->fingerprint().size(), 32u);
 }
 
 TEST(WordPiece, NulBytesCountOnlyWithoutCleaning) {
-  auto settings = cased_settings();
   const std::string_view text("un\0the", 6), head("un\0", 3);
-  const auto cleaning = parse_vocabulary(small_vocabulary, settings, "vocab.txt");
+  const auto cleaning = small_tokenizer(false);
   EXPECT_THAT(encoded(*cleaning, "un"), ElementsAre(5));
   EXPECT_THAT(encoded(*cleaning, head), ElementsAre(5));
   EXPECT_THAT(encoded(*cleaning, std::string_view("\0\0\0\0\0\0\0\0\0", 9)), ElementsAre());
-  settings.normalizer.clean_text = false;
-  const auto raw = parse_vocabulary(small_vocabulary, settings, "vocab.txt");
+  const auto raw = small_tokenizer(false, false);
   EXPECT_THAT(encoded(*raw, "un"), ElementsAre(5));
   EXPECT_THAT(encoded(*raw, head), ElementsAre(1));
   EXPECT_THAT(encoded(*raw, text), ElementsAre(1));
@@ -183,10 +194,8 @@ TEST(WordPiece, NulBytesCountOnlyWithoutCleaning) {
 }
 
 TEST(WordPiece, BrokenUtf8DecodesAsPythonDoes) {
-  auto settings = cased_settings();
-  settings.normalizer.clean_text = false;  // else U+FFFD is dropped
-  const auto tokenizer = parse_vocabulary(small_vocabulary, settings, "vocab.txt");
-  const std::string r = "\xEF\xBF\xBD";  // U+FFFD
+  BertWords words({false, true, false, false});  // cleaning would drop U+FFFD
+  const std::string r = "\xEF\xBF\xBD";          // U+FFFD
   const std::vector<std::pair<std::string, std::string>> decoded = {
       {"\xFF", r},
       {"\xC0\xAF", r + r},
@@ -200,7 +209,11 @@ TEST(WordPiece, BrokenUtf8DecodesAsPythonDoes) {
       {"\xC3\xA9\xC3", "é" + r},
       {"\xF1\x80\x80\xC3\xA9", r + "é"},
   };
-  for (const auto& [bytes, text] : decoded) EXPECT_THAT(tokenizer->words(bytes), ElementsAre(text));
+  for (const auto& [bytes, text] : decoded) {
+    std::vector<std::string> found;
+    words.split(bytes, [&](std::string_view word, std::size_t) { found.emplace_back(word); });
+    EXPECT_THAT(found, ElementsAre(text));
+  }
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ class Documents : public ::testing::Test {
     return TokenDataset(folder / name);
   }
   std::vector<std::int32_t> ids(const std::string& text) const {
-    std::vector<std::int32_t> result{tokenizer.cls_id()};
+    std::vector<std::int32_t> result = tokenizer.special().single.before;
     tokenizer.encode(text, result);
-    result.push_back(tokenizer.sep_id());
+    result.push_back(tokenizer.special().single.after.front());
     return result;
   }
   ScratchFolder folder;
@@ -34,7 +34,7 @@ class Documents : public ::testing::Test {
 };
 
 TEST_F(Documents, AreNumberedOneDatasetBehindTheOtherAndCut) {
-  const DocumentSource source({&real, &generated}, 5, tokenizer.cls_id(), tokenizer.sep_id());
+  const DocumentSource source({&real, &generated}, 5, tokenizer.special().single);
   ASSERT_EQ(source.size(), 4);
   EXPECT_EQ(source.length(0), 5);  // five words cut to three, and the two specials
   EXPECT_EQ(source.length(1), 3);
@@ -49,7 +49,7 @@ TEST_F(Documents, AreNumberedOneDatasetBehindTheOtherAndCut) {
 }
 
 TEST_F(Documents, SelectionKeepsTheNumbersAndMayBeEmpty) {
-  DocumentSource source({&real, &generated}, 96, tokenizer.cls_id(), tokenizer.sep_id());
+  DocumentSource source({&real, &generated}, 96, tokenizer.special().single);
   source.select({3, 2});
   ASSERT_EQ(source.size(), 2);
   EXPECT_EQ(source.length(1), 4);

@@ -5,20 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "gpuhpc/text/tokenizer.hpp"
+
 namespace gpuhpc {
 
 // What becomes of a document longer than the model's length.
 enum class LongDocuments { truncate, mean };  // first window only; vectors of all windows averaged
 LongDocuments long_documents(const std::string& word);  // "truncate" | "mean"
 
-// The windows of one document: at most max_length tokens each WITH the two specials, so max_length
-// - 2 of `tokens`. truncate: one (perhaps empty) window. mean: consecutive windows that cover
-// everything.
+// The windows of one document: at most `content` tokens each, without special tokens. truncate: one
+// (perhaps empty) window. mean: consecutive windows that cover everything.
 std::vector<std::span<const std::int32_t>> windows(std::span<const std::int32_t> tokens,
-                                                   std::int64_t max_length, LongDocuments mode);
-std::int64_t window_count(std::int64_t tokens, std::int64_t max_length, LongDocuments mode);
+                                                   std::int64_t content, LongDocuments mode);
+std::int64_t window_count(std::int64_t tokens, std::int64_t content, LongDocuments mode);
 
-// [cls] tokens [sep] of several items, or pairs of texts with their specials, one behind the other.
+// Texts or pairs of texts with their special tokens, one behind the other.
 struct PackedIds {
   std::vector<std::int32_t> token_ids;  // (T)
   std::vector<std::int32_t> positions;  // (T) from 0 in each item
@@ -29,8 +30,7 @@ struct PackedIds {
   std::int64_t size() const { return static_cast<std::int64_t>(documents.size()); }
   void clear();
   void reserve(std::int64_t tokens, std::int64_t items);
-  void add(std::int64_t item, std::span<const std::int32_t> tokens, std::int32_t cls,
-           std::int32_t sep);
+  void add(std::int64_t item, std::span<const std::int32_t> tokens, const TextTemplate& form);
   void add_pair(std::int64_t item, std::span<const std::int32_t> tokens,
                 std::span<const std::int32_t> token_segments);  // with specials
 

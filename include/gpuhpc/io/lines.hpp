@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "gpuhpc/base/utf8.hpp"
+
 namespace gpuhpc {
 
 class Fingerprint;
@@ -47,8 +49,5 @@ class LineReader {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// Position of the first byte that is not well-formed UTF-8 (RFC 3629), or npos.
-std::size_t find_invalid_utf8(std::string_view text);
 
 }  // namespace gpuhpc

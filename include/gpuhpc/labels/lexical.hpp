@@ -14,7 +14,7 @@
 namespace gpuhpc {
 
 // `[a-z0-9]+` of the lower-cased text, longer than one letter, no stop word, stemmed; in the order
-// of the text.
+// of the text. A rule for the names of classes alone; text/words.hpp has those for documents.
 std::vector<std::string> lexical_tokens(std::string_view text);
 // ies->y, es, s, ing, ion, ed: the first ending that fits goes when 3 letters remain.
 std::string crude_stem(std::string_view token);

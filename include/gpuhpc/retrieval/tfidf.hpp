@@ -24,11 +24,8 @@ struct TfidfOptions {
 // Keys ngrams, stop-words, min-documents, max-document-share.
 void declare(config::Section& section, TfidfOptions& options);
 
-// The words of a text: lower case (Unicode, root locale), then runs of two or more letters, digits
-// or `_` (scikit-learn's `(?u)\b\w\w+\b`). Broken UTF-8 separates words.
-std::vector<std::string> words_of(std::string_view text);
-bool is_english_stop_word(std::string_view word);  // scikit-learn's list of 318
-// Hash of a term; words of an n-gram are joined by one space. Equal on every machine.
+// Hash of a term (text/words.hpp splits them); words of an n-gram are joined by one space. Equal on
+// every machine.
 std::uint64_t term_hash(std::string_view term);
 
 // In how many documents each term occurs: a partial result that ranks merge (the sum does not

@@ -59,9 +59,7 @@ class PhraseMiner {
 std::vector<Phrase> mine_phrases(std::span<const std::string> texts,
                                  const PhraseOptions& options = {});
 
-bool is_stop_word(std::string_view word);  // English, lower case
-
-// Finds given phrases in texts by the words that Words splits.
+// Finds given phrases in texts by the words that PhraseWords splits.
 class PhraseFinder {
  public:
   // Phrase i has the id i; phrases without a word are never found. Of equal phrases the first is
@@ -80,7 +78,7 @@ class PhraseFinder {
   std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> word_ids_;
   std::unordered_map<std::uint64_t, std::uint32_t> edges_;  // (node << 32 | word) -> node
   std::vector<std::int32_t> found_at_;                      // node -> phrase, -1: none
-  Words words_;
+  PhraseWords words_;
   std::vector<std::uint32_t> numbers_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Text to token ids. One tokenizer serves all threads: everything that changes while encoding lives
-// in a TokenizerScratch.
+// Text to token ids and back. One tokenizer serves all threads: everything that changes while
+// encoding lives in a TokenizerScratch.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -20,6 +20,12 @@ class TokenizerScratch {
   virtual ~TokenizerScratch() = default;
 };
 
+// The special tokens around one text: [CLS] text [SEP] of BERT, text </s> of T5, none of GPT-2.
+struct TextTemplate {
+  std::vector<std::int32_t> before, after;
+  std::int64_t specials() const { return std::ssize(before) + std::ssize(after); }
+};
+
 // The special tokens around two texts given together: [CLS] A [SEP] B [SEP] of BERT, <s> A </s></s>
 // B </s> of RoBERTa.
 struct PairTemplate {
@@ -32,6 +38,13 @@ struct PairTemplate {
   std::int64_t specials() const {
     return std::ssize(before) + std::ssize(between) + std::ssize(after);
   }
+};
+
+struct SpecialTokens {
+  TextTemplate single;
+  PairTemplate pair;
+  std::int32_t pad = -1, unk = -1, mask = -1, eos = -1;  // -1: there is none
+  std::vector<std::int32_t> ids;                         // all special tokens, ascending
 };
 
 class Tokenizer {
@@ -47,38 +60,28 @@ class Tokenizer {
                            std::vector<std::int32_t>& ids) const;
   virtual std::unique_ptr<TokenizerScratch> make_scratch() const;
 
+  // The text of `ids`, equal to Hugging Face tokenizers' decode; ids that there are not say
+  // nothing.
+  virtual std::string decode(std::span<const std::int32_t> ids,
+                             bool skip_special_tokens = true) const = 0;
+
   virtual std::int64_t vocabulary_size() const = 0;  // highest id + 1, added tokens included
-  // -1: there is none. One text is given to the model as cls text sep: [CLS], [SEP] of BERT, <s>,
-  // </s> of RoBERTa; T5 has only the end (</s>), GPT-2 neither.
-  virtual std::int32_t cls_id() const = 0;
-  virtual std::int32_t sep_id() const = 0;
-  virtual std::int32_t pad_id() const = 0;
-  virtual std::int32_t unk_id() const = 0;
-  virtual std::int32_t mask_id() const = 0;
-  virtual PairTemplate pair_template() const;  // BERT's unless overridden
+  virtual const SpecialTokens& special() const = 0;
   virtual std::string fingerprint()
       const = 0;  // 32 hex digits over vocabulary and settings: equal means equal ids
 };
 
 // Finds out what a Hugging Face model folder holds: tokenizer.json (WordPiece, byte-level BPE,
-// Unigram), else vocab.txt (BERT), else vocab.json with merges.txt (RoBERTa, GPT-2, DeBERTa), else
-// spm.model, spiece.model or sentencepiece.bpe.model (DeBERTa v2 and v3, T5, XLM-RoBERTa), with the
-// names in tokenizer_config.json. input_error (exit 65) with one sentence for anything malformed or
-// not supported.
+// Unigram), else vocab.txt (BERT, MPNet), else vocab.json with merges.txt (RoBERTa, GPT-2,
+// DeBERTa), else spm.model, spiece.model or sentencepiece.bpe.model (DeBERTa v2 and v3, T5, mT5,
+// XLM-RoBERTa), with the names in tokenizer_config.json. input_error (exit 65) with one sentence
+// for anything malformed or not supported.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_folder);
 
 // A tokenizer.json held in memory; `where` names it in errors.
 std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view json, const std::string& where);
 
 std::vector<std::int32_t> ids_of(const Tokenizer& tokenizer, std::string_view text);
-
-// The first ids of a document that fit into `max_length` together with [CLS] and [SEP] (Hugging
-// Face's truncation to the right).
-std::span<const std::int32_t> truncated(std::span<const std::int32_t> ids, std::int64_t max_length);
-
-// cls ids sep (those that there are), at most `max_length` long: the input of an encoder.
-std::vector<std::int32_t> with_specials(const Tokenizer& tokenizer,
-                                        std::span<const std::int32_t> ids, std::int64_t max_length);
 
 // Two texts as one input, at most `max_length` long: the first is cut at its end (Hugging Face's
 // truncation="only_first"), the second stays whole. configuration_error when the second leaves no

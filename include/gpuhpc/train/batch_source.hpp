@@ -23,11 +23,11 @@ class BatchSource {
 };
 
 // Documents of several datasets, numbered one dataset behind the other (real, then generated), cut
-// to `max_length` tokens with the two specials. The datasets must outlive the source.
+// to `max_length` tokens with the special ones. The datasets must outlive the source.
 class DocumentSource final : public BatchSource {
  public:
   DocumentSource(std::vector<const TokenDataset*> datasets, std::int64_t max_length,
-                 std::int32_t cls, std::int32_t sep);
+                 TextTemplate form);
   // Only these documents are items (those with a label, for example; perhaps none); numbers stay
   // those of the datasets.
   void select(std::vector<std::int64_t> documents) { selected_ = std::move(documents); }
@@ -45,7 +45,7 @@ class DocumentSource final : public BatchSource {
   std::vector<std::int64_t> first_{0};
   std::optional<std::vector<std::int64_t>> selected_;
   std::int64_t max_length_;
-  std::int32_t cls_, sep_;
+  TextTemplate form_;
 };
 
 // Documents whose vectors are known already (a frozen encoder): nothing but their numbers.

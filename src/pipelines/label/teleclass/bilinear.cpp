@@ -53,8 +53,8 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
   const MappedMatrix classes(encoding.classes, "vectors");
   std::vector<const TokenDataset*> pointers;
   for (const auto& dataset : datasets) pointers.push_back(dataset.get());
-  DocumentSource source(pointers, std::min(train.max_length, unit.max_tokens), tokenizer->cls_id(),
-                        tokenizer->sep_id());
+  DocumentSource source(pointers, std::min(train.max_length, unit.max_tokens),
+                        tokenizer->special().single);
   source.select(set.documents);
   const std::int64_t real_documents = datasets.front()->size();
   std::vector<float> weights(static_cast<std::size_t>(source.documents()), 1);

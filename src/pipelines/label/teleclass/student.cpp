@@ -32,7 +32,7 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   const TokenDataset documents(s.encoding.tokens);
   const DocumentSource source({&documents},
                               std::min(train.max_length, student.model.embedding.max_tokens),
-                              tokenizer.cls_id(), tokenizer.sep_id());
+                              tokenizer.special().single);
   EmbeddingConfig unit = student.model.embedding;
   unit.normalise = true;
   Matrix learnt;

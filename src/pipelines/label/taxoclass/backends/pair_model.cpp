@@ -24,7 +24,7 @@ void PairModelStage::run(const StageContext& c, const TrainedFiles& out) const {
     tokenizer = load_tokenizer(encoder.path);
   });
   const PairExamples pairs = make_pair_examples(c, *this, classes, *tokenizer);
-  const PairSource source(pairs, tokenizer->pair_template(), own->model.embedding.max_tokens);
+  const PairSource source(pairs, tokenizer->special().pair, own->model.embedding.max_tokens);
   std::vector<float> targets;
   for (const PairExample& example : pairs.examples) targets.push_back(example.target);
 

@@ -133,7 +133,7 @@ std::vector<ParameterGroup> GraphTask::parameters(Encoder& model, ClassGraphHead
 DocumentSource GraphTask::source(bool all) const {
   DocumentSource source({documents.get()},
                         std::min(train.max_length, encoder->model.embedding.max_tokens),
-                        tokenizer->cls_id(), tokenizer->sep_id());
+                        tokenizer->special().single);
   std::vector<std::int64_t> candidates(static_cast<std::size_t>(documents->size())), learnt;
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i] = static_cast<std::int64_t>(i);
   std::ranges::set_difference(all ? candidates : silver.documents, held_out,
