@@ -51,7 +51,7 @@ CpuWorkspace::Times shares(const LoadedEncoder& model, const Tokenizer& tokenize
   Matrix rows(std::ssize(offsets) - 1, encoder.config().hidden_size);
   for (const bool timed : {false, true}) {
     workspace->timed = timed;
-    encoder.embed(*workspace, {ids, offsets}, model.model.embedding, rows.view());
+    encoder.embed(*workspace, {ids, {}, offsets, {}}, model.model.embedding, rows.view());
   }
   return workspace->times;
 }

@@ -1,6 +1,9 @@
+#pragma once
 // Blocks of 32 x 32 sums on AMX tiles: included inside the anonymous namespace of a file that
 // multiplies with them, after its target macro. Tiles 0-3 hold the sums, 4 and 5 rows of A, 6 and 7
 // of B.
+#include "avx512_vector.inl"
+#include "simd_math.inl"
 
 struct alignas(64) TileConfiguration {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};

@@ -1,4 +1,6 @@
+#pragma once
 // One AVX2 register of floats: included inside an anonymous namespace, after the target pragma.
+
 struct V8 {
   static constexpr int kWidth = 8, kRows = 6;
   __m256 v;

@@ -1,5 +1,8 @@
+#pragma once
 // What the AVX-512 BF16 and the AMX kernels share: included inside an anonymous namespace, after
-// the target pragma, avx512_vector.inl and simd_math.inl.
+// the target pragma.
+#include "avx512_vector.inl"
+#include "simd_math.inl"
 
 // x Phi(x) with Phi - 1/2 as an odd polynomial on [-4, 4]: absolute error below 2e-4, a tenth of a
 // bf16 step at 1. Several registers in step: the processor's window then always holds independent

@@ -1,4 +1,6 @@
+#pragma once
 // One AVX-512 register of floats: included inside an anonymous namespace, after the target pragma.
+
 struct V16 {
   static constexpr int kWidth = 16, kRows = 12;
   __m512 v;

@@ -1,6 +1,7 @@
+#pragma once
 // fp32 kernels for any vector width: included inside the anonymous namespace of an instruction-set
-// file, after its target pragma and simd_math.inl. V wraps one register; kRows x 2 registers
-// accumulate.
+// file, after its target pragma and a vector. V wraps one register; kRows x 2 registers accumulate.
+#include "simd_math.inl"
 
 // R rows x 2 registers: acc += a x b; b advances one panel row (32 columns) a step.
 template <typename V, int R>
@@ -263,7 +264,9 @@ void attention_f32(const AttentionCall<float>& call) {
     take_head<float, V>(qkv + call.key_column, call.qkv_stride, shape, nullptr, key_columns);
     take_head<float, V>(qkv + call.value_column, call.qkv_stride, shape, values, nullptr);
     for (std::int64_t q = 0; q < call.tokens; q += R) {
-      const float* start = call.start == nullptr ? nullptr : call.start + q * call.start_stride;
+      const float* start = call.start == nullptr
+                               ? nullptr
+                               : call.start + head * call.start_head + q * call.start_stride;
       product<V>(
           qkv + q * call.qkv_stride, call.qkv_stride, 1, key_columns, shape.stride, call.head_size,
           shape.keys,

@@ -1,5 +1,6 @@
+#pragma once
 // Vector mathematics shared by the instruction-set files: included inside their anonymous
-// namespace, after their target pragma. V wraps one register of V::kWidth floats.
+// namespace, after their target pragma and a vector. V wraps one register of V::kWidth floats.
 
 // e^x for x <= about 88; relative error 2e-7.
 template <typename V>

@@ -118,10 +118,8 @@ TEST_F(Packing, WindowsOfADatasetArePackedInOrder) {
   mean.pack({{1, 2, 3}, 10}, 1, 2, packed);
   EXPECT_THAT(packed.token_ids,
               ElementsAre(1, words[3], words[4], 2, 1, 2, 1, last[0], last[1], 2));
-  EXPECT_THAT(packed.positions, ElementsAre(0, 1, 2, 3, 0, 1, 0, 1, 2, 3));
   EXPECT_THAT(packed.offsets, ElementsAre(0, 4, 6, 10));
   EXPECT_THAT(packed.documents, ElementsAre(1, 2, 3));
-  EXPECT_EQ(packed.max_len, 4);
   cut.pack({{2}, 4}, 1, 2, packed);
   EXPECT_THAT(packed.token_ids, ElementsAre(1, last[0], last[1], 2));
   EXPECT_THAT(packed.offsets, ElementsAre(0, 4));
@@ -134,10 +132,8 @@ TEST(PackedIds, PairsKeepTheirSegments) {
   packed.add_pair(9, std::vector<std::int32_t>{1, 2, 3, 2}, std::vector<std::int32_t>{0, 0, 1, 1});
   EXPECT_THAT(packed.token_ids, ElementsAre(1, 7, 2, 8, 2, 1, 2, 3, 2));
   EXPECT_THAT(packed.segments, ElementsAre(0, 0, 0, 1, 1, 0, 0, 1, 1));
-  EXPECT_THAT(packed.positions, ElementsAre(0, 1, 2, 3, 4, 0, 1, 2, 3));
   EXPECT_THAT(packed.offsets, ElementsAre(0, 5, 9));
   EXPECT_THAT(packed.documents, ElementsAre(4, 9));
-  EXPECT_EQ(packed.max_len, 5);
 }
 
 }  // namespace

@@ -35,15 +35,18 @@ std::vector<Batch> make_batches(std::span<const std::int32_t> lengths, const Bat
 // pure function of the batches.
 std::vector<std::int64_t> batches_of_rank(std::span<const Batch> batches, int rank, int size);
 
-// [cls] tokens [sep] of several items, or pairs of texts with their specials, one behind the other.
+// Packed sequences on the host: [cls] tokens [sep] of several items, or pairs of texts with their
+// specials, one behind the other. (On a device: PackedTokens.)
 struct PackedIds {
-  std::vector<std::int32_t> token_ids;  // (T)
-  std::vector<std::int32_t> positions;  // (T) from 0 in each item
-  std::vector<std::int32_t> segments;   // (T) of pairs; empty: all 0
-  std::vector<std::int32_t> offsets;    // (B+1)
-  std::int32_t max_len = 0;
-  std::vector<std::int64_t> documents;  // (B) item indices
-  std::int64_t size() const { return static_cast<std::int64_t>(documents.size()); }
+  std::vector<std::int32_t> token_ids;   // (T)
+  std::vector<std::int32_t> segments;    // (T) of pairs; empty: all 0
+  std::vector<std::int32_t> offsets{0};  // (B+1) sequence b is [offsets[b], offsets[b+1])
+  std::vector<std::int64_t> documents;   // (B) item indices
+  std::int64_t size() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+  std::int64_t length(std::int64_t sequence) const {
+    const auto b = static_cast<std::size_t>(sequence);
+    return offsets[b + 1] - offsets[b];
+  }
   void clear();
   void reserve(std::int64_t tokens, std::int64_t items);
   void add(std::int64_t item, std::span<const std::int32_t> tokens, std::int32_t cls,
