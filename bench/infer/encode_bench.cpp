@@ -56,8 +56,7 @@ CpuWorkspace::Times shares(const LoadedEncoder& model, const Tokenizer& tokenize
   Matrix rows(packed.size(), encoder.config().hidden_size);
   for (const bool timed : {false, true}) {
     workspace->timed = timed;
-    encoder.embed(*workspace, {packed.token_ids, packed.offsets}, model.model.embedding,
-                  rows.view());
+    encoder.embed(*workspace, packed, model.model.embedding, rows.view());
   }
   return workspace->times;
 }

@@ -71,13 +71,17 @@ void packed_pass(const CpuClassifier& classifier, const Documents& documents, in
   parallel_for(0, std::ssize(firsts) - 1, threads, [&](std::int64_t i, int thread) {
     const std::int64_t first = firsts[static_cast<std::size_t>(i)],
                        count = firsts[static_cast<std::size_t>(i) + 1] - first;
-    const auto offsets =
-        std::span(documents.offsets)
-            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count) + 1);
-    const std::span<const std::int32_t> none;
-    classifier.logits(*workspaces[static_cast<std::size_t>(thread)],
-                      {documents.ids, offsets,
-                       segments ? std::span<const std::int32_t>(documents.segments) : none},
+    PackedIds packed;
+    for (std::int64_t d = first; d < first + count; ++d) {
+      const auto part = [&](const std::vector<std::int32_t>& all) {
+        return std::span(all).subspan(static_cast<std::size_t>(documents.start(d)),
+                                      static_cast<std::size_t>(documents.start(d + 1)) -
+                                          static_cast<std::size_t>(documents.start(d)));
+      };
+      packed.add_pair(d, part(documents.ids),
+                      segments ? part(documents.segments) : std::span<const std::int32_t>());
+    }
+    classifier.logits(*workspaces[static_cast<std::size_t>(thread)], packed,
                       logits.slice(first, count));
   });
 }

@@ -118,7 +118,9 @@ void attention(benchmark::State& state) {
                              .set_requires_grad(true);
   const at::Tensor gradient = at::randn({batch.tokens(), 384}).to(qkv.scalar_type());
   for (auto _ : state) {
-    packed_attention(qkv, batch, 12, 0, std::nullopt).backward(gradient);
+    const auto parts = qkv.view({batch.tokens(), 3, 12, 32}).unbind(1);
+    gpuhpc::attention(parts[0], parts[1], parts[2], batch, batch, {.divisor = std::sqrt(32.0)})
+        .backward(gradient);
     qkv.mutable_grad() = at::Tensor();
   }
   report(state, batch.tokens());

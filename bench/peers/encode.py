@@ -1,6 +1,6 @@
 """Text to vectors: gpuhpc beside sentence-transformers and OpenVINO, same texts, same cores or GPU, same run.
 
-    python bench/peers/encode.py --model .deps/models/all-MiniLM-L6-v2 --texts data/debtags-topical/test/corpus.txt \\
+    python bench/peers/encode.py --model .deps/models/all-MiniLM-L6-v2 (or all-mpnet-base-v2) --texts data/debtags-topical/test/corpus.txt \\
         --program build/release/encode_bench [--documents 2000] [--cores 0,1] [--rounds 3]
 
 Texts are id<TAB>text lines. The peers work in processes of their own which take turns, round by round; seconds include
@@ -25,7 +25,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from embeddings import compare, holds  # noqa: E402
 
-MAX_LENGTH = 256  # the model's own limit
+def max_length(model):
+    return json.loads((Path(model) / "sentence_bert_config.json").read_text())["max_seq_length"]
 
 
 def read_texts(path, documents):
@@ -81,7 +82,8 @@ class OpenVino:
             port.get_node().set_partial_shape(openvino.PartialShape([-1, -1]))
         self.graph.validate_nodes_and_infer_types()
         self.tokenizer = Tokenizer.from_file(str(Path(model) / "tokenizer.json"))
-        self.tokenizer.enable_truncation(MAX_LENGTH)
+        self.tokenizer.enable_truncation(max_length(model))
+        self.width = json.loads((Path(model) / "config.json").read_text())["hidden_size"]
         self.tokenizer.no_padding()
         self.precision, self.threads = precision, threads
         best, self.kept = None, []  # OpenVINO can hang when a compiled model is freed: all live as long as the process
@@ -108,7 +110,7 @@ class OpenVino:
     def encode(self, texts):
         encodings = self.tokenizer.encode_batch_fast(texts)
         order = sorted(range(len(texts)), key=lambda i: -len(encodings[i].ids))
-        vectors = np.empty((len(texts), 384), dtype=np.float32)
+        vectors = np.empty((len(texts), self.width), dtype=np.float32)
 
         def keep(request, rows):
             vectors[rows] = request.get_output_tensor(0).data

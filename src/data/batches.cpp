@@ -38,16 +38,13 @@ std::vector<std::span<const std::int32_t>> windows(std::span<const std::int32_t>
 
 void PackedIds::clear() {
   token_ids.clear();
-  positions.clear();
   segments.clear();
   documents.clear();
   offsets.assign(1, 0);
-  max_len = 0;
 }
 
 void PackedIds::reserve(std::int64_t tokens, std::int64_t items) {
   token_ids.reserve(static_cast<std::size_t>(tokens));
-  positions.reserve(static_cast<std::size_t>(tokens));
   documents.reserve(static_cast<std::size_t>(items));
   offsets.reserve(static_cast<std::size_t>(items) + 1);
 }
@@ -68,13 +65,7 @@ void PackedIds::add_pair(std::int64_t item, std::span<const std::int32_t> tokens
 }
 
 void PackedIds::close(std::int64_t item) {
-  if (offsets.empty()) offsets.push_back(0);
-  const auto first = static_cast<std::ptrdiff_t>(positions.size());
-  positions.resize(token_ids.size());
-  std::iota(positions.begin() + first, positions.end(), 0);
-  const auto length = static_cast<std::int32_t>(std::ssize(positions) - first);
-  offsets.push_back(offsets.back() + length);
-  max_len = std::max(max_len, length);
+  offsets.push_back(static_cast<std::int32_t>(token_ids.size()));
   documents.push_back(item);
 }
 

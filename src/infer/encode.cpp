@@ -1,7 +1,5 @@
 #include "gpuhpc/infer/encode.hpp"
 
-#include <ATen/core/Tensor.h>
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +10,7 @@
 #include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/together.hpp"
-#include "gpuhpc/data/batches.hpp"
-#include "gpuhpc/nn/cpu_encoder.hpp"
+#include "gpuhpc/infer/runner.hpp"
 #include "gpuhpc/nn/folder.hpp"
 
 namespace gpuhpc {
@@ -41,67 +38,96 @@ std::int64_t window_length(const LoadedEncoder& model, const InferOptions& optio
 
 }  // namespace
 
-struct DocumentEncoder::State {
-  EmbeddingConfig embedding;
-  const Encoder* torch_encoder = nullptr;   // CUDA
-  std::unique_ptr<CpuEncoder> cpu_encoder;  // CPU
-  ForwardOptions forward;                   // CUDA
-  std::string numbers;                      // "bf16 on amx"
-  int threads = 1;
-  TextTemplate form;
-  std::int64_t hidden = 0, max_length = 0, budget = 0;
-  LongDocuments mode = LongDocuments::truncate;
+TokenSource token_source(const TokenDataset& dataset) {
+  return {dataset.size(), [&dataset](std::int64_t document) { return dataset.tokens(document); }};
+}
 
-  std::vector<EncodeBatch> cut(const TokenSource& source, Range documents) const;
-  void embed(CpuWorkspace* workspace, const PackedIds& packed, MutableMatrixView output) const;
-  void encode_batch(CpuWorkspace* workspace, const TokenSource& source, Range documents,
-                    MutableMatrixView rows) const;
+TokenSource token_source(const std::vector<std::vector<std::int32_t>>& documents) {
+  return {std::ssize(documents), [&documents](std::int64_t document) {
+            return std::span<const std::int32_t>(documents[static_cast<std::size_t>(document)]);
+          }};
+}
+
+std::vector<std::vector<std::int32_t>> tokenize(const Tokenizer& tokenizer,
+                                                std::span<const std::string> texts, int threads) {
+  std::vector<std::vector<std::int32_t>> all(texts.size());
+  std::vector<std::unique_ptr<TokenizerScratch>> scratches(
+      static_cast<std::size_t>(std::max(threads, 1)));
+  constexpr std::int64_t kBlock = 64;
+  parallel_for(0, block_count(std::ssize(texts), kBlock), std::max(threads, 1),
+               [&](std::int64_t block, int thread) {
+                 auto& scratch = scratches[static_cast<std::size_t>(thread)];
+                 if (!scratch) scratch = tokenizer.make_scratch();
+                 const Range items = block_items(block, std::ssize(texts), kBlock);
+                 for (std::int64_t i = items.first; i < items.last; ++i)
+                   tokenizer.encode_with(*scratch, texts[static_cast<std::size_t>(i)],
+                                         all[static_cast<std::size_t>(i)]);
+               });
+  return all;
+}
+
+struct DocumentEncoder::State {
+  State(const LoadedEncoder& model, const Tokenizer& tokenizer, const InferOptions& options,
+        const DeviceChoice& device)
+      : embedding(model.model.embedding),
+        form(tokenizer.special().single),
+        max_length(window_length(model, options)),
+        mode(long_documents(options.long_documents)),
+        runner(make_runner(model, InferPlan(options, device))) {}
+
+  static BatchRunner make_runner(const LoadedEncoder& loaded, const InferPlan& plan);
+  std::vector<ItemBatch> cut(const TokenSource& source, Range documents) const;
   // use(first document, rows) for every batch, from several threads.
-  void run(const TokenSource& source, std::span<const EncodeBatch> batches,
+  void run(const TokenSource& source, std::span<const ItemBatch> batches,
            const std::function<void(std::int64_t, const Matrix&)>& use) const;
+  Matrix document_rows(const ItemBatch& batch, const PackedIds& packed, Matrix vectors) const;
+
+  EmbeddingConfig embedding;
+  TextTemplate form;
+  std::int64_t max_length;
+  LongDocuments mode;
+  BatchRunner runner;
 };
 
-DocumentEncoder::DocumentEncoder(const LoadedEncoder& model, const Tokenizer& tokenizer,
-                                 const InferOptions& options, const DeviceChoice& device)
-    : state_(std::make_unique<State>()) {
-  State& state = *state_;
-  check_vocabulary(model.model, tokenizer.vocabulary_size());
-  state.embedding = model.model.embedding;
-  state.form = tokenizer.special().single;
-  state.hidden = model.encoder.config().hidden_size;
-  state.max_length = window_length(model, options);
-  state.mode = long_documents(options.long_documents);
-  state.budget = options.token_budget > 0 ? options.token_budget : device.cuda ? 32768 : 2048;
-  state.threads = device.cuda ? 1 : std::max(device.threads, 1);
-  const CpuPrecision precision = options.precision_kind(device.cuda);
-  if (device.cuda) {
-    state.torch_encoder = &model.encoder;
-    state.forward.compute = precision == CpuPrecision::bf16 ? at::kBFloat16 : at::kFloat;
-    state.forward.tf32 = precision == CpuPrecision::tf32;
-    state.numbers = fmt::format("{} on cuda", to_string(precision));
-    return;
+BatchRunner DocumentEncoder::State::make_runner(const LoadedEncoder& loaded,
+                                                const InferPlan& plan) {
+  EmbeddingConfig plain = loaded.model.embedding;
+  plain.normalise = false;  // after the windows of a document are averaged
+  const std::int64_t hidden = loaded.encoder.config().hidden_size;
+  InferModel model{.hidden_size = hidden, .columns = hidden, .device = loaded.encoder.device()};
+  if (plan.cuda) {
+    model.on_device = [&encoder = loaded.encoder, plain,
+                       forward = plan.forward](const PackedTokens& batch) {
+      return encoder.embed(batch, plain, forward);
+    };
+  } else {
+    const auto encoder = std::make_shared<CpuEncoder>(loaded.encoder, plan.precision, plan.isa);
+    model.workspace = [encoder] { return encoder->make_workspace(); };
+    model.on_cpu = [encoder, plain](CpuWorkspace& workspace, const PackedIds& packed,
+                                    MutableMatrixView rows) {
+      encoder->embed(workspace, packed, plain, rows);
+    };
   }
-  const kernels::Isa isa = options.isa();
-  const bool instead = options.precision == "bf16" && precision != CpuPrecision::bf16;
-  state.cpu_encoder = std::make_unique<CpuEncoder>(model.encoder, precision, isa);
-  state.numbers = fmt::format("{} on {}{}", to_string(precision), to_string(isa),
-                              instead ? " (which does not multiply bf16)" : "");
+  return {plan, std::move(model)};
+}
+
+DocumentEncoder::DocumentEncoder(const LoadedEncoder& model, const Tokenizer& tokenizer,
+                                 const InferOptions& options, const DeviceChoice& device) {
+  check_vocabulary(model.model, tokenizer.vocabulary_size());
+  state_ = std::make_unique<State>(model, tokenizer, options, device);
 }
 DocumentEncoder::~DocumentEncoder() = default;
 DocumentEncoder::DocumentEncoder(DocumentEncoder&&) noexcept = default;
 
-std::int64_t DocumentEncoder::dimension() const { return state_->hidden; }
-std::string DocumentEncoder::describe() const {
-  return fmt::format("{}, {} thread{}", state_->numbers, state_->threads,
-                     state_->threads == 1 ? "" : "s");
-}
+std::int64_t DocumentEncoder::dimension() const { return state_->runner.columns(); }
+std::string DocumentEncoder::describe() const { return state_->runner.plan().describe(); }
 std::string DocumentEncoder::fingerprint() const {
-  return fmt::format("{}, windows of {}, {}", state_->numbers, state_->max_length,
+  return fmt::format("{}, windows of {}, {}", state_->runner.plan().numbers, state_->max_length,
                      state_->mode == LongDocuments::mean ? "mean" : "truncate");
 }
 
-std::vector<EncodeBatch> DocumentEncoder::State::cut(const TokenSource& source,
-                                                     Range documents) const {
+std::vector<ItemBatch> DocumentEncoder::State::cut(const TokenSource& source,
+                                                   Range documents) const {
   std::vector<std::int64_t> lengths;
   lengths.reserve(static_cast<std::size_t>(documents.size()));
   for (std::int64_t d = documents.first; d < documents.last; ++d) {
@@ -111,67 +137,51 @@ std::vector<EncodeBatch> DocumentEncoder::State::cut(const TokenSource& source,
     lengths.push_back((mode == LongDocuments::truncate ? std::min(tokens, content) : tokens) +
                       form.specials() * count);
   }
-  std::vector<EncodeBatch> batches = cut_batches(lengths, budget, hidden);
-  for (EncodeBatch& batch : batches) batch.first += documents.first, batch.last += documents.first;
+  std::vector<ItemBatch> batches = runner.cut(lengths);
+  for (ItemBatch& batch : batches) batch.first += documents.first, batch.last += documents.first;
   return batches;
 }
 
-void DocumentEncoder::State::embed(CpuWorkspace* workspace, const PackedIds& packed,
-                                   MutableMatrixView output) const {
-  EmbeddingConfig plain = embedding;
-  plain.normalise = false;  // after the windows of a document are averaged
-  if (cpu_encoder)
-    return cpu_encoder->embed(*workspace, {packed.token_ids, packed.offsets}, plain, output);
-  const at::NoGradGuard guard;
-  const at::Tensor rows =
-      torch_encoder
-          ->embed(pack_tokens(packed.token_ids, packed.offsets, torch_encoder->device()), plain,
-                  forward)
-          .to(at::kCPU, at::kFloat)
-          .contiguous();
-  std::copy_n(rows.const_data_ptr<float>(), rows.numel(), output.data);
+void DocumentEncoder::State::run(
+    const TokenSource& source, std::span<const ItemBatch> batches,
+    const std::function<void(std::int64_t, const Matrix&)>& use) const {
+  const auto pack = [&](const ItemBatch& batch) {
+    PackedIds packed;
+    for (std::int64_t d = batch.first; d < batch.last; ++d)
+      for (const auto window : windows(source.tokens(d), max_length - form.specials(), mode))
+        packed.add(d, window, form);
+    return packed;
+  };
+  runner.run(batches, pack, [&](const ItemBatch& batch, const PackedIds& packed, Matrix vectors) {
+    use(batch.first, document_rows(batch, packed, std::move(vectors)));
+  });
 }
 
-void DocumentEncoder::State::encode_batch(CpuWorkspace* workspace, const TokenSource& source,
-                                          Range documents, MutableMatrixView rows) const {
-  PackedIds packed;
-  for (std::int64_t d = documents.first; d < documents.last; ++d)
-    for (const auto window : windows(source.tokens(d), max_length - form.specials(), mode))
-      packed.add(d, window, form);
-  const bool one_each = packed.size() == documents.size();
-  Matrix vectors(one_each ? 0 : packed.size(), hidden);
-  embed(workspace, packed, one_each ? rows : vectors.view());
+// The vectors of the windows -> of the documents.
+Matrix DocumentEncoder::State::document_rows(const ItemBatch& batch, const PackedIds& packed,
+                                             Matrix vectors) const {
+  const bool one_each = packed.size() == batch.last - batch.first;
+  Matrix rows = one_each ? std::move(vectors) : Matrix(batch.last - batch.first, runner.columns());
   std::int64_t item = 0;
-  for (std::int64_t d = documents.first; d < documents.last; ++d) {
-    const std::span<float> row = rows.row(d - documents.first);
+  for (std::int64_t d = 0; d < rows.rows; ++d) {
+    const std::span<float> row = rows.row(d);
     if (!one_each) {
       const std::int64_t begin = item;
       std::fill(row.begin(), row.end(), 0.0F);
-      for (; item < packed.size() && packed.documents[static_cast<std::size_t>(item)] == d; ++item)
+      for (; item < packed.size() &&
+             packed.documents[static_cast<std::size_t>(item)] == batch.first + d;
+           ++item)
         for (std::size_t i = 0; i < row.size(); ++i) row[i] += vectors.row(item)[i];
       for (float& value : row) value /= static_cast<float>(item - begin);
     }
     if (embedding.normalise) normalise(row);
   }
-}
-
-void DocumentEncoder::State::run(
-    const TokenSource& source, std::span<const EncodeBatch> batches,
-    const std::function<void(std::int64_t, const Matrix&)>& use) const {
-  std::vector<std::unique_ptr<CpuWorkspace>> workspaces(static_cast<std::size_t>(threads));
-  parallel_for(0, std::ssize(batches), threads, [&](std::int64_t b, int thread) {
-    auto& workspace = workspaces[static_cast<std::size_t>(thread)];
-    if (!workspace && cpu_encoder) workspace = cpu_encoder->make_workspace();
-    const EncodeBatch& batch = batches[static_cast<std::size_t>(b)];
-    Matrix rows(batch.last - batch.first, hidden);
-    encode_batch(workspace.get(), source, {batch.first, batch.last}, rows.view());
-    use(batch.first, rows);
-  });
+  return rows;
 }
 
 Matrix DocumentEncoder::encode(const TokenSource& source, Range documents,
                                const std::function<void(std::int64_t)>& done) const {
-  Matrix all(documents.size(), state_->hidden);
+  Matrix all(documents.size(), dimension());
   std::mutex mutex;
   state_->run(source, state_->cut(source, documents), [&](std::int64_t first, const Matrix& rows) {
     std::copy(rows.values.begin(), rows.values.end(), all.row(first - documents.first).data());
@@ -185,21 +195,19 @@ Matrix DocumentEncoder::encode(const TokenSource& source, Range documents,
 Matrix DocumentEncoder::encode_together(const TokenSource& source, Communicator& comm) const {
   std::vector<float> mine;
   together(comm, [&] {
-    const std::vector<EncodeBatch> batches = state_->cut(source, {0, source.size});
-    const Range share = share_of_rank(batches, comm.rank(), comm.size());
-    if (share.size() == 0) return;
-    const auto own = std::span(batches).subspan(static_cast<std::size_t>(share.first),
-                                                static_cast<std::size_t>(share.size()));
+    const std::vector<ItemBatch> batches = state_->cut(source, {0, source.size});
+    const auto own = share_of_rank(batches, comm.rank(), comm.size());
+    if (own.empty()) return;
     const std::int64_t begin = own.front().first;
-    mine.resize(static_cast<std::size_t>((own.back().last - begin) * state_->hidden));
+    mine.resize(static_cast<std::size_t>((own.back().last - begin) * dimension()));
     state_->run(source, own, [&](std::int64_t first, const Matrix& rows) {
       std::copy(rows.values.begin(), rows.values.end(),
-                mine.begin() + (first - begin) * state_->hidden);
+                mine.begin() + (first - begin) * dimension());
     });
   });
   Matrix all;
   all.rows = source.size;
-  all.columns = state_->hidden;
+  all.columns = dimension();
   all.values = comm.all_gather_vector(std::span<const float>(mine));
   return all;
 }
@@ -210,8 +218,8 @@ void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& co
                                      const std::function<std::string_view(std::int64_t)>& id,
                                      const Log& log,
                                      const std::function<void()>& after_batch) const {
-  std::vector<EncodeBatch> batches;
-  std::vector<ArraySpec> arrays{{"values", ElementType::float32, {source.size, state_->hidden}}};
+  std::vector<ItemBatch> batches;
+  std::vector<ArraySpec> arrays{{"values", ElementType::float32, {source.size, dimension()}}};
   together(comm, [&] {
     batches = state_->cut(source, {0, source.size});
     if (!id) return;
@@ -221,9 +229,7 @@ void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& co
   });
   MatrixFileWriter writer(path, comm, arrays, attributes);
   together(comm, [&] {
-    const Range share = share_of_rank(batches, comm.rank(), comm.size());
-    const auto own = std::span<const EncodeBatch>(batches).subspan(
-        static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.size()));
+    const auto own = share_of_rank(batches, comm.rank(), comm.size());
     const std::int64_t documents = own.empty() ? 0 : own.back().last - own.front().first;
     Progress progress(log, "encoding", documents, "documents", comm.is_root());
     std::mutex mutex;

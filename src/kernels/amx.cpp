@@ -11,10 +11,10 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-
 namespace gpuhpc::kernels {
 namespace {
 
+#include "amx_blocks.inl"
+#include "avx512_bf16.inl"
 #include "avx512_vector.inl"
 #include "simd_math.inl"
-#include "avx512_bf16.inl"
-#include "amx_blocks.inl"
 
 // Tiles 0-3 = start + 32 rows of a x one panel. A stays in the first-level cache over the panels; B
 // streams past it. between.step(i) is called after the multiplications of the i-th 32 of k.
@@ -269,9 +269,9 @@ void gather_head(const AttentionCall<BFloat16>& call, std::int64_t head, std::in
 }
 
 // Scores of 16 queries against all keys.
-inline void score_queries(const AttentionCall<BFloat16>& call, const BFloat16* query,
-                          std::int64_t q, std::int64_t keys, const BFloat16* key_tiles,
-                          float* scores) {
+inline void score_queries(const AttentionCall<BFloat16>& call, std::int64_t head,
+                          const BFloat16* query, std::int64_t q, std::int64_t keys,
+                          const BFloat16* key_tiles, float* scores) {
   const std::int64_t tiles = keys / 16, depth = call.head_size / 32, stride = call.qkv_stride * 2;
   for (std::int64_t t = 0; t < tiles;
        t += 4) {  // 64 keys in tiles 0-3, or the last 32 in tiles 0 and 1
@@ -282,7 +282,7 @@ inline void score_queries(const AttentionCall<BFloat16>& call, const BFloat16* q
       _tile_zero(2);
       _tile_zero(3);
     } else {
-      const float* start = call.start + q * call.start_stride + t * 16;
+      const float* start = call.start + head * call.start_head + q * call.start_stride + t * 16;
       _tile_loadd(0, start, call.start_stride * 4);
       _tile_loadd(1, start + 16, call.start_stride * 4);
       if (second) {
@@ -376,10 +376,10 @@ void attention(const AttentionCall<BFloat16>& call) {
     gather_head(call, head, keys, scratch);
     stored_before_tiles();
     const BFloat16* queries = call.qkv + head * call.head_size;
-    score_queries(call, queries, 0, keys, scratch.keys, scratch.scores[current]);
+    score_queries(call, head, queries, 0, keys, scratch.keys, scratch.scores[current]);
     for (std::int64_t q = 0; q < call.tokens; q += 16, current ^= 1) {
       if (q + 16 < call.tokens)
-        score_queries(call, queries + (q + 16) * call.qkv_stride, q + 16, keys, scratch.keys,
+        score_queries(call, head, queries + (q + 16) * call.qkv_stride, q + 16, keys, scratch.keys,
                       scratch.scores[current ^ 1]);
       alignas(64) float factors[16];
       softmax_block(scratch.scores[current], scratch.weights, call.tokens, keys, call.scale,

@@ -9,9 +9,9 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-
 namespace gpuhpc::kernels {
 namespace {
 
+#include "amx_blocks.inl"
 #include "avx512_vector.inl"
 #include "simd_math.inl"
-#include "amx_blocks.inl"
 
 constexpr std::int64_t kPiece =
     128;  // of k: the halves of 32 rows take 16 KiB of the first-level cache, beside B

@@ -8,9 +8,9 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 namespace gpuhpc::kernels {
 namespace {
 
+#include "avx512_bf16.inl"
 #include "avx512_vector.inl"
 #include "simd_math.inl"
-#include "avx512_bf16.inl"
 
 constexpr int kRows = 12, kQueries = 8;
 
@@ -161,7 +161,9 @@ void attend(const AttentionCall<BFloat16>& call, std::int64_t head, std::int64_t
   const BFloat16* query = call.qkv + q * call.qkv_stride + head * call.head_size;
   for (std::int64_t t = 0; t < keys; t += 32) {
     __m512 acc[R][2];
-    const float* start = call.start == nullptr ? nullptr : call.start + q * call.start_stride + t;
+    const float* start = call.start == nullptr
+                             ? nullptr
+                             : call.start + head * call.start_head + q * call.start_stride + t;
     for (int r = 0; r < R; ++r)
       for (int i = 0; i < 2; ++i)
         acc[r][i] = start == nullptr ? _mm512_setzero_ps()

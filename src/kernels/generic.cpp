@@ -97,7 +97,9 @@ void attention(const AttentionCall<T>& call) {
       float highest = -INFINITY, total = 0;
       for (std::int64_t k = 0; k < call.tokens; ++k) {
         const T* key = call.qkv + k * call.qkv_stride + call.key_column + head * call.head_size;
-        float dot = call.start == nullptr ? 0.0F : call.start[q * call.start_stride + k];
+        float dot = call.start == nullptr
+                        ? 0.0F
+                        : call.start[head * call.start_head + q * call.start_stride + k];
         for (std::int64_t i = 0; i < call.head_size; ++i)
           dot += to_float(query[i]) * to_float(key[i]);
         scores[static_cast<std::size_t>(k)] = dot * call.scale;

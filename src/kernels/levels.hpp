@@ -5,7 +5,6 @@
 // another machine lacks.
 #include "gpuhpc/kernels/encoder_kernels.hpp"
 #include "gpuhpc/kernels/training_kernels.hpp"
-#include "gpuhpc/kernels/training_packing.hpp"
 
 namespace gpuhpc::kernels {
 

@@ -264,7 +264,9 @@ void attention_f32(const AttentionCall<float>& call) {
     take_head<float, V>(qkv + call.key_column, call.qkv_stride, shape, nullptr, key_columns);
     take_head<float, V>(qkv + call.value_column, call.qkv_stride, shape, values, nullptr);
     for (std::int64_t q = 0; q < call.tokens; q += R) {
-      const float* start = call.start == nullptr ? nullptr : call.start + q * call.start_stride;
+      const float* start = call.start == nullptr
+                               ? nullptr
+                               : call.start + head * call.start_head + q * call.start_stride;
       product<V>(
           qkv + q * call.qkv_stride, call.qkv_stride, 1, key_columns, shape.stride, call.head_size,
           shape.keys,

@@ -215,17 +215,26 @@ inline void differentiate_softmax(float* scores, float* slopes, const HeadShape<
 // kHeadRows queries from q on, row `row` of the block: P, dS and dQ = dS K.
 template <typename T, typename V>
 inline void differentiate_queries(const AttentionGradientCall<T>& call, const HeadShape<V>& shape,
-                                  const GradientScratch& s, std::int64_t q, std::int64_t row,
-                                  T* result) {
+                                  const GradientScratch& s, std::int64_t head, std::int64_t q,
+                                  std::int64_t row, T* result) {
   float *shares = s.shares + row * shape.stride, *slopes = s.slopes + row * shape.stride;
   const auto zero = [](int, std::int64_t) { return V::set(0.0F); };
+  const std::int64_t first_start = head * call.start_head + q * call.start_stride;
+  const auto start = [&](int r, std::int64_t t) {
+    return call.start == nullptr ? V::set(0.0F)
+                                 : V::load(call.start + first_start + r * call.start_stride + t);
+  };
   product<V>(s.q + q * shape.width, shape.width, 1, s.k_columns, shape.stride, shape.size,
-             shape.keys, zero,
+             shape.keys, start,
              [&](int r, std::int64_t t, V v) { V::store(shares + r * shape.stride + t, v); });
   product<V>(s.g + q * shape.width, shape.width, 1, s.v_columns, shape.stride, shape.size,
              shape.keys, zero,
              [&](int r, std::int64_t t, V v) { V::store(slopes + r * shape.stride + t, v); });
   differentiate_softmax(shares, slopes, shape, call.scale);
+  for (int r = 0; call.start != nullptr && r < kHeadRows<V> && q + r < shape.tokens; ++r)
+    for (std::int64_t t = 0; t < shape.tokens; t += V::kWidth)
+      add_to(call.of_start + first_start + r * call.start_stride + t,
+             V::load(slopes + r * shape.stride + t), shape.tokens - t);
   product<V>(slopes, shape.stride, 1, s.k, shape.width, shape.tokens, shape.width, zero,
              [&](int r, std::int64_t i, V v) {
                if (q + r < shape.tokens)
@@ -272,7 +281,7 @@ void attention_gradient_simd(const AttentionGradientCall<T>& call) {
       const std::int64_t left = call.tokens - first,
                          queries = left < kQueryBlock ? left : kQueryBlock;
       for (std::int64_t row = 0; row < queries; row += kHeadRows<V>)
-        differentiate_queries<T, V>(call, shape, s, first + row, row, result);
+        differentiate_queries<T, V>(call, shape, s, head, first + row, row, result);
       over_queries(s.shares, s.g + first * shape.width, queries, shape, first == 0, s.dv);
       over_queries(s.slopes, s.q + first * shape.width, queries, shape, first == 0, s.dk);
     }

@@ -11,9 +11,9 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-
 namespace gpuhpc::kernels {
 namespace {
 
+#include "avx512_bf16.inl"
 #include "avx512_vector.inl"
 #include "simd_math.inl"
-#include "avx512_bf16.inl"
 
 constexpr std::int64_t kTile = 512;  // bf16 values
 
@@ -250,7 +250,7 @@ void over_queries(const BFloat16* columns, const BFloat16* pairs, const Scratch&
 }
 
 void attention_gradient(const AttentionGradientCall<BFloat16>& call) {
-  if (call.head_size % 32 != 0) {  // no encoder in use has such heads
+  if (call.head_size % 32 != 0 || call.start != nullptr) {
     TrainingKernels<BFloat16> vectors;
     set_avx512_bf16(vectors);
     return vectors.attention_gradient(call);

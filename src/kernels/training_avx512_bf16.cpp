@@ -8,10 +8,10 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 namespace gpuhpc::kernels {
 namespace {
 
-#include "avx512_vector.inl"
-#include "simd_math.inl"
-#include "simd_f32.inl"
 #include "avx512_bf16.inl"
+#include "avx512_vector.inl"
+#include "simd_f32.inl"
+#include "simd_math.inl"
 #include "simd_training.inl"
 
 template <>

@@ -49,13 +49,15 @@ Head gather(const AttentionGradientCall<T>& call, std::int64_t head) {
   return all;
 }
 
-void differentiate(Head& all, std::int64_t tokens, std::int64_t size, double scale) {
+// `start`, `of_start`: this head's, or null.
+void differentiate(Head& all, std::int64_t tokens, std::int64_t size, double scale,
+                   const float* start, float* of_start, std::int64_t start_stride) {
   const auto at = [&](std::int64_t t) { return static_cast<std::size_t>(t * size); };
   std::vector<double> p(static_cast<std::size_t>(tokens)), dp(p);
   for (std::int64_t q = 0; q < tokens; ++q) {
     double highest = -1e300, total = 0, mean = 0;
     for (std::int64_t t = 0; t < tokens; ++t) {
-      double score = 0, slope_of = 0;
+      double score = start == nullptr ? 0 : start[q * start_stride + t], slope_of = 0;
       for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) {
         score += all.q[at(q) + i] * all.k[at(t) + i];
         slope_of += all.g[at(q) + i] * all.v[at(t) + i];
@@ -69,6 +71,7 @@ void differentiate(Head& all, std::int64_t tokens, std::int64_t size, double sca
     for (std::int64_t t = 0; t < tokens; ++t) {
       const double share = p[static_cast<std::size_t>(t)],
                    ds = share * (dp[static_cast<std::size_t>(t)] - mean) * scale;
+      if (start != nullptr) of_start[q * start_stride + t] += static_cast<float>(ds);
       for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) {
         all.dq[at(q) + i] += ds * all.k[at(t) + i];
         all.dk[at(t) + i] += ds * all.q[at(q) + i];
@@ -82,7 +85,10 @@ template <typename T>
 void attention_gradient(const AttentionGradientCall<T>& call) {
   for (std::int64_t head = 0; head < call.heads; ++head) {
     Head all = gather(call, head);
-    differentiate(all, call.tokens, call.head_size, call.scale);
+    const bool started = call.start != nullptr;
+    differentiate(all, call.tokens, call.head_size, call.scale,
+                  started ? call.start + head * call.start_head : nullptr,
+                  started ? call.of_start + head * call.start_head : nullptr, call.start_stride);
     for (std::int64_t t = 0; t < call.tokens; ++t)
       for (std::int64_t i = 0; i < call.head_size; ++i) {
         const auto from = static_cast<std::size_t>(t * call.head_size + i);

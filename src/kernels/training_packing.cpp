@@ -1,4 +1,4 @@
-#include "gpuhpc/kernels/training_packing.hpp"
+#include "gpuhpc/kernels/training_kernels.hpp"
 
 #include "gpuhpc/kernels/packed_matrix.hpp"
 #include "levels.hpp"

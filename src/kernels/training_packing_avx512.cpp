@@ -8,9 +8,9 @@ GPUHPC_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 
 namespace gpuhpc::kernels {
 namespace {
+#include "avx512_bf16.inl"
 #include "avx512_vector.inl"
 #include "simd_math.inl"
-#include "avx512_bf16.inl"
 
 // 32 values as bf16; a null pointer counts as zeros.
 inline __m512i load_32(const float* p) {

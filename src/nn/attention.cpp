@@ -1,6 +1,8 @@
-// Attention inside each document of a packed batch. CUDA: LibTorch's kernels for cumulative
-// lengths. CPU: one flash kernel call a document, documents dealt to threads, so that nothing is
-// padded and a document's result does not depend on its neighbours.
+// Attention inside each sequence of a packed batch. CUDA: LibTorch's kernels for cumulative
+// lengths. CPU: one flash kernel call a sequence, sequences dealt to threads, so that nothing is
+// padded and a sequence's result does not depend on its neighbours. What those kernels do not know
+// (learned biases, other scores, dropout on processors): plain operators, sequence by sequence.
+#include <gpuhpc/base/error.hpp>
 #include <gpuhpc/nn/ops.hpp>
 
 #include <ATen/TensorOperators.h>
@@ -12,12 +14,15 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "documents.hpp"
 
@@ -27,136 +32,158 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Part `which` (query, key, value) of qkv (T,3H), one document's rows, as (1,A,L,D).
-at::Tensor heads_of(const at::Tensor& qkv, std::int64_t which, std::int64_t start,
-                    std::int64_t length, std::int64_t heads) {
-  const std::int64_t width = qkv.size(1) / 3, row = qkv.stride(0), head = width / heads;
-  return qkv.as_strided({1, heads, length, head}, {row * length, head, row, 1},
-                        qkv.storage_offset() + start * row + which * width);
-}
-at::Tensor rows_of(const at::Tensor& packed, std::int64_t start, std::int64_t length,
-                   std::int64_t heads) {
-  const std::int64_t width = packed.size(1), head = width / heads;
-  return packed.as_strided({1, heads, length, head}, {width * length, head, width, 1},
-                           packed.storage_offset() + start * width);
-}
+struct CpuState : torch::CustomClassHolder {
+  std::vector<std::int32_t> queries, keys;  // offsets
+  double scale = 1;
+  bool causal = false;
+};
 
-void forward_document(const at::Tensor& qkv, const std::vector<std::int64_t>& offsets,
-                      std::int64_t b, std::int64_t heads, const at::Tensor& out,
-                      at::Tensor& logsumexp) {
+// Sequence b of rows (T,A,D) as (1,A,L,D).
+at::Tensor sequence(const at::Tensor& rows, const std::vector<std::int32_t>& offsets,
+                    std::int64_t b) {
   const std::int64_t start = offsets[static_cast<std::size_t>(b)],
                      length = offsets[static_cast<std::size_t>(b) + 1] - start;
-  auto [part, sums] = at::_scaled_dot_product_flash_attention_for_cpu(
-      heads_of(qkv, 0, start, length, heads), heads_of(qkv, 1, start, length, heads),
-      heads_of(qkv, 2, start, length, heads));
-  rows_of(out, start, length, heads).copy_(part);
-  logsumexp = sums;
+  return rows.as_strided({1, rows.size(1), length, rows.size(2)},
+                         {length * rows.stride(0), rows.stride(1), rows.stride(0), rows.stride(2)},
+                         rows.storage_offset() + start * rows.stride(0));
 }
 
-// saved: qkv, output, then the log-sum-exp of each document.
-void backward_document(const variable_list& saved, const at::Tensor& gradient,
-                       const std::vector<std::int64_t>& offsets, std::int64_t b, std::int64_t heads,
-                       const at::Tensor& result) {
-  const at::Tensor &qkv = saved[0], &out = saved[1];
-  const std::int64_t start = offsets[static_cast<std::size_t>(b)],
-                     length = offsets[static_cast<std::size_t>(b) + 1] - start;
-  const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      rows_of(gradient, start, length, heads), heads_of(qkv, 0, start, length, heads),
-      heads_of(qkv, 1, start, length, heads), heads_of(qkv, 2, start, length, heads),
-      rows_of(out, start, length, heads), saved[static_cast<std::size_t>(b) + 2], 0.0, false);
-  heads_of(result, 0, start, length, heads).copy_(query);
-  heads_of(result, 1, start, length, heads).copy_(key);
-  heads_of(result, 2, start, length, heads).copy_(value);
+at::Tensor rows_like(const at::Tensor& rows) {
+  return at::empty(rows.sizes(), rows.options().requires_grad(false));
 }
 
 struct CpuAttention : torch::autograd::Function<CpuAttention> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv_in,
-                            std::vector<std::int64_t> offsets, std::int64_t heads) {
-    const at::Tensor qkv = qkv_in.contiguous();
-    const at::Tensor out = at::empty({qkv.size(0), qkv.size(1) / 3}, qkv.options());
-    std::vector<at::Tensor> logsumexp(offsets.size() - 1);
-    each_document(offsets, [&](std::int64_t first, std::int64_t last) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
+                            const at::Tensor& v, const c10::intrusive_ptr<CpuState>& state) {
+    const CpuState& s = *state;
+    const at::Tensor out = rows_like(q);
+    std::vector<at::Tensor> logsumexp(s.queries.size() - 1);
+    each_document(s.queries, [&](std::int64_t first, std::int64_t last) {
       const at::AutoDispatchBelowADInplaceOrView guard;
-      for (std::int64_t b = first; b < last; ++b)
-        forward_document(qkv, offsets, b, heads, out, logsumexp[static_cast<std::size_t>(b)]);
+      for (std::int64_t b = first; b < last; ++b) {
+        auto [part, sums] = at::_scaled_dot_product_flash_attention_for_cpu(
+            sequence(q, s.queries, b), sequence(k, s.keys, b), sequence(v, s.keys, b), 0, s.causal,
+            std::nullopt, s.scale);
+        sequence(out, s.queries, b).copy_(part);
+        logsumexp[static_cast<std::size_t>(b)] = sums;
+      }
     });
-    variable_list saved{qkv, out};
+    variable_list saved{q, k, v, out};
     saved.insert(saved.end(), logsumexp.begin(), logsumexp.end());
     context->save_for_backward(saved);
-    context->saved_data["offsets"] = offsets;
-    context->saved_data["heads"] = heads;
+    context->saved_data["state"] = c10::IValue::make_capsule(state);
     return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const std::vector<std::int64_t> offsets = context->saved_data["offsets"].toIntVector();
-    const std::int64_t heads = context->saved_data["heads"].toInt();
+    const auto capsule = context->saved_data["state"].toCapsule();
+    const auto& s = static_cast<const CpuState&>(*capsule);
     const at::Tensor gradient = gradients[0].contiguous();
-    const at::Tensor result = at::empty_like(saved[0]);
-    each_document(offsets, [&](std::int64_t first, std::int64_t last) {
+    const at::Tensor of_q = rows_like(saved[0]), of_k = rows_like(saved[1]),
+                     of_v = rows_like(saved[2]);
+    each_document(s.queries, [&](std::int64_t first, std::int64_t last) {
       const at::AutoDispatchBelowADInplaceOrView guard;
-      for (std::int64_t b = first; b < last; ++b)
-        backward_document(saved, gradient, offsets, b, heads, result);
+      for (std::int64_t b = first; b < last; ++b) {
+        const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+            sequence(gradient, s.queries, b), sequence(saved[0], s.queries, b),
+            sequence(saved[1], s.keys, b), sequence(saved[2], s.keys, b),
+            sequence(saved[3], s.queries, b), saved[static_cast<std::size_t>(b) + 4], 0.0, s.causal,
+            std::nullopt, s.scale);
+        sequence(of_q, s.queries, b).copy_(query);
+        sequence(of_k, s.keys, b).copy_(key);
+        sequence(of_v, s.keys, b).copy_(value);
+      }
     });
-    return {result, {}, {}};
+    return {of_q, of_k, of_v, {}};
   }
 };
 
-// The same from plain operators: the CPU kernel knows no dropout.
-at::Tensor plain_attention(const at::Tensor& qkv, const PackedTokens& batch, std::int64_t heads,
-                           double dropout, const std::optional<at::Generator>& generator) {
-  const std::int64_t head = qkv.size(1) / 3 / heads;
-  std::vector<std::int64_t> lengths;
-  for (std::size_t b = 0; b + 1 < batch.offsets.size(); ++b)
-    lengths.push_back(batch.offsets[b + 1] - batch.offsets[b]);
+// (A,Lq,Lk) of the bias: row q, column k is its value at distance k - q.
+at::Tensor between(const at::Tensor& bias, std::int64_t queries, std::int64_t keys) {
+  const std::int64_t reach = (bias.size(1) + 1) / 2;
+  return bias.narrow(1, reach - queries, queries + keys - 1).unfold(1, keys, 1).flip({1});
+}
+
+at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const PackedOffsets& q_offsets, const PackedOffsets& k_offsets,
+                           const AttentionOptions& options) {
+  const auto queries = q.split_with_sizes(q_offsets.lengths()),
+             keys = k.split_with_sizes(k_offsets.lengths()),
+             values = v.split_with_sizes(k_offsets.lengths());
   std::vector<at::Tensor> parts;
-  for (const at::Tensor& document : qkv.split_with_sizes(lengths)) {
-    const auto split = document.view({document.size(0), 3, heads, head})
-                           .permute({1, 2, 0, 3})
-                           .unbind(0);  // 3 x (A,L,D)
-    at::Tensor scores = at::matmul(split[0], split[1].transpose(1, 2)).to(at::kFloat) /
-                        std::sqrt(static_cast<double>(head));
-    const at::Tensor shares = seeded_dropout(at::softmax(scores, -1), dropout, generator);
-    parts.push_back(at::matmul(shares.to(qkv.scalar_type()), split[2])
+  for (std::size_t b = 0; b < queries.size(); ++b) {
+    const at::Tensor own = queries[b].transpose(0, 1), others = keys[b].transpose(0, 1);
+    at::Tensor scores = at::matmul(own, others.transpose(1, 2));
+    if (options.scores) scores = options.scores(scores, own, others);
+    scores = scores.to(at::kFloat) / options.divisor;
+    if (options.bias.defined())
+      scores = scores + between(options.bias, scores.size(1), scores.size(2));
+    if (options.causal)
+      scores = scores.masked_fill(
+          at::ones({scores.size(1), scores.size(2)}, scores.options().dtype(at::kBool)).triu(1),
+          -std::numeric_limits<double>::infinity());
+    const at::Tensor shares =
+        seeded_dropout(at::softmax(scores, -1), options.dropout, options.generator);
+    parts.push_back(at::matmul(shares.to(q.scalar_type()), values[b].transpose(0, 1))
                         .transpose(0, 1)
-                        .reshape({document.size(0), heads * head}));
+                        .reshape({q_offsets.lengths()[b], -1}));
   }
   return at::cat(parts);
 }
 
-at::Tensor cuda_attention(const at::Tensor& qkv, const PackedTokens& batch, std::int64_t heads,
-                          double dropout) {
-  const std::int64_t tokens = qkv.size(0), width = qkv.size(1) / 3;
-  const auto split = qkv.view({tokens, 3, heads, width / heads}).unbind(1);  // 3 x (T,A,D)
-  if (qkv.scalar_type() == at::kFloat) {
-    const bool learns = at::GradMode::is_enabled() && qkv.requires_grad();
+at::Tensor cuda_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                          const PackedOffsets& q_offsets, const PackedOffsets& k_offsets,
+                          const AttentionOptions& options) {
+  const double scale = 1 / options.divisor;
+  if (q.scalar_type() == at::kFloat) {
+    const bool learns =
+        at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
     return std::get<0>(at::_efficient_attention_forward(
-                           split[0].unsqueeze(0), split[1].unsqueeze(0), split[2].unsqueeze(0),
-                           std::nullopt, batch.cumulative, batch.cumulative, batch.max_len,
-                           batch.max_len, dropout,
-                           /*custom_mask_type=*/0, /*compute_log_sumexp=*/learns))
-        .reshape({tokens, width});
+        q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), std::nullopt, q_offsets.cumulative,
+        k_offsets.cumulative, q_offsets.max_len, k_offsets.max_len, options.dropout,
+        /*custom_mask_type=*/options.causal ? 1 : 0, /*compute_log_sumexp=*/learns, scale));
   }
-  return std::get<0>(at::_flash_attention_forward(split[0], split[1], split[2], batch.cumulative,
-                                                  batch.cumulative, batch.max_len, batch.max_len,
-                                                  dropout, /*is_causal=*/false,
-                                                  /*return_debug_mask=*/false))
-      .reshape({tokens, width});
+  return std::get<0>(at::_flash_attention_forward(
+      q, k, v, q_offsets.cumulative, k_offsets.cumulative, q_offsets.max_len, k_offsets.max_len,
+      options.dropout, options.causal, /*return_debug_mask=*/false, scale));
 }
 
 }  // namespace
 
-at::Tensor packed_attention(const at::Tensor& qkv, const PackedTokens& batch, std::int64_t heads,
-                            double dropout, const std::optional<at::Generator>& generator) {
-  if (qkv.is_cuda()) return cuda_attention(qkv, batch, heads, dropout);
-  if (dropout > 0) return plain_attention(qkv, batch, heads, dropout, generator);
+at::Tensor distance_bias(const at::Tensor& table, const DistanceBuckets& buckets,
+                         std::int64_t reach) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t distance = 1 - reach; distance < reach; ++distance)
+    rows.push_back(buckets.bucket(distance));
+  return table.index_select(0, at::tensor(rows).to(table.device())).t().contiguous();
+}
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const PackedOffsets& q_offsets, const PackedOffsets& k_offsets,
+                     const AttentionOptions& options) {
+  if (q_offsets.documents() != k_offsets.documents())
+    throw internal_error("attention of {} sequences over {}", q_offsets.documents(),
+                         k_offsets.documents());
+  if (options.causal && q_offsets.offsets != k_offsets.offsets)
+    throw internal_error("causal attention is of sequences over themselves");
+  const std::int64_t longest = std::max(q_offsets.max_len, k_offsets.max_len);
+  if (options.bias.defined() && (options.bias.size(1) + 1) / 2 < longest)
+    throw internal_error("a bias for distances below {} in sequences of {}",
+                         (options.bias.size(1) + 1) / 2, longest);
+  const std::int64_t width = q.size(1) * v.size(2);
+  if (options.bias.defined() || options.scores || (q.is_cpu() && options.dropout > 0))
+    return plain_attention(q, k, v, q_offsets, k_offsets, options);
+  if (q.is_cuda())
+    return cuda_attention(q, k, v, q_offsets, k_offsets, options).reshape({q.size(0), width});
   // LibTorch's CPU kernel is 3.6 times slower in bf16 than in fp32 on documents of ~80 tokens (it
   // builds oneDNN primitives all the time).
-  const at::Tensor out = CpuAttention::apply(
-      qkv.to(at::kFloat), std::vector<std::int64_t>(batch.offsets.begin(), batch.offsets.end()),
-      heads);
-  return out.to(qkv.scalar_type());
+  auto state = c10::make_intrusive<CpuState>();
+  state->queries = q_offsets.offsets, state->keys = k_offsets.offsets;
+  state->scale = 1 / options.divisor, state->causal = options.causal;
+  return CpuAttention::apply(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), state)
+      .reshape({q.size(0), width})
+      .to(q.scalar_type());
 }
 
 }  // namespace gpuhpc

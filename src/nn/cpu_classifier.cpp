@@ -58,7 +58,7 @@ CpuClassifier::CpuClassifier(CpuClassifier&&) noexcept = default;
 
 std::int64_t CpuClassifier::labels() const { return head_->output.outputs; }
 
-void CpuClassifier::logits(CpuWorkspace& workspace, const PackedDocuments& documents,
+void CpuClassifier::logits(CpuWorkspace& workspace, const PackedIds& documents,
                            MutableMatrixView output) const {
   if (output.columns != labels() || output.rows != documents.size())
     throw internal_error("logits of {} x {} for {} documents and {} labels", output.rows,

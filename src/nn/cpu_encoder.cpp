@@ -12,32 +12,27 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "tf32", "bf16"};
 
-std::int64_t length(const PackedDocuments& documents, std::int64_t document) {
-  const auto b = static_cast<std::size_t>(document);
-  return documents.offsets[b + 1] - documents.offsets[b];
-}
-
-void check(const PackedDocuments& documents, const EncoderConfig& config, std::int64_t columns) {
+void check(const PackedIds& documents, const EncoderConfig& config, std::int64_t columns) {
   if (documents.offsets.empty() || documents.offsets.back() > std::ssize(documents.token_ids))
     throw internal_error("packed offsets do not fit the ids");
-  if (!documents.segment_ids.empty() && documents.segment_ids.size() != documents.token_ids.size())
+  if (!documents.segments.empty() && documents.segments.size() != documents.token_ids.size())
     throw internal_error("packed segment ids do not fit the ids");
   if (columns != config.hidden_size)
     throw internal_error("output has {} columns, the encoder {}", columns, config.hidden_size);
   for (std::int64_t b = 0; b < documents.size(); ++b)
-    if (length(documents, b) < 1 || length(documents, b) > config.max_tokens())
-      throw internal_error("document of {} tokens; the encoder takes 1 to {}", length(documents, b),
+    if (documents.length(b) < 1 || documents.length(b) > config.max_tokens())
+      throw internal_error("document of {} tokens; the encoder takes 1 to {}", documents.length(b),
                            config.max_tokens());
 }
 
 // Whole documents in micro-batches of about `budget` tokens, a longer document alone: use(first
 // document, last document).
 template <typename Use>
-void each_micro_batch(const PackedDocuments& documents, std::int64_t budget, Use use) {
+void each_micro_batch(const PackedIds& documents, std::int64_t budget, Use use) {
   for (std::int64_t first = 0, last = 0; first < documents.size(); first = last) {
     std::int64_t tokens = 0;
-    while (last < documents.size() && (last == first || tokens + length(documents, last) <= budget))
-      tokens += length(documents, last++);
+    while (last < documents.size() && (last == first || tokens + documents.length(last) <= budget))
+      tokens += documents.length(last++);
     use(first, last);
   }
 }
@@ -107,7 +102,7 @@ const EncoderConfig& CpuEncoder::config() const { return forward_->config(); }
 CpuPrecision CpuEncoder::precision() const { return forward_->precision(); }
 kernels::Isa CpuEncoder::isa() const { return forward_->isa(); }
 
-void CpuEncoder::embed(CpuWorkspace& workspace, const PackedDocuments& documents,
+void CpuEncoder::embed(CpuWorkspace& workspace, const PackedIds& documents,
                        const EmbeddingConfig& embedding, MutableMatrixView output) const {
   check(documents, config(), output.columns);
   const bool first_tokens = reads_first_token(embedding.pooling);
@@ -115,15 +110,15 @@ void CpuEncoder::embed(CpuWorkspace& workspace, const PackedDocuments& documents
     const CpuForward::Rows rows =
         forward_->run(workspace, documents, first, last, config().layers, first_tokens);
     for (std::int64_t b = first, row = 0; b < last;
-         row += first_tokens ? 1 : length(documents, b), ++b) {
-      pool(*forward_, embedding.pooling, rows, row, length(documents, b), output.row(b));
+         row += first_tokens ? 1 : documents.length(b), ++b) {
+      pool(*forward_, embedding.pooling, rows, row, documents.length(b), output.row(b));
       if (embedding.normalise) normalise(output.row(b));
     }
   });
 }
 
-void CpuEncoder::hidden(CpuWorkspace& workspace, const PackedDocuments& documents,
-                        std::int64_t layers, MutableMatrixView output) const {
+void CpuEncoder::hidden(CpuWorkspace& workspace, const PackedIds& documents, std::int64_t layers,
+                        MutableMatrixView output) const {
   check(documents, config(), output.columns);
   if (layers < 0 || layers > config().layers)
     throw internal_error("hidden states after {} of {} layers", layers, config().layers);
@@ -132,8 +127,7 @@ void CpuEncoder::hidden(CpuWorkspace& workspace, const PackedDocuments& document
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)],
                        end = documents.offsets[static_cast<std::size_t>(last)];
     for (std::int64_t t = begin; t < end; ++t)
-      std::copy_n(rows.row(t - begin), output.columns,
-                  output.row(t - documents.offsets.front()).begin());
+      std::copy_n(rows.row(t - begin), output.columns, output.row(t).begin());
   });
 }
 

@@ -1,6 +1,7 @@
 #include "cpu_forward.hpp"
 
-#include <ATen/core/Tensor.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <chrono>
@@ -170,6 +171,15 @@ class TypedForward final : public CpuForward {
     gamma_ = padded(encoder.parameter("embeddings.LayerNorm.weight"));
     beta_ = padded(encoder.parameter("embeddings.LayerNorm.bias"));
     if (config().relative) relative_.emplace(*config().relative, config().max_tokens());
+    if (config().distances) {
+      const at::NoGradGuard guard;
+      const at::Tensor bias =
+          distance_bias(encoder.parameter("encoder.relative_attention_bias.weight"),
+                        *config().distances, bias_reach(config().max_tokens())) *
+          std::sqrt(static_cast<double>(config().head_size()));
+      bias_ = copied(weights(bias));
+      bias_columns_ = bias.size(1);
+    }
     for (std::int64_t i = 0; i < config().layers; ++i)
       layers_.push_back(read_layer<W>(encoder, i, wide_));
   }
@@ -179,7 +189,7 @@ class TypedForward final : public CpuForward {
   }
   std::int64_t rows_at_once() const override { return 384; }
 
-  Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first,
+  Rows run(CpuWorkspace& workspace, const PackedIds& documents, std::int64_t first,
            std::int64_t last, std::int64_t layers, bool first_tokens) const override {
     auto& buffers = dynamic_cast<Buffers<T, W>&>(workspace);
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
@@ -224,14 +234,14 @@ class TypedForward final : public CpuForward {
   }
 
   // Word + position + segment vectors of one document.
-  void add_embeddings(const PackedDocuments& documents, std::int64_t document, float* rows) const {
+  void add_embeddings(const PackedIds& documents, std::int64_t document, float* rows) const {
     const auto b = static_cast<std::size_t>(document);
     const std::int64_t begin = documents.offsets[b], end = documents.offsets[b + 1],
                        hidden = config().hidden_size;
     for (std::int64_t t = begin; t < end; ++t, rows += stride_) {
       const std::int64_t id = documents.token_ids[static_cast<std::size_t>(t)];
       const std::int64_t segment =
-          documents.segment_ids.empty() ? 0 : documents.segment_ids[static_cast<std::size_t>(t)];
+          documents.segments.empty() ? 0 : documents.segments[static_cast<std::size_t>(t)];
       if (id < 0 || id >= config().vocabulary_size)
         throw internal_error("token id {} of a vocabulary of {}", id, config().vocabulary_size);
       const float* word = word_.data() + id * hidden;
@@ -256,7 +266,7 @@ class TypedForward final : public CpuForward {
   }
 
   // The first half of a layer: input -> context.
-  void attend(Buffers<T, W>& buffers, const PackedDocuments& documents, std::int64_t first,
+  void attend(Buffers<T, W>& buffers, const PackedIds& documents, std::int64_t first,
               std::int64_t last, std::int64_t rows, const Layer<W>& layer, Stopwatch& watch) const {
     for (std::int64_t slice = 0; slice < narrow_.count(); ++slice) {
       const std::int64_t p = narrow_.first(slice);
@@ -274,17 +284,21 @@ class TypedForward final : public CpuForward {
     for (std::int64_t b = first; b < last; ++b) {
       const std::int64_t row = documents.offsets[static_cast<std::size_t>(b)] - begin;
       const std::int64_t tokens = documents.offsets[static_cast<std::size_t>(b) + 1] - begin - row;
-      const kernels::AttentionCall<T> call{buffers.qkv.data() + row * qkv_stride_,
-                                           qkv_stride_,
-                                           width_,
-                                           2 * width_,
-                                           tokens,
-                                           config().heads,
-                                           config().head_size(),
-                                           scale,
-                                           buffers.context.data() + row * stride_,
-                                           stride_,
-                                           buffers.scratch.data()};
+      const kernels::AttentionCall<T> call{
+          buffers.qkv.data() + row * qkv_stride_,
+          qkv_stride_,
+          width_,
+          2 * width_,
+          tokens,
+          config().heads,
+          config().head_size(),
+          scale,
+          buffers.context.data() + row * stride_,
+          stride_,
+          buffers.scratch.data(),
+          bias_.empty() ? nullptr : bias_.data() + (bias_columns_ - 1) / 2,
+          -1,
+          bias_columns_};
       if (relative_)
         relative_->attend(kernels_, layer.relative, call, buffers.relative);
       else
@@ -294,7 +308,7 @@ class TypedForward final : public CpuForward {
   }
 
   // One row a document, at the front of `context` and `residual`; returns their number.
-  std::int64_t keep_first_tokens(Buffers<T, W>& buffers, const PackedDocuments& documents,
+  std::int64_t keep_first_tokens(Buffers<T, W>& buffers, const PackedIds& documents,
                                  std::int64_t first, std::int64_t last) const {
     for (std::int64_t b = first; b < last; ++b) {
       const std::int64_t from = documents.offsets[static_cast<std::size_t>(b)] -
@@ -375,6 +389,8 @@ class TypedForward final : public CpuForward {
   std::vector<float> word_, position_, segment_, gamma_, beta_;
   std::vector<Layer<W>> layers_;
   std::optional<RelativeScores> relative_;  // DeBERTa
+  std::vector<float> bias_;  // MPNet: (A, columns) by distance, times sqrt(head size)
+  std::int64_t bias_columns_ = 0;
 };
 
 }  // namespace

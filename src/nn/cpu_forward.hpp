@@ -22,7 +22,7 @@ class CpuForward {
   // The first `layers` layers on documents [first, last). `first_tokens`: only the rows of the
   // documents' first tokens, one a document; the last layer computes nothing else behind its
   // attention.
-  virtual Rows run(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t first,
+  virtual Rows run(CpuWorkspace& workspace, const PackedIds& documents, std::int64_t first,
                    std::int64_t last, std::int64_t layers, bool first_tokens) const = 0;
   virtual std::int64_t rows_at_once()
       const = 0;  // tokens whose activations fit the cache beside a slice of weights

@@ -28,7 +28,7 @@ struct LayerRecord {
 
 struct LayerState : torch::CustomClassHolder {
   std::shared_ptr<CpuLayerContext> context;
-  std::vector<std::int64_t> offsets;
+  std::vector<std::int32_t> offsets;
   std::int64_t tokens = 0;
   at::Tensor firsts;        // the rows that go on behind attention; undefined: all
   bool checkpoint = false;  // `record` is made again by backward
@@ -88,7 +88,7 @@ class TypedContext : public LayerContext {
     s.qkv = rows<T>(3 * h);
     products_.linear(state.input, joined(p), state.tokens, s.qkv);
     s.attended = rows<T>(h);
-    attend(state);
+    attend(state, p);
     tokens_ = tokens;
     if (state.firsts.defined()) s.attended = gathered(s.attended, state.firsts);
     const at::Tensor residual = state.firsts.defined() ? gathered(hidden, state.firsts) : hidden,
@@ -113,14 +113,14 @@ class TypedContext : public LayerContext {
     return {out, out_rounded};
   }
 
-  // Gradients of hidden (undefined unless asked for) and of the sixteen parameters.
+  // Gradients of hidden (undefined unless asked for) and of the parameters.
   variable_list backward(const LayerState& state, const at::Tensor& gradient, at::TensorList p,
                          bool of_input) override {
     const std::lock_guard lock(mutex_);
     const std::int64_t tokens = tokens_ = state.rows_behind_attention();
     const LayerRecord& s = state.record;
     const std::int64_t h = config_.hidden_size, f = config_.intermediate_size;
-    variable_list result(1 + layer_parameters);
+    variable_list result(1 + p.size());
     const auto of = [&](LayerParameter which) -> at::Tensor& { return result[1 + which]; };
     at::Tensor flow = rows<float>(h),
                change = rows<T>(h);  // gradient of the residual stream; of what was added to it
@@ -162,7 +162,7 @@ class TypedContext : public LayerContext {
     const std::int64_t tokens = state.tokens, h = config_.hidden_size;
     const at::Tensor qkv = rows<T>(3 * h);
     const RowSums qkv_sums(3 * h);
-    attend_gradient(state, attended, qkv);
+    attend_gradient(state, p, attended, qkv, result);
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
       table_.column_sums({pointer<T>(qkv) + first * 3 * h, last - first, 3 * h, qkv_sums.mine()});
     });
@@ -256,38 +256,53 @@ class TypedContext : public LayerContext {
 
   float scale() const { return 1.0F / std::sqrt(static_cast<float>(config_.head_size())); }
 
-  void attend(const LayerState& s) const {
+  static const float* start(at::TensorList p) {
+    return p.size() > relative_bias
+               ? pointer<float>(p[relative_bias]) + (p[relative_bias].size(1) - 1) / 2
+               : nullptr;
+  }
+  static std::int64_t start_head(at::TensorList p) {
+    return p.size() > relative_bias ? p[relative_bias].size(1) : 0;
+  }
+
+  void attend(const LayerState& s, at::TensorList p) const {
     const std::int64_t h = config_.hidden_size;
     each_document(s.offsets, [&](std::int64_t first, std::int64_t last) {
       const kernels::KernelScope<T> scope(products_.table());
       kernels::AlignedBuffer<std::byte> scratch(
           kernels::attention_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
       for (std::int64_t b = first; b < last; ++b) {
-        const std::int64_t start = s.offsets[static_cast<std::size_t>(b)],
-                           length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
-        products_.table().attention({pointer<T>(s.record.qkv) + start * 3 * h, 3 * h, h, 2 * h,
+        const std::int64_t from = s.offsets[static_cast<std::size_t>(b)],
+                           length = s.offsets[static_cast<std::size_t>(b) + 1] - from;
+        products_.table().attention({pointer<T>(s.record.qkv) + from * 3 * h, 3 * h, h, 2 * h,
                                      length, config_.heads, config_.head_size(), scale(),
-                                     pointer<T>(s.record.attended) + start * h, h, scratch.data()});
+                                     pointer<T>(s.record.attended) + from * h, h, scratch.data(),
+                                     start(p), -1, start_head(p)});
       }
     });
   }
 
-  void attend_gradient(const LayerState& s, const at::Tensor& gradient,
-                       const at::Tensor& result) const {
-    const std::int64_t h = config_.hidden_size;
+  // Gradient of qkv to `of_qkv`; of the bias to its place in `result`.
+  void attend_gradient(const LayerState& s, at::TensorList p, const at::Tensor& gradient,
+                       const at::Tensor& of_qkv, variable_list& result) const {
+    const std::int64_t h = config_.hidden_size, middle = (start_head(p) - 1) / 2;
+    const RowSums of_bias(config_.heads * start_head(p));
     each_document(s.offsets, [&](std::int64_t first, std::int64_t last) {
       const kernels::KernelScope<T> scope(products_.table());
       kernels::AlignedBuffer<std::byte> scratch(kernels::attention_gradient_scratch_bytes(
           longest(s.offsets, first, last), config_.head_size()));
       for (std::int64_t b = first; b < last; ++b) {
-        const std::int64_t start = s.offsets[static_cast<std::size_t>(b)],
-                           length = s.offsets[static_cast<std::size_t>(b) + 1] - start;
-        table_.attention_gradient({pointer<T>(s.record.qkv) + start * 3 * h, 3 * h, h, 2 * h,
-                                   length, config_.heads, config_.head_size(), scale(),
-                                   pointer<T>(gradient) + start * h, h,
-                                   pointer<T>(result) + start * 3 * h, 3 * h, scratch.data()});
+        const std::int64_t from = s.offsets[static_cast<std::size_t>(b)],
+                           length = s.offsets[static_cast<std::size_t>(b) + 1] - from;
+        table_.attention_gradient({pointer<T>(s.record.qkv) + from * 3 * h, 3 * h, h, 2 * h, length,
+                                   config_.heads, config_.head_size(), scale(),
+                                   pointer<T>(gradient) + from * h, h,
+                                   pointer<T>(of_qkv) + from * 3 * h, 3 * h, scratch.data(),
+                                   start(p), -1, start_head(p), of_bias.mine(middle)});
       }
     });
+    if (start_head(p) > 0)
+      result[1 + relative_bias] = of_bias.total().view(p[relative_bias].sizes());
   }
 
   EncoderConfig config_;
@@ -350,7 +365,7 @@ LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& param
                     bool checkpoint, const at::Tensor& firsts) {
   auto state = c10::make_intrusive<LayerState>();
   state->context = context;
-  state->offsets.assign(batch.offsets.begin(), batch.offsets.end());
+  state->offsets = batch.offsets;
   state->tokens = batch.tokens();
   state->firsts = firsts;
   state->checkpoint = checkpoint;

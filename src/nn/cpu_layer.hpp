@@ -1,7 +1,8 @@
 #pragma once
 // A whole encoder layer on processors, forward and backward, on the training kernels: one autograd
-// node, few passes over memory, all sums in fp32. The plain operators in encoder.cpp are its twin
+// node, few passes over memory, all sums in fp32. plain_layer.cpp is its twin
 // and serve where it does not fit (CUDA, dropout, odd sizes). Private to room nn.
+#include <gpuhpc/kernels/packed_matrix.hpp>
 #include <gpuhpc/nn/encoder_config.hpp>
 #include <gpuhpc/nn/packed.hpp>
 
@@ -32,6 +33,8 @@ enum LayerParameter : std::size_t {
   output_norm_weight,
   output_norm_bias,
   layer_parameters,
+  // MPNet: the bias by distance (A, 2 reach - 1).
+  relative_bias = layer_parameters,
   // DeBERTa: the table of relative positions (rows, H), then, unless the content's projections
   // serve, those of its keys and queries.
   position_vectors = layer_parameters,
@@ -40,6 +43,10 @@ enum LayerParameter : std::size_t {
   position_query_weight,
   position_query_bias
 };
+
+// The reach of a bias by distance that serves documents of up to `longest` tokens: kernels read it
+// for whole blocks of 32.
+inline std::int64_t bias_reach(std::int64_t longest) { return kernels::round_up(longest, 32); }
 
 // Buffers and kernels that the layers of one encoder share. One call at a time.
 class CpuLayerContext {
@@ -55,9 +62,9 @@ struct LayerRows {
   at::Tensor rounded;  // (padded T, H) the same in the compute type, without gradient; undefined:
                        // made when needed
 };
-// `parameters`: the layer's sixteen. `checkpoint`: only the input is kept, and the backward pass
-// computes the layer again. `firsts`, when defined: (B) int64, the only rows computed behind
-// attention; the result has B rows.
+// `parameters`: the layer's sixteen, MPNet's bias times sqrt(head size). `checkpoint`: only the
+// input is kept, and the backward pass computes the layer again. `firsts`, when defined: (B) int64,
+// the only rows computed behind attention; the result has B rows.
 LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters,
                     const PackedTokens& batch, const std::shared_ptr<CpuLayerContext>& context,
                     bool checkpoint, const at::Tensor& firsts);

@@ -3,7 +3,6 @@
 // padded_rows(T) rows of which T count.
 #include <gpuhpc/kernels/encoder_kernels.hpp>
 #include <gpuhpc/kernels/training_kernels.hpp>
-#include <gpuhpc/kernels/training_packing.hpp>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cpu_layer.hpp"
-#include "disentangled_attention.hpp"
+#include "plain_layer.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -1,15 +1,9 @@
-#include "disentangled_attention.hpp"
-
-#include <gpuhpc/nn/ops.hpp>
+#include "plain_layer.hpp"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/softmax.h>
-
-#include <cmath>
 
 #include "cpu_layer.hpp"
 
@@ -49,47 +43,30 @@ std::pair<at::Tensor, at::Tensor> position_keys_and_queries(const std::vector<at
           project(shared ? query_weight : position_query_weight)};
 }
 
-at::Tensor disentangled_attention(const EncoderConfig& config,
-                                  const std::vector<at::Tensor>& parameters, const at::Tensor& qkv,
-                                  const PackedTokens& batch, const ForwardOptions& options) {
+std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>
+disentangled_scores(const EncoderConfig& config, const std::vector<at::Tensor>& parameters,
+                    const ForwardOptions& options) {
   const at::Tensor positions =
       seeded_dropout(parameters[position_vectors], options.hidden_dropout, options.generator);
   const auto [keys, queries] = position_keys_and_queries(parameters, positions, options.compute);
-  const at::Tensor position_keys = by_head(keys, config.heads),
-                   position_queries = by_head(queries, config.heads);  // (A,R,D)
-  const double scale = 1 / std::sqrt(3.0 * static_cast<double>(config.head_size()));
-  std::vector<std::int64_t> lengths;
-  for (std::size_t b = 0; b + 1 < batch.offsets.size(); ++b)
-    lengths.push_back(batch.offsets[b + 1] - batch.offsets[b]);
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& document : qkv.split_with_sizes(lengths)) {
-    const std::int64_t tokens = document.size(0), lowest = config.relative->row(1 - tokens),
-                       used = config.relative->row(tokens - 1) + 1 - lowest;
-    const auto split = document.view({tokens, 3, config.heads, config.head_size()})
-                           .permute({1, 2, 0, 3})
-                           .unbind(0);  // 3 x (A,L,D)
-    const at::Tensor rows = rows_between(*config.relative, tokens, qkv.device());
-    const std::vector<std::int64_t> square{config.heads, tokens, tokens};
+  return [relative = *config.relative, position_keys = by_head(keys, config.heads),
+          position_queries = by_head(queries, config.heads)](const at::Tensor& products,
+                                                             const at::Tensor& own_queries,
+                                                             const at::Tensor& own_keys) {
+    const std::int64_t tokens = products.size(1), lowest = relative.row(1 - tokens),
+                       used = relative.row(tokens - 1) + 1 - lowest;
+    const at::Tensor rows = rows_between(relative, tokens, products.device());
     const auto with_positions = [&](const at::Tensor& content,
                                     const at::Tensor& vectors) {  // (A,L,R)
       return at::matmul(content, vectors.narrow(1, lowest, used).transpose(1, 2));
     };
     const at::Tensor to_position =
-        at::gather(with_positions(split[0], position_keys), 2, rows.expand(square));
+        at::gather(with_positions(own_queries, position_keys), 2, rows.expand(products.sizes()));
     const at::Tensor from_position =
-        at::gather(with_positions(split[1], position_queries), 2, rows.t().expand(square))
+        at::gather(with_positions(own_keys, position_queries), 2, rows.t().expand(products.sizes()))
             .transpose(1, 2);
-    const at::Tensor scores =
-        (at::matmul(split[0], split[1].transpose(1, 2)) + to_position + from_position)
-            .to(at::kFloat) *
-        scale;
-    const at::Tensor shares =
-        seeded_dropout(at::softmax(scores, -1), options.attention_dropout, options.generator);
-    parts.push_back(at::matmul(shares.to(qkv.scalar_type()), split[2])
-                        .transpose(0, 1)
-                        .reshape({tokens, config.hidden_size}));
-  }
-  return at::cat(parts);
+    return products + to_position + from_position;
+  };
 }
 
 }  // namespace gpuhpc

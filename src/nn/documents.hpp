@@ -10,7 +10,7 @@ namespace gpuhpc {
 
 // Documents [result[i], result[i+1]) go to thread i: about equal work (a token costs its document's
 // length and something fixed).
-inline std::vector<std::int64_t> deal_documents(const std::vector<std::int64_t>& offsets,
+inline std::vector<std::int64_t> deal_documents(const std::vector<std::int32_t>& offsets,
                                                 std::int64_t threads) {
   const auto documents = static_cast<std::int64_t>(offsets.size()) - 1;
   std::vector<double> work(static_cast<std::size_t>(documents) + 1, 0);
@@ -30,7 +30,7 @@ inline std::vector<std::int64_t> deal_documents(const std::vector<std::int64_t>&
 
 // body(first, last) with a range of documents for each thread that has any.
 template <typename Body>
-void each_document(const std::vector<std::int64_t>& offsets, const Body& body) {
+void each_document(const std::vector<std::int32_t>& offsets, const Body& body) {
   const std::int64_t threads =
       std::min<std::int64_t>(at::get_num_threads(), static_cast<std::int64_t>(offsets.size()) - 1);
   const auto cuts = deal_documents(offsets, threads);
@@ -42,9 +42,9 @@ void each_document(const std::vector<std::int64_t>& offsets, const Body& body) {
 }
 
 // Tokens of the longest of documents [first, last).
-inline std::int64_t longest(const std::vector<std::int64_t>& offsets, std::int64_t first,
+inline std::int64_t longest(const std::vector<std::int32_t>& offsets, std::int64_t first,
                             std::int64_t last) {
-  std::int64_t most = 0;
+  std::int32_t most = 0;
   for (std::int64_t b = first; b < last; ++b)
     most = std::max(
         most, offsets[static_cast<std::size_t>(b) + 1] - offsets[static_cast<std::size_t>(b)]);

@@ -1,9 +1,7 @@
 #include <gpuhpc/nn/encoder.hpp>
 
 #include <gpuhpc/base/error.hpp>
-#include <gpuhpc/nn/ops.hpp>
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -11,7 +9,6 @@
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/layer_norm.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/segment_reduce.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
@@ -19,7 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
+#include <cmath>
 
 #include "cpu_layer.hpp"
 #include "plain_layer.hpp"
@@ -62,6 +59,10 @@ Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler)
     if (config_.relative->fused_projections)
       no_key_bias_ = at::zeros({hidden}, at::TensorOptions().dtype(at::kFloat).device(device_));
   }
+  if (config_.distances) {
+    relative_ = parameters_.size();
+    add("encoder.relative_attention_bias.weight", {config_.distances->count, config_.heads});
+  }
   layer_base_ = parameters_.size();
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) add_layer(layer);
   layer_size_ = (parameters_.size() - layer_base_) / static_cast<std::size_t>(config_.layers);
@@ -90,6 +91,7 @@ void Encoder::add_layer(std::int64_t layer) {
     add(named(part, ".weight"), {hidden});
     add(named(part, ".bias"), {hidden});
   };
+  const bool mpnet = config_.model_type == "mpnet";
   if (config_.relative && config_.relative->fused_projections) {
     add(named("attention.self.in_proj", ".weight"), {3 * hidden, hidden});
     add(named("attention.self.", "q_bias"), {hidden});
@@ -103,12 +105,15 @@ void Encoder::add_layer(std::int64_t layer) {
     if (!config_.relative->shared_projections)
       for (const char* part : {"attention.self.pos_key_proj", "attention.self.pos_query_proj"})
         linear(part, hidden, hidden);
+  } else if (mpnet) {
+    for (const char* part : {"attention.attn.q", "attention.attn.k", "attention.attn.v"})
+      linear(part, hidden, hidden);
   } else {
     for (const char* part : {"attention.self.query", "attention.self.key", "attention.self.value"})
       linear(part, hidden, hidden);
   }
-  linear("attention.output.dense", hidden, hidden);
-  norm("attention.output.LayerNorm");
+  linear(mpnet ? "attention.attn.o" : "attention.output.dense", hidden, hidden);
+  norm(mpnet ? "attention.LayerNorm" : "attention.output.LayerNorm");
   linear("intermediate.dense", wide, hidden);
   linear("output.dense", hidden, wide);
   norm("output.LayerNorm");
@@ -159,6 +164,15 @@ bool Encoder::has_parameter(std::string_view name) const {
     if (parameter.name == name) return true;
   }
   return false;
+}
+
+void Encoder::initialise(std::uint64_t seed) {
+  gpuhpc::initialise(
+      parameters_, [&](const std::string&) { return config_.initializer_range; }, seed);
+  const at::NoGradGuard no_grad;
+  parameter("embeddings.word_embeddings.weight")[config_.padding_id].zero_();
+  if (config_.position_offset > 0)
+    parameter("embeddings.position_embeddings.weight")[config_.padding_id].zero_();
 }
 
 void Encoder::rebind(std::size_t i, at::Tensor storage) {
@@ -221,21 +235,28 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
                            bool first_tokens) const {
   if (device_.is_cuda() && options.compute == at::kFloat)
     at::globalContext().setAllowTF32CuBLAS(options.tf32);
-  const at::Tensor positions = config_.relative ? position_vectors() : at::Tensor();
+  const std::shared_ptr<CpuLayerContext> no_layers;
+  const auto& context = options.compute == at::kFloat      ? fp32_layers_
+                        : options.compute == at::kBFloat16 ? bf16_layers_
+                                                           : no_layers;
+  const bool plain =
+      context == nullptr || options.hidden_dropout > 0 || options.attention_dropout > 0;
+  at::Tensor positions;  // what all layers share of them
+  if (config_.relative) positions = position_vectors();
+  if (config_.distances) {
+    positions = distance_bias(value(relative_), *config_.distances, bias_reach(batch.max_len));
+    if (!plain) positions = positions * std::sqrt(static_cast<double>(config_.head_size()));
+  }
   const auto parameters_of = [&](std::int64_t index) {
     std::vector<at::Tensor> result = layer(index);
     if (positions.defined()) result.insert(result.begin() + layer_parameters, positions);
     return result;
   };
-  const std::shared_ptr<CpuLayerContext> no_layers;
-  const auto& context = options.compute == at::kFloat      ? fp32_layers_
-                        : options.compute == at::kBFloat16 ? bf16_layers_
-                                                           : no_layers;
   const at::Tensor all_rows, kept = first_tokens ? firsts(batch) : all_rows;
   const auto rows_of = [&](std::int64_t index) -> const at::Tensor& {
     return index + 1 == config_.layers ? kept : all_rows;
   };
-  if (context == nullptr || options.hidden_dropout > 0 || options.attention_dropout > 0) {
+  if (plain) {
     const auto compute = options.checkpoint_layers ? checkpointed_layer : plain_layer;
     for (std::int64_t index = first; index < last; ++index)
       hidden = compute(config_, parameters_of(index), hidden, batch, options, rows_of(index));
@@ -246,11 +267,6 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
     rows = cpu_layer(rows, parameters_of(index), batch, context, options.checkpoint_layers,
                      rows_of(index));
   return rows.hidden;
-}
-
-at::Tensor Encoder::forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch,
-                                 const ForwardOptions& options) const {
-  return layers(first, config_.layers, std::move(hidden), batch, options, false);
 }
 
 at::Tensor Encoder::forward_frozen(const PackedTokens& batch, const ForwardOptions& options) const {
@@ -312,20 +328,6 @@ at::Tensor Encoder::embed(const PackedTokens& batch, const EmbeddingConfig& embe
                    rows = first_tokens ? head(hidden, embedding.pooling)
                                        : pool(hidden, batch, embedding.pooling);
   return embedding.normalise ? unit_rows(rows) : rows;
-}
-
-at::Tensor unit_rows(const at::Tensor& rows) {
-  return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-12);
-}
-
-at::Generator make_generator(at::Device device, std::uint64_t seed) {
-  at::Generator generator = device.is_cpu() ? at::detail::createCPUGenerator(seed)
-                                            : at::globalContext()
-                                                  .getAcceleratorHooksInterface(device.type())
-                                                  .getNewGenerator(device.index());
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_current_seed(seed);
-  return generator;
 }
 
 }  // namespace gpuhpc

@@ -228,16 +228,30 @@ std::int64_t RelativeAttention::row(std::int64_t distance) const {
   return std::clamp<std::int64_t>(place + span(), 0, rows() - 1);
 }
 
+std::int64_t DistanceBuckets::bucket(std::int64_t distance) const {
+  const std::int64_t side = causal ? count : count / 2, near = side / 2;
+  const std::int64_t first = !causal && distance > 0 ? side : 0,
+                     size = causal ? std::max<std::int64_t>(-distance, 0) : std::abs(distance);
+  if (size < near) return first + size;
+  // As transformers rounds it: in fp32, in this order.
+  const float share =
+      std::log(static_cast<float>(size) / static_cast<float>(near)) /
+      static_cast<float>(std::log(static_cast<double>(farthest) / static_cast<double>(near)));
+  const auto far = static_cast<std::int64_t>(share * static_cast<float>(side - near));
+  return first + std::min(near + far, side - 1);
+}
+
 EncoderConfig read_encoder_config(const fs::path& config_file) {
   const Keys keys(config_file);
   EncoderConfig config;
   config.model_type = keys.text("model_type", "");
   const bool roberta = config.model_type == "roberta" || config.model_type == "xlm-roberta";
   const bool deberta = config.model_type == "deberta" || config.model_type == "deberta-v2";
-  if (config.model_type != "bert" && !roberta && !deberta) {
+  const bool mpnet = config.model_type == "mpnet";
+  if (config.model_type != "bert" && !roberta && !deberta && !mpnet) {
     throw input_error(
-        "{}: model_type \"{}\" is not supported; supported are bert, roberta, xlm-roberta, deberta "
-        "and deberta-v2",
+        "{}: model_type \"{}\" is not supported; supported are bert, roberta, xlm-roberta, mpnet, "
+        "deberta and deberta-v2",
         keys.file(), config.model_type);
   }
   const std::string positions = keys.text("position_embedding_type", "absolute");
@@ -258,9 +272,12 @@ EncoderConfig read_encoder_config(const fs::path& config_file) {
   config.token_types = keys.has("type_vocab_size") ? keys.integer("type_vocab_size", 0, 1 << 10)
                        : deberta                   ? 0
                                                    : 2;
-  if (roberta)
-    config.position_offset =
-        (keys.has("pad_token_id") ? keys.integer("pad_token_id", 0, 1 << 30) : 1) + 1;
+  if (mpnet) config.token_types = 0;
+  config.padding_id = keys.has("pad_token_id") && !mpnet ? keys.integer("pad_token_id", 0, 1 << 30)
+                      : roberta || mpnet                 ? 1
+                                                         : 0;
+  if (roberta || mpnet) config.position_offset = config.padding_id + 1;
+  config.initializer_range = keys.number("initializer_range", .02, 0, 10);
   config.layer_norm_epsilon = keys.number("layer_norm_eps", deberta ? 1e-7 : 1e-12, 0, 1);
   config.hidden_dropout = keys.number("hidden_dropout_prob", 0.1, 0, 0.99);
   config.attention_dropout = keys.number("attention_probs_dropout_prob", 0.1, 0, 0.99);
@@ -268,6 +285,12 @@ EncoderConfig read_encoder_config(const fs::path& config_file) {
   if (config.hidden_size % config.heads != 0) {
     throw input_error("{}: hidden_size {} is not a multiple of num_attention_heads {}", keys.file(),
                       config.hidden_size, config.heads);
+  }
+  if (mpnet) {
+    config.distances.emplace();
+    // transformers sorts distances into 32 buckets whatever the key says.
+    if (keys.has("relative_attention_num_buckets"))
+      keys.integer("relative_attention_num_buckets", 32, 32);
   }
   if (deberta) {
     config.relative = read_relative_attention(keys, config);

@@ -2,11 +2,11 @@
 
 #include <gpuhpc/base/error.hpp>
 #include <gpuhpc/io/atomic_file.hpp>
-#include <gpuhpc/io/json.hpp>
 #include <gpuhpc/io/safetensors.hpp>
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -63,14 +63,20 @@ void copy_if_there(const fs::path& from, const fs::path& to) {
   if (fs::exists(from)) gpuhpc::copy_file(from, to);
 }
 
-// Name of transformers' class without its task: "Bert" of BertModel.
-std::string family(const EncoderConfig& encoder) {
-  const std::string& type = encoder.model_type;
-  return type == "bert"         ? "Bert"
-         : type == "roberta"    ? "Roberta"
-         : type == "deberta"    ? "Deberta"
-         : type == "deberta-v2" ? "DebertaV2"
-                                : "XLMRoberta";
+// How transformers calls the class of a model type, without its task, and what stands before the
+// names of the encoder's weights beside a head.
+struct Family {
+  std::string name, prefix;
+};
+Family family(const EncoderConfig& encoder) {
+  static const std::map<std::string, Family, std::less<>> families{
+      {"bert", {"Bert", "bert."}},
+      {"roberta", {"Roberta", "roberta."}},
+      {"xlm-roberta", {"XLMRoberta", "roberta."}},
+      {"mpnet", {"MPNet", "mpnet."}},
+      {"deberta", {"Deberta", "deberta."}},
+      {"deberta-v2", {"DebertaV2", "deberta."}}};
+  return families.at(encoder.model_type);
 }
 
 nlohmann::ordered_json read_config(const ModelFolder& source) {
@@ -80,7 +86,7 @@ nlohmann::ordered_json read_config(const ModelFolder& source) {
 // config.json byte for byte, unless it promises a head that is not written.
 void write_config(const fs::path& folder, const ModelFolder& source) {
   auto config = read_config(source);
-  const nlohmann::ordered_json architectures = {family(source.encoder) + "Model"};
+  const nlohmann::ordered_json architectures = {family(source.encoder).name + "Model"};
   if (config.contains("architectures") && config["architectures"] != architectures) {
     config["architectures"] = architectures;
     write_json(folder / "config.json", config);
@@ -89,31 +95,31 @@ void write_config(const fs::path& folder, const ModelFolder& source) {
   }
 }
 
-// Tensors on their way into a file.
-class WeightList {
- public:
-  explicit WeightList(const EncoderConfig& config) : config_(config) {}
-  void add(const std::string& name, const NamedParameter& parameter) {
-    on_host_.push_back(
-        in_file_order(config_, parameter.name, parameter.value.detach().cpu()).contiguous());
-    const at::Tensor& values = on_host_.back();
+void write_weights(const fs::path& folder, const std::vector<NamedParameter>& weights) {
+  std::vector<at::Tensor> on_host;  // keeps the bytes alive until they are written
+  std::vector<TensorView> tensors;
+  for (const auto& [name, value] : weights) {
+    const at::Tensor& values = on_host.emplace_back(value.detach().cpu().contiguous());
     const auto bytes = std::as_bytes(
         std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
-    tensors_.push_back({name, TensorType::float32, values.sizes().vec(), bytes});
+    tensors.push_back({name, TensorType::float32, values.sizes().vec(), bytes});
   }
-  void write(const fs::path& folder) { write_model_weights(folder, std::move(tensors_)); }
+  write_model_weights(folder, std::move(tensors));
+}
 
- private:
-  const EncoderConfig& config_;
-  std::vector<at::Tensor> on_host_;  // keeps the bytes alive until they are written
-  std::vector<TensorView> tensors_;
-};
+// The encoder's parameters as a file has them.
+std::vector<NamedParameter> encoder_weights(const Encoder& encoder, const std::string& prefix) {
+  std::vector<NamedParameter> weights;
+  for (const auto& [name, value] : encoder.parameters())
+    weights.push_back({prefix + name, in_file_order(encoder.config(), name, value)});
+  return weights;
+}
 
-void copy_tokenizer(const fs::path& folder, const ModelFolder& source) {
+void copy_tokenizer(const fs::path& folder, const fs::path& source) {
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
                            "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt",
                            "sentencepiece.bpe.model", "spiece.model", "spm.model"}) {
-    copy_if_there(source.weights_folder / name, folder / name);
+    copy_if_there(source / name, folder / name);
   }
 }
 
@@ -138,12 +144,9 @@ LoadedEncoder load_encoder(const fs::path& folder, at::Device device) {
 void save_encoder_folder(const fs::path& folder, const Encoder& encoder,
                          const EmbeddingConfig& embedding, const ModelFolder& source) {
   create_folder(folder);
-  WeightList weights(encoder.config());
-  for (const NamedParameter& parameter : encoder.parameters())
-    weights.add(parameter.name, parameter);
-  weights.write(folder);
+  write_weights(folder, encoder_weights(encoder, ""));
   write_config(folder, source);
-  copy_tokenizer(folder, source);
+  copy_tokenizer(folder, source.weights_folder);
   copy_if_there(source.folder / "config_sentence_transformers.json",
                 folder / "config_sentence_transformers.json");
   const bool unchanged = source.sentence_transformers && source.weights_folder == source.folder &&
@@ -159,30 +162,44 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder,
     gpuhpc::copy_file(source.folder / name, folder / name);
 }
 
+void save_model_folder(const fs::path& folder, const std::vector<NamedParameter>& weights,
+                       const nlohmann::ordered_json& config, const fs::path& tokenizer_folder) {
+  create_folder(folder);
+  write_weights(folder, weights);
+  write_json(folder / "config.json", config);
+  copy_tokenizer(folder, tokenizer_folder);
+}
+
+void load_weights(const fs::path& folder, const std::vector<NamedParameter>& weights) {
+  NamedWeights(folder, {}).fill(weights);
+}
+
+void save_headed_folder(const fs::path& folder, const Encoder& encoder,
+                        std::span<const NamedParameter> head, const std::string& task,
+                        const nlohmann::ordered_json& changes, const ModelFolder& source) {
+  const auto [kind, prefix] = family(encoder.config());
+  std::vector<NamedParameter> weights = encoder_weights(encoder, prefix);
+  std::erase_if(weights, [](const NamedParameter& weight) {
+    return weight.name.find("pooler.") != std::string::npos;  // a head brings its own
+  });
+  for (const auto& [name, value] : head) {
+    const bool of_encoder = kind == "Bert" && name.starts_with("pooler.");
+    weights.push_back({(of_encoder ? prefix : "") + name, value});
+  }
+  auto config = read_config(source);
+  config["architectures"] = {kind + task};
+  for (const auto& [key, value] : changes.items()) config[key] = value;
+  save_model_folder(folder, weights, config, source.weights_folder);
+}
+
 void save_classifier_folder(const fs::path& folder, const Encoder& encoder,
                             std::span<const NamedParameter> head,
                             const std::vector<std::string>& labels, const ModelFolder& source) {
-  create_folder(folder);
-  const std::string kind = family(encoder.config());
-  const std::string prefix = kind == "Bert"                ? "bert."
-                             : kind.starts_with("Deberta") ? "deberta."
-                                                           : "roberta.";
-  WeightList weights(encoder.config());
-  for (const NamedParameter& parameter : encoder.parameters())
-    if (!parameter.name.starts_with("pooler."))
-      weights.add(prefix + parameter.name, parameter);  // the head brings its own
-  for (const NamedParameter& parameter : head)
-    weights.add(
-        (kind == "Bert" && parameter.name.starts_with("pooler.") ? prefix : "") + parameter.name,
-        parameter);
-  weights.write(folder);
-  auto config = read_config(source);
-  config["architectures"] = {kind + "ForSequenceClassification"};
-  config["id2label"] = config["label2id"] = nlohmann::ordered_json::object();
+  nlohmann::ordered_json places = nlohmann::ordered_json::object(), names = places;
   for (std::size_t i = 0; i < labels.size(); ++i)
-    config["id2label"][std::to_string(i)] = labels[i], config["label2id"][labels[i]] = i;
-  write_json(folder / "config.json", config);
-  copy_tokenizer(folder, source);
+    names[std::to_string(i)] = labels[i], places[labels[i]] = i;
+  save_headed_folder(folder, encoder, head, "ForSequenceClassification",
+                     {{"label2id", places}, {"id2label", names}}, source);
 }
 
 }  // namespace gpuhpc

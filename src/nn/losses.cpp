@@ -5,7 +5,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/xlogy.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -33,16 +32,6 @@ at::Tensor masked_binary_cross_entropy(const at::Tensor& logits, const at::Tenso
   const at::Tensor positive = at::full({1}, positive_weight, logits.options().dtype(at::kFloat));
   return at::binary_cross_entropy_with_logits(logits.to(at::kFloat), targets, weight, positive,
                                               at::Reduction::Sum);
-}
-
-at::Tensor binary_divergence(const at::Tensor& logits, const at::Tensor& targets) {
-  // xlogy is 0 where q is: the targets' own entropy has no gradient, and makes the loss 0 where p =
-  // q.
-  const at::Tensor none = targets.neg().add(1);
-  const at::Tensor entropy = at::xlogy(targets, targets).add(at::xlogy(none, none)).sum();
-  return at::binary_cross_entropy_with_logits(logits.to(at::kFloat), targets, {}, {},
-                                              at::Reduction::Sum)
-      .add(entropy);
 }
 
 at::Tensor gather_rows(MatrixView matrix, std::span<const std::int64_t> documents,

@@ -13,7 +13,7 @@ namespace {
 // The name as the encoder knows it: without model prefix, gamma/beta of old checkpoints as
 // weight/bias.
 std::string plain_name(std::string_view name) {
-  for (const std::string_view prefix : {"bert.", "roberta.", "deberta."}) {
+  for (const std::string_view prefix : {"bert.", "roberta.", "deberta.", "mpnet."}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   }
   std::string result(name);

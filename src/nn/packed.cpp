@@ -21,6 +21,13 @@ at::Tensor to_device(std::span<const std::int32_t> values, at::ScalarType type, 
 
 }  // namespace
 
+std::vector<std::int64_t> PackedOffsets::lengths() const {
+  std::vector<std::int64_t> result;
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
+    result.push_back(offsets[b + 1] - offsets[b]);
+  return result;
+}
+
 PackedTokens pack_tokens(std::span<const std::int32_t> token_ids,
                          std::span<const std::int32_t> offsets, at::Device device,
                          std::span<const std::int32_t> segment_ids) {

@@ -1,7 +1,6 @@
 #include "plain_layer.hpp"
 
 #include <gpuhpc/base/error.hpp>
-#include <gpuhpc/nn/ops.hpp>
 
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
@@ -12,11 +11,11 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <cmath>
 #include <mutex>
 #include <utility>
 
 #include "cpu_layer.hpp"
-#include "disentangled_attention.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -144,10 +143,14 @@ at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor
   const at::Tensor qkv =
       joined_linear(hidden, {p[query_weight], p[key_weight], p[value_weight]},
                     {p[query_bias], p[key_bias], p[value_bias]}, options.compute);  // (T,3H)
-  const at::Tensor context = config.relative
-                                 ? disentangled_attention(config, p, qkv, batch, options)
-                                 : packed_attention(qkv, batch, config.heads,
-                                                    options.attention_dropout, options.generator);
+  const auto split = qkv.view({qkv.size(0), 3, config.heads, config.head_size()}).unbind(1);
+  const double kinds = config.relative ? 3 : 1;  // of scores that are added up
+  AttentionOptions how{.divisor = std::sqrt(kinds * static_cast<double>(config.head_size())),
+                       .dropout = options.attention_dropout,
+                       .generator = options.generator};
+  if (config.relative) how.scores = disentangled_scores(config, p, options);
+  if (config.distances) how.bias = p[relative_bias];
+  const at::Tensor context = attention(split[0], split[1], split[2], batch, batch, how);
   const at::Tensor attended = add_and_norm(
       mixed_linear(kept(context), p[attention_weight], p[attention_bias], options.compute),
       kept(hidden), attention_norm_weight);

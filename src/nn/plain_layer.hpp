@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace gpuhpc {
@@ -21,5 +23,18 @@ at::Tensor checkpointed_layer(const EncoderConfig& config,
                               const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
                               const PackedTokens& batch, const ForwardOptions& options,
                               const at::Tensor& firsts);
+
+// DeBERTa's attention (He et al. 2021, eq. 2 to 4): scores of content with content, content with
+// position and position with content.
+
+// Keys and queries (rows, H) of the relative positions: `parameters` of a layer as plain_layer
+// takes them, `positions` (rows, H).
+std::pair<at::Tensor, at::Tensor> position_keys_and_queries(
+    const std::vector<at::Tensor>& parameters, const at::Tensor& positions, at::ScalarType compute);
+
+// The scores of AttentionOptions, in (A,L,L): content with content, and both with positions.
+std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>
+disentangled_scores(const EncoderConfig& config, const std::vector<at::Tensor>& parameters,
+                    const ForwardOptions& options);
 
 }  // namespace gpuhpc

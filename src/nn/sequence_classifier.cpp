@@ -1,9 +1,7 @@
 #include <gpuhpc/nn/sequence_classifier.hpp>
 
 #include <gpuhpc/base/error.hpp>
-#include <gpuhpc/nn/ops.hpp>
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
@@ -93,13 +91,13 @@ std::vector<std::string> read_labels(const Keys& keys) {
   return labels;
 }
 
-bool is_roberta(const std::string& model_type) {
-  return model_type == "roberta" || model_type == "xlm-roberta";
+bool has_roberta_head(const std::string& model_type) {
+  return model_type == "roberta" || model_type == "xlm-roberta" || model_type == "mpnet";
 }
 
 // Names of the dense and the output layer.
 std::pair<std::string, std::string> layer_names(const EncoderConfig& encoder) {
-  if (is_roberta(encoder.model_type)) return {"classifier.dense", "classifier.out_proj"};
+  if (has_roberta_head(encoder.model_type)) return {"classifier.dense", "classifier.out_proj"};
   return {"pooler.dense", "classifier"};
 }
 
@@ -109,7 +107,7 @@ ClassifierConfig new_classifier_config(const EncoderConfig& encoder,
                                        std::vector<std::string> labels) {
   const bool deberta = encoder.model_type.starts_with("deberta");
   return {std::move(labels), deberta ? HeadActivation::gelu : HeadActivation::tanh,
-          is_roberta(encoder.model_type)};
+          has_roberta_head(encoder.model_type)};
 }
 
 ClassifierConfig read_classifier_config(const fs::path& config_file) {
@@ -117,7 +115,7 @@ ClassifierConfig read_classifier_config(const fs::path& config_file) {
   ClassifierConfig config;
   config.labels = read_labels(keys);
   const std::string type = keys.text("model_type", "");
-  config.drops_input = is_roberta(type);
+  config.drops_input = has_roberta_head(type);
   if (!type.starts_with("deberta")) return config;
   const std::string activation = keys.text("pooler_hidden_act", "gelu");
   if (activation != "gelu" && activation != "tanh")
@@ -145,13 +143,9 @@ ClassificationHead::ClassificationHead(const ClassifierConfig& config, const Enc
 ClassificationHead::ClassificationHead(const ClassifierConfig& config, const EncoderConfig& encoder,
                                        std::uint64_t seed, at::Device device)
     : ClassificationHead(config, encoder, device) {
-  at::Generator generator = make_generator(at::kCPU, seed);
-  for (NamedParameter& parameter : parameters_) {
-    if (parameter.value.dim() == 2)
-      parameter.value.copy_(
-          at::empty(parameter.value.sizes(), at::kFloat).normal_(0, .02, generator));
-    parameter.value.set_requires_grad(true);
-  }
+  initialise(
+      parameters_, [](const std::string&) { return .02; }, seed);
+  for (NamedParameter& parameter : parameters_) parameter.value.set_requires_grad(true);
 }
 
 at::Tensor ClassificationHead::logits(const at::Tensor& first_tokens,

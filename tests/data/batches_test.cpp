@@ -29,8 +29,8 @@ TEST(Windows, TruncateAndMean) {
 
 TEST(PackedIds, ItemsKeepTheirTokensBetweenTheSpecials) {
   PackedIds packed;
-  packed.add(7, std::vector<std::int32_t>{11, 12}, 1, 2);
-  packed.add(3, {}, 1, 2);
+  packed.add(7, std::vector<std::int32_t>{11, 12}, {{1}, {2}});
+  packed.add(3, {}, {{1}, {2}});
   EXPECT_THAT(packed.token_ids, ElementsAre(1, 11, 12, 2, 1, 2));
   EXPECT_THAT(packed.offsets, ElementsAre(0, 4, 6));
   EXPECT_THAT(packed.documents, ElementsAre(7, 3));
@@ -52,10 +52,8 @@ TEST(PackedIds, PairsKeepTheirSegments) {
   packed.add_pair(9, std::vector<std::int32_t>{1, 2, 3, 2}, std::vector<std::int32_t>{0, 0, 1, 1});
   EXPECT_THAT(packed.token_ids, ElementsAre(1, 7, 2, 8, 2, 1, 2, 3, 2));
   EXPECT_THAT(packed.segments, ElementsAre(0, 0, 0, 1, 1, 0, 0, 1, 1));
-  EXPECT_THAT(packed.positions, ElementsAre(0, 1, 2, 3, 4, 0, 1, 2, 3));
   EXPECT_THAT(packed.offsets, ElementsAre(0, 5, 9));
   EXPECT_THAT(packed.documents, ElementsAre(4, 9));
-  EXPECT_EQ(packed.max_len, 5);
 }
 
 }  // namespace

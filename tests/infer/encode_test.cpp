@@ -1,4 +1,5 @@
 #include "gpuhpc/infer/encode.hpp"
+#include "gpuhpc/infer/runner.hpp"
 
 #include <gtest/gtest.h>
 
@@ -54,7 +55,7 @@ TEST(CutBatches, NeighboursUpToTheBudget) {
 TEST(ShareOfRank, EveryBatchOnceAndBalanced) {
   std::mt19937 random(1);
   for (const std::int64_t count : {0, 1, 3, 40, 1000}) {
-    std::vector<EncodeBatch> batches;
+    std::vector<ItemBatch> batches;
     double total = 0, largest = 0;
     for (std::int64_t b = 0; b < count; ++b) {
       batches.push_back({b, b + 1, 1.0 + static_cast<double>(random() % 100)});
@@ -64,14 +65,12 @@ TEST(ShareOfRank, EveryBatchOnceAndBalanced) {
     for (const int size : {1, 2, 3, 7}) {
       std::int64_t next = 0;
       for (int rank = 0; rank < size; ++rank) {
-        const Range share = share_of_rank(batches, rank, size);
-        if (share.size() > 0) {
-          EXPECT_EQ(share.first, next);
-          next = share.last;
-        }
         double work = 0;
-        for (std::int64_t b = share.first; b < share.last; ++b)
-          work += batches[static_cast<std::size_t>(b)].work;
+        for (const ItemBatch& batch : share_of_rank(batches, rank, size)) {
+          EXPECT_EQ(batch.first, next);
+          next = batch.last;
+          work += batch.work;
+        }
         EXPECT_LE(work, total / size + largest);
       }
       EXPECT_EQ(next, count);

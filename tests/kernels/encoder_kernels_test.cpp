@@ -179,6 +179,7 @@ void check_attention(Isa isa) {
   for (const std::int64_t head_size : {32, 64, 20})
     for (const std::int64_t tokens : {1, 2, 7, 16, 17, 32, 33, 100, 150}) {
       const bool started = tokens % 2 == 1 || tokens == 100;  // scores that do not start from zero
+      const bool by_distance = tokens % 3 == 0 || tokens == 100;  // a number for each of a head's
       const std::int64_t heads = 3, width = heads * head_size, columns = round_up(width, 32);
       Rows<T> qkv =
           random.rows<T>(tokens + 5, 3 * columns);  // five rows of the next document behind
@@ -187,16 +188,24 @@ void check_attention(Isa isa) {
       const float scale = 1 / std::sqrt(static_cast<float>(head_size));
       Rows<float> start =
           random.rows<float>(tokens, tokens, std::sqrt(static_cast<float>(head_size)));
+      const std::int64_t reach = round_up(tokens, 32);
+      Rows<float> distances =
+          random.rows<float>(heads, 2 * reach - 1, std::sqrt(static_cast<float>(head_size)));
       const KernelScope<T> scope(kernels);
       kernels.attention({qkv.values.data(), qkv.stride, columns, 2 * columns, tokens, heads,
                          head_size, scale, output.values.data(), output.stride, scratch.data(),
-                         started ? start.values.data() : nullptr, start.stride});
+                         !started      ? nullptr
+                         : by_distance ? distances.values.data() + reach - 1
+                                       : start.values.data(),
+                         by_distance ? -1 : start.stride, by_distance ? distances.stride : 0});
       for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t q = 0; q < tokens; ++q) {
           std::vector<double> weights;
           double total = 0;
           for (std::int64_t t = 0; t < tokens; ++t) {
-            double dot = started ? start.at(q, t) : 0;
+            double dot = !started      ? 0
+                         : by_distance ? distances.at(h, reach - 1 + t - q)
+                                       : start.at(q, t);
             for (std::int64_t i = 0; i < head_size; ++i)
               dot += static_cast<double>(to_float(qkv.at(q, h * head_size + i))) *
                      to_float(qkv.at(t, columns + h * head_size + i));

@@ -3,7 +3,6 @@
 #include <gpuhpc/base/random.hpp>
 #include <gpuhpc/kernels/packed_matrix.hpp>
 #include <gpuhpc/kernels/training_kernels.hpp>
-#include <gpuhpc/kernels/training_packing.hpp>
 
 #include <gtest/gtest.h>
 
@@ -60,32 +59,42 @@ class TrainingKernelsTest : public ::testing::Test {};
 using Types = ::testing::Types<float, BFloat16>;
 TYPED_TEST_SUITE(TrainingKernelsTest, Types);
 
+// Gradients of qkv, and of the scores' start where they have one: a number for each distance.
 template <typename T>
-Rows<T> attention_gradient(Isa isa, std::int64_t tokens, std::int64_t heads, std::int64_t size) {
-  const std::int64_t width = heads * size;
+std::pair<Rows<T>, Rows<float>> attention_gradient(Isa isa, std::int64_t tokens, std::int64_t size,
+                                                   bool started) {
+  constexpr std::int64_t heads = 2;
+  const std::int64_t width = heads * size, reach = round_up(tokens, 32), columns = 2 * reach - 1;
   Rows<T> qkv = noise<T>(tokens, 3 * width, 1), gradient = noise<T>(tokens, width, 2),
           result(tokens, 3 * width);
+  Rows<float> start = noise<float>(heads, columns, 3, 3), of_start(heads, columns);
   AlignedBuffer<std::byte> scratch(attention_gradient_scratch_bytes(tokens, size));
-  const AttentionGradientCall<T> call{
+  AttentionGradientCall<T> call{
       qkv.data(),      3 * width, width,         2 * width,
       tokens,          heads,     size,          1 / std::sqrt(static_cast<float>(size)),
       gradient.data(), width,     result.data(), 3 * width,
       scratch.data()};
+  if (started)
+    call.start = start.data() + reach - 1, call.start_stride = -1, call.start_head = columns,
+    call.of_start = of_start.data() + reach - 1;
   const EncoderKernels<T> kernels = encoder_kernels<T>(isa);
   const KernelScope<T> scope(kernels);
   training_kernels<T>(isa).attention_gradient(call);
-  return result;
+  return {std::move(result), std::move(of_start)};
 }
 
 TYPED_TEST(TrainingKernelsTest, AttentionGradient) {
   for (const Isa isa : supported_isas()) {
     for (const auto& [tokens, size] :
-         {std::pair{1, 32}, {5, 32}, {16, 8}, {31, 32}, {33, 64}, {96, 32}, {130, 64}, {40, 24}}) {
-      Rows<TypeParam> ours = attention_gradient<TypeParam>(isa, tokens, 2, size);
-      Rows<TypeParam> twin = attention_gradient<TypeParam>(Isa::generic, tokens, 2, size);
-      EXPECT_LE(difference(ours, twin), 2 * tolerance<TypeParam>)
-          << to_string(isa) << " " << tokens << " x " << size;
-    }
+         {std::pair{1, 32}, {5, 32}, {16, 8}, {31, 32}, {33, 64}, {96, 32}, {130, 64}, {40, 24}})
+      for (const bool started : {false, true}) {
+        auto [ours, of_start] = attention_gradient<TypeParam>(isa, tokens, size, started);
+        auto [twin, of_start_twin] =
+            attention_gradient<TypeParam>(Isa::generic, tokens, size, started);
+        EXPECT_LE(difference(ours, twin), 2 * tolerance<TypeParam>)
+            << to_string(isa) << " " << tokens << " x " << size << " " << started;
+        EXPECT_LE(difference(of_start, of_start_twin), 1e-5) << to_string(isa) << " " << tokens;
+      }
   }
 }
 

@@ -27,7 +27,7 @@ struct Documents {
     if (tokens > 1) ids.push_back(102);
     offsets.push_back(static_cast<std::int32_t>(ids.size()));
   }
-  PackedDocuments view() const { return {ids, offsets}; }
+  PackedIds view() const { return {ids, {}, offsets, {}}; }
   std::int64_t size() const { return std::ssize(offsets) - 1; }
 };
 
@@ -178,7 +178,7 @@ TEST_P(EveryFp32Level, HiddenStatesAfterSomeLayers) {
   }
 }
 
-// Shapes that fill no register and no panel, with segments and without.
+// Shapes that fill no register and no panel, with segments or a bias by distance.
 void expect_odd_shapes(CpuPrecision precision, kernels::Isa isa) {
   EncoderConfig config;
   config.vocabulary_size = 50;
@@ -193,6 +193,7 @@ void expect_odd_shapes(CpuPrecision precision, kernels::Isa isa) {
   std::normal_distribution<float> normal(0, 0.3F);
   for (const std::int64_t types : {0, 2}) {
     config.token_types = types;
+    if (types == 0) config.distances.emplace();
     const Encoder plain(config, at::kCPU, true);
     for (const NamedParameter& parameter : plain.parameters())
       for (std::int64_t i = 0; i < parameter.value.numel(); ++i)
@@ -214,7 +215,8 @@ void expect_odd_shapes(CpuPrecision precision, kernels::Isa isa) {
     const CpuEncoder encoder(plain, precision, isa);
     Matrix got(4, 60);
     const auto workspace = encoder.make_workspace();
-    encoder.embed(*workspace, {documents.ids, documents.offsets, segments}, embedding, got.view());
+    encoder.embed(*workspace, {documents.ids, segments, documents.offsets, {}}, embedding,
+                  got.view());
     for (std::size_t i = 0; i < got.values.size(); ++i)
       ASSERT_NEAR(got.values[i], expected.const_data_ptr<float>()[i],
                   precision == CpuPrecision::fp32   ? 2e-4

@@ -7,6 +7,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,7 +137,7 @@ TEST_F(Folder, WeightsInASubfolderAreFound) {
 TEST_F(Folder, UnsupportedConfigurationsAreNamed) {
   set("model_type", "t5");
   EXPECT_THAT(refusal(), HasSubstr("config.json: model_type \"t5\" is not supported; supported are "
-                                   "bert, roberta, xlm-roberta, deberta and deberta-v2"));
+                                   "bert, roberta, xlm-roberta, mpnet, deberta and deberta-v2"));
   set("model_type", "bert");
   set("hidden_act", "silu");
   EXPECT_THAT(refusal(), HasSubstr("\"hidden_act\" is \"silu\"; supported are gelu"));
@@ -267,6 +269,26 @@ TEST_F(Folder, SavedFolderIsTheSameModel) {
   }
   EXPECT_EQ(again.model.embedding.max_tokens, 256);
   EXPECT_TRUE(again.model.embedding.normalise);
+}
+
+TEST_F(Folder, AnyHeadIsSavedBesideItsEncoder) {
+  const LoadedEncoder loaded = load_encoder(fixture_path("tiny_mpnet"));
+  const fs::path out = root / "headed";
+  save_headed_folder(out, loaded.encoder,
+                     std::vector<NamedParameter>{{"lm_head.bias", at::full({90}, 0.25)}},
+                     "ForMaskedLM", {{"tie_word_embeddings", true}}, loaded.model);
+  const Json config = read_json(out / "config.json");
+  EXPECT_EQ(config["architectures"], Json::array({"MPNetForMaskedLM"}));
+  EXPECT_EQ(config["tie_word_embeddings"], true);
+  const LoadedEncoder again = load_encoder(out);
+  EXPECT_FALSE(again.encoder.has_pooler());
+  for (std::size_t i = 0; i < again.encoder.parameters().size(); ++i)
+    EXPECT_TRUE(
+        at::equal(again.encoder.parameters()[i].value, loaded.encoder.parameters()[i].value));
+  const std::vector<NamedParameter> head{{"lm_head.bias", at::zeros({90})}};
+  load_weights(out, head);
+  EXPECT_TRUE(at::equal(head[0].value, at::full({90}, 0.25)));
+  EXPECT_THROW(load_weights(out, {{"lm_head.weight", at::zeros({90})}}), Error);
 }
 
 TEST_F(Folder, ChangedSettingsAreWritten) {

@@ -65,7 +65,7 @@ class CrossEncoder : public ::testing::TestWithParam<const char*> {
     const CpuClassifier packed(classifier, precision, isa);
     const at::Tensor result = at::zeros_like(wanted);
     const auto workspace = packed.make_workspace();
-    packed.logits(*workspace, {ids, offsets, segments},
+    packed.logits(*workspace, {ids, segments, offsets, {}},
                   {result.mutable_data_ptr<float>(), result.size(0), result.size(1)});
     return result;
   }
@@ -190,10 +190,14 @@ TEST_P(CrossEncoder, NeighboursDoNotMatter) {
     const CpuClassifier packed(classifier, precision);
     const auto workspace = packed.make_workspace();
     Matrix together(batch.documents(), packed.labels()), alone(1, packed.labels());
-    packed.logits(*workspace, {ids, offsets, segments}, together.view());
+    packed.logits(*workspace, {ids, segments, offsets, {}}, together.view());
     for (std::int64_t b = batch.documents() - 1; b >= 0; --b) {
-      const auto span = std::span(offsets).subspan(static_cast<std::size_t>(b), 2);
-      packed.logits(*workspace, {ids, span, segments}, alone.view());
+      const auto own = [&](const std::vector<std::int32_t>& all) {
+        const std::int32_t* of = offsets.data() + b;
+        return all.empty() ? all : std::vector(all.begin() + of[0], all.begin() + of[1]);
+      };
+      const auto length = static_cast<std::int32_t>(std::ssize(own(ids)));
+      packed.logits(*workspace, {own(ids), own(segments), {0, length}, {}}, alone.view());
       for (std::int64_t c = 0; c < packed.labels(); ++c)
         EXPECT_EQ(alone.row(0)[static_cast<std::size_t>(c)],
                   together.row(b)[static_cast<std::size_t>(c)])

@@ -19,15 +19,18 @@ std::vector<std::span<const std::int32_t>> windows(std::span<const std::int32_t>
                                                    std::int64_t content, LongDocuments mode);
 std::int64_t window_count(std::int64_t tokens, std::int64_t content, LongDocuments mode);
 
-// Texts or pairs of texts with their special tokens, one behind the other.
+// Packed sequences on the host: texts or pairs of texts with their special tokens, one behind the
+// other. (On a device: PackedTokens.)
 struct PackedIds {
-  std::vector<std::int32_t> token_ids;  // (T)
-  std::vector<std::int32_t> positions;  // (T) from 0 in each item
-  std::vector<std::int32_t> segments;   // (T) of pairs; empty: all 0
-  std::vector<std::int32_t> offsets;    // (B+1)
-  std::int32_t max_len = 0;
-  std::vector<std::int64_t> documents;  // (B) item indices
-  std::int64_t size() const { return static_cast<std::int64_t>(documents.size()); }
+  std::vector<std::int32_t> token_ids;   // (T)
+  std::vector<std::int32_t> segments;    // (T) of pairs; empty: all 0
+  std::vector<std::int32_t> offsets{0};  // (B+1) sequence b is [offsets[b], offsets[b+1])
+  std::vector<std::int64_t> documents;   // (B) item indices
+  std::int64_t size() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+  std::int64_t length(std::int64_t sequence) const {
+    const auto b = static_cast<std::size_t>(sequence);
+    return offsets[b + 1] - offsets[b];
+  }
   void clear();
   void reserve(std::int64_t tokens, std::int64_t items);
   void add(std::int64_t item, std::span<const std::int32_t> tokens, const TextTemplate& form);

@@ -1,8 +1,6 @@
 #pragma once
-// One encoder over many documents, spread over ranks and threads, vectors in document order.
-// Batches are runs of neighbouring documents cut from their lengths alone, then dealt to ranks as
-// contiguous runs of equal work: rows and files are the same bits on any number of ranks and
-// threads.
+// One encoder over many documents, spread over ranks and threads, vectors in document order: rows
+// and files are the same bits on any number of ranks and threads (runner.hpp).
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -37,18 +35,6 @@ TokenSource token_source(const std::vector<std::vector<std::int32_t>>& documents
 // Views must outlive the source.
 std::vector<std::vector<std::int32_t>> tokenize(const Tokenizer& tokenizer,
                                                 std::span<const std::string> texts, int threads);
-
-// Documents [first, last) of each batch, and their work (tokens weighted by the attention they
-// need).
-struct EncodeBatch {
-  std::int64_t first = 0, last = 0;
-  double work = 0;
-};
-// Batches of neighbouring documents with about `budget` tokens each.
-std::vector<EncodeBatch> cut_batches(std::span<const std::int64_t> lengths, std::int64_t budget,
-                                     std::int64_t hidden_size);
-// The batches of one rank: contiguous, equal shares of the work.
-Range share_of_rank(std::span<const EncodeBatch> batches, int rank, int size);
 
 class DocumentEncoder {
  public:

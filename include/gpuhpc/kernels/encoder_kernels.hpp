@@ -81,10 +81,11 @@ struct AttentionCall {
   T* output = nullptr;  // (tokens, heads * head_size), only `tokens` rows are written
   std::int64_t output_stride = 0;
   std::byte* scratch = nullptr;  // attention_scratch_bytes()
-  // (round_up(tokens, 32), start_stride) what the scores of every head start from; null: zeros.
-  // Columns up to round_up(tokens, 32) are read.
+  // (round_up(tokens, 32), start_stride) what the scores start from, `start_head` from one head's
+  // to the next one's; null: zeros. Columns up to round_up(tokens, 32) are read. Stride -1: a
+  // number for each distance of the key from the query, `start` pointing at distance 0.
   const float* start = nullptr;
-  std::int64_t start_stride = 0;
+  std::int64_t start_stride = 0, start_head = 0;
 };
 std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size);
 

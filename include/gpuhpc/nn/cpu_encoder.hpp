@@ -5,10 +5,10 @@
 // instruction set.
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string_view>
 
 #include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/data/batches.hpp"
 #include "gpuhpc/kernels/isa.hpp"
 #include "gpuhpc/nn/encoder_config.hpp"
 
@@ -26,16 +26,6 @@ CpuPrecision parse_cpu_precision(
 
 // `wanted` where the level has kernels of its own for it, else fp32.
 CpuPrecision usable_cpu_precision(CpuPrecision wanted, kernels::Isa isa);
-
-// Documents packed one behind the other: document b is token_ids[offsets[b] .. offsets[b+1]),
-// special tokens included, 1 to max_tokens() long. segment_ids: as many as token_ids, or empty (all
-// 0).
-struct PackedDocuments {
-  std::span<const std::int32_t> token_ids;
-  std::span<const std::int32_t> offsets;  // (B+1); offsets[0] need not be 0
-  std::span<const std::int32_t> segment_ids = {};
-  std::int64_t size() const { return std::ssize(offsets) - 1; }
-};
 
 // Buffers of one thread, and the seconds it spent in each part when `timed`.
 class CpuWorkspace {
@@ -58,12 +48,12 @@ class CpuEncoder {
   CpuEncoder& operator=(CpuEncoder&&) noexcept;
 
   std::unique_ptr<CpuWorkspace> make_workspace() const;
-  // Document vectors to `output` (B, hidden size). Many threads may call at once, each with a
-  // workspace of its own.
-  void embed(CpuWorkspace& workspace, const PackedDocuments& documents,
-             const EmbeddingConfig& embedding, MutableMatrixView output) const;
+  // Document vectors to `output` (B, hidden size) of documents of 1 to max_tokens() tokens. Many
+  // threads may call at once, each with a workspace of its own.
+  void embed(CpuWorkspace& workspace, const PackedIds& documents, const EmbeddingConfig& embedding,
+             MutableMatrixView output) const;
   // Token vectors (T, hidden size) after the first `layers` layers (0: after the embeddings).
-  void hidden(CpuWorkspace& workspace, const PackedDocuments& documents, std::int64_t layers,
+  void hidden(CpuWorkspace& workspace, const PackedIds& documents, std::int64_t layers,
               MutableMatrixView output) const;
 
   const EncoderConfig& config() const;

@@ -2,8 +2,7 @@
 // BERT-family encoder on packed tokens, differentiable, for training and as the reference of the
 // fast inference path. Legend: T tokens of a batch, B documents, H hidden size, A heads, F
 // intermediate size.
-#include <gpuhpc/nn/encoder_config.hpp>
-#include <gpuhpc/nn/packed.hpp>
+#include <gpuhpc/nn/ops.hpp>
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
@@ -16,13 +15,6 @@
 #include <vector>
 
 namespace gpuhpc {
-
-// A leaf tensor and its Hugging Face name without model prefix, e.g.
-// "encoder.layer.0.attention.self.query.weight".
-struct NamedParameter {
-  std::string name;
-  at::Tensor value;  // fp32; requires_grad says whether it is trained
-};
 
 struct ForwardOptions {
   // Type of the matrix products: kFloat, kBFloat16 or kHalf. Parameters, residual stream, layer
@@ -49,9 +41,9 @@ class Encoder {
   const EncoderConfig& config() const { return config_; }
   at::Device device() const { return device_; }
 
-  // In a fixed order: word, position, segment embeddings and their layer norm, DeBERTa's relative
-  // positions, then as many for each layer (BERT and RoBERTa: 16), then the pooler. DeBERTa 1's
-  // in_proj holds queries, keys and values one behind the other.
+  // In a fixed order: word, position, segment embeddings and their layer norm, what the layers
+  // share of relative positions, then as many for each layer (BERT, RoBERTa, MPNet: 16), then the
+  // pooler. DeBERTa 1's in_proj holds queries, keys and values one behind the other.
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   const at::Tensor& parameter(
       std::string_view name) const;  // throws internal_error when there is none
@@ -62,6 +54,10 @@ class Encoder {
   std::vector<at::Tensor> layer(std::int64_t index) const;
   at::Tensor position_vectors()
       const;  // DeBERTa's relative positions (rows, H), normalised where the model does that
+
+  // New weights as transformers draws them for a model to be trained from the start: matrices from
+  // N(0, initializer_range^2), zeros for padding, layer norms 1, biases 0.
+  void initialise(std::uint64_t seed);
 
   // Puts other storage (a view into an arena: same shape, fp32, a leaf) in place of parameter i;
   // values are the caller's business.
@@ -79,10 +75,6 @@ class Encoder {
   // The frozen part alone, without gradients: input (T,H) of layer first_trained_layer(). A faster
   // engine may stand in for it.
   at::Tensor forward_frozen(const PackedTokens& batch, const ForwardOptions& options = {}) const;
-  // Layers [first, layers) on the given hidden states (T,H).
-  at::Tensor forward_from(at::Tensor hidden, std::int64_t first, const PackedTokens& batch,
-                          const ForwardOptions& options = {}) const;
-
   // Vectors (B,H) of the documents' first tokens; the last layer computes nothing else behind its
   // attention.
   at::Tensor first_tokens(const PackedTokens& batch, const ForwardOptions& options = {}) const;
@@ -113,16 +105,11 @@ class Encoder {
   std::vector<NamedParameter> parameters_;
   std::size_t layer_base_ = 0;  // index of the first parameter of layer 0
   std::size_t layer_size_ = 0;  // parameters of one layer
-  std::size_t relative_ = 0;    // index of encoder.rel_embeddings.weight
+  std::size_t relative_ = 0;    // index of encoder.rel_embeddings or relative_attention_bias
   at::Tensor no_key_bias_;      // (H) zeros, for DeBERTa 1
   std::int64_t pooler_ = -1;    // index of pooler.dense.weight
   std::int64_t first_trained_ = 0;
   std::shared_ptr<CpuLayerContext> fp32_layers_, bf16_layers_;  // null: plain operators
 };
-
-// Rows to unit length, differentiable; a zero row stays zero.
-at::Tensor unit_rows(const at::Tensor& rows);
-// A seeded generator for dropout on that device.
-at::Generator make_generator(at::Device device, std::uint64_t seed);
 
 }  // namespace gpuhpc

@@ -36,6 +36,15 @@ struct RelativeAttention {
       const;  // of the table; distance = place of the query - place of the key
 };
 
+// Distances between two tokens in buckets, near ones each their own, far ones in logarithmic steps;
+// attention adds a learned number for each bucket and head to the scores (Raffel et al. 2020,
+// section 2.1): T5 and MPNet.
+struct DistanceBuckets {
+  std::int64_t count = 32, farthest = 128;
+  bool causal = false;                               // keys behind the query share bucket 0
+  std::int64_t bucket(std::int64_t distance) const;  // place of the key - place of the query
+};
+
 // config.json. Shapes of the weights follow from it alone.
 struct EncoderConfig {
   std::string model_type = "bert";
@@ -55,6 +64,9 @@ struct EncoderConfig {
   double attention_dropout = 0.1;
   Activation activation = Activation::gelu;
   std::optional<RelativeAttention> relative;
+  std::optional<DistanceBuckets> distances;
+  double initializer_range = .02;  // deviation of new weights
+  std::int64_t padding_id = 0;     // its rows of the tables are zeros in new weights
 
   std::int64_t head_size() const { return hidden_size / heads; }
   // Longest document in tokens, [CLS] and [SEP] included.

@@ -1,5 +1,6 @@
 #pragma once
 // Model folders in Hugging Face / sentence-transformers layout, in and out.
+#include <gpuhpc/io/json.hpp>
 #include <gpuhpc/nn/encoder.hpp>
 #include <gpuhpc/nn/encoder_config.hpp>
 
@@ -28,11 +29,23 @@ LoadedEncoder load_encoder(const std::filesystem::path& folder, at::Device devic
 void save_encoder_folder(const std::filesystem::path& folder, const Encoder& encoder,
                          const EmbeddingConfig& embedding, const ModelFolder& source);
 
-// The head of a sequence classifier on an encoder, as transformers'
-// Auto...ForSequenceClassification loads it: `head` under the names that the encoder's family gives
-// it (dense layer first), one label a logit.
+// Any head on an encoder, as transformers' class of the family for `task` ("ForMaskedLM") loads it:
+// `head` under the names given, config.json of `source` with `changes`, its tokenizer's files.
+void save_headed_folder(const std::filesystem::path& folder, const Encoder& encoder,
+                        std::span<const NamedParameter> head, const std::string& task,
+                        const nlohmann::ordered_json& changes, const ModelFolder& source);
+// A sequence classifier: one label a logit.
 void save_classifier_folder(const std::filesystem::path& folder, const Encoder& encoder,
                             std::span<const NamedParameter> head,
                             const std::vector<std::string>& labels, const ModelFolder& source);
+
+// Any model: weights under their names, its config.json, and the tokenizer's files of a folder.
+void save_model_folder(const std::filesystem::path& folder,
+                       const std::vector<NamedParameter>& weights,
+                       const nlohmann::ordered_json& config,
+                       const std::filesystem::path& tokenizer_folder);
+// Fills `weights` from the folder's, whatever else lies there. One that is missing or has another
+// shape is an input_error.
+void load_weights(const std::filesystem::path& folder, const std::vector<NamedParameter>& weights);
 
 }  // namespace gpuhpc

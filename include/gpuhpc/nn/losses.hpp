@@ -24,10 +24,6 @@ at::Tensor masked_binary_cross_entropy(const at::Tensor& logits, const at::Tenso
                                        const at::Tensor& mask, double positive_weight = 1,
                                        const at::Tensor& weights = {});
 
-// sum over d and c of KL(q || p) of two outcomes, p = sigmoid(logits): both Bernoulli terms.
-// logits, targets q (B,C) in 0..1.
-at::Tensor binary_divergence(const at::Tensor& logits, const at::Tensor& targets);
-
 // Rows `documents` of a host matrix as a tensor (B, columns).
 at::Tensor gather_rows(MatrixView matrix, std::span<const std::int64_t> documents,
                        at::Device device = at::kCPU);

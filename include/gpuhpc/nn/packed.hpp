@@ -1,6 +1,8 @@
 #pragma once
 // Packed tokens: the documents of a batch one after the other, nothing between them, so no padding
 // is ever computed.
+#include <gpuhpc/data/batches.hpp>
+
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -9,19 +11,23 @@
 
 namespace gpuhpc {
 
-// B documents, T tokens. Each document has its special tokens ([CLS] .. [SEP]) and at least one
-// token.
-struct PackedTokens {
-  at::Tensor token_ids;     // (T) int64, on the encoder's device
-  at::Tensor segment_ids;   // (T) int64 or undefined: all segment 0
-  at::Tensor position_ids;  // (T) int64, place of the token in its document, from 0
-  at::Tensor cumulative;  // (B+1) int32 on the encoder's device: offsets again, for CUDA attention
-                          // and pooling
-  std::vector<std::int32_t> offsets;  // (B+1) document b is tokens [offsets[b], offsets[b+1])
+// Where the B sequences of a batch lie: sequence b is rows [offsets[b], offsets[b+1]), at least
+// one.
+struct PackedOffsets {
+  std::vector<std::int32_t> offsets;  // (B+1)
+  at::Tensor cumulative;              // (B+1) int32, the same on the device of the rows
   std::int32_t max_len = 0;
 
   std::int64_t documents() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
   std::int64_t tokens() const { return offsets.empty() ? 0 : offsets.back(); }
+  std::vector<std::int64_t> lengths() const;
+};
+
+// Packed sequences on a device, special tokens included. Legend: T tokens.
+struct PackedTokens : PackedOffsets {
+  at::Tensor token_ids;     // (T) int64
+  at::Tensor segment_ids;   // (T) int64 or undefined: all segment 0
+  at::Tensor position_ids;  // (T) int64, place of the token in its sequence, from 0
 };
 
 // From ids that already hold the special tokens; token_ids has offsets.back() entries. segment_ids
@@ -29,5 +35,8 @@ struct PackedTokens {
 PackedTokens pack_tokens(std::span<const std::int32_t> token_ids,
                          std::span<const std::int32_t> offsets, at::Device device,
                          std::span<const std::int32_t> segment_ids = {});
+inline PackedTokens pack_tokens(const PackedIds& ids, at::Device device) {
+  return pack_tokens(ids.token_ids, ids.offsets, device, ids.segments);
+}
 
 }  // namespace gpuhpc

@@ -89,8 +89,7 @@ class CpuClassifier {
 
   std::unique_ptr<CpuWorkspace> make_workspace() const { return encoder_.make_workspace(); }
   // Logits to `output` (B,C). Many threads may call at once, each with a workspace of its own.
-  void logits(CpuWorkspace& workspace, const PackedDocuments& documents,
-              MutableMatrixView output) const;
+  void logits(CpuWorkspace& workspace, const PackedIds& documents, MutableMatrixView output) const;
   const CpuEncoder& encoder() const { return encoder_; }
   std::int64_t labels() const;
 

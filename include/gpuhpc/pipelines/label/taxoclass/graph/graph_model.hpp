@@ -8,11 +8,11 @@
 
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
-#include "gpuhpc/nn/class_graph.hpp"
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/label_lists.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/graph/class_graph.hpp"
 #include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 #include "gpuhpc/train/batch_source.hpp"

@@ -1,6 +1,6 @@
 // The graph head against its formulas written class by class in PyTorch
 // (data_tools/fixtures/make_taxoclass.py).
-#include "gpuhpc/nn/class_graph.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/graph/class_graph.hpp"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
@@ -10,8 +10,6 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-
-#include "gpuhpc/nn/losses.hpp"
 
 namespace gpuhpc {
 namespace {

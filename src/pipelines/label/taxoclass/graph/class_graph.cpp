@@ -1,8 +1,10 @@
-#include "gpuhpc/nn/class_graph.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/graph/class_graph.hpp"
 
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/xlogy.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -143,5 +145,15 @@ Matrix ClassGraphHead::class_vectors() const {
 }
 
 std::vector<float> ClassGraphHead::bias() const { return to_matrix(parameter(1)).values; }
+
+at::Tensor binary_divergence(const at::Tensor& logits, const at::Tensor& targets) {
+  // xlogy is 0 where q is: the targets' own entropy has no gradient, and makes the loss 0 where p =
+  // q.
+  const at::Tensor none = targets.neg().add(1);
+  const at::Tensor entropy = at::xlogy(targets, targets).add(at::xlogy(none, none)).sum();
+  return at::binary_cross_entropy_with_logits(logits.to(at::kFloat), targets, {}, {},
+                                              at::Reduction::Sum)
+      .add(entropy);
+}
 
 }  // namespace gpuhpc

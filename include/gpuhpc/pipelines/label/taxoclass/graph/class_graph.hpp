@@ -57,4 +57,8 @@ class ClassGraphHead : public HeadParameters {
   std::int64_t classes_;
 };
 
+// sum over d and c of KL(q || p) of two outcomes, p = sigmoid(logits): both Bernoulli terms.
+// logits, targets q (B,C) in 0..1.
+at::Tensor binary_divergence(const at::Tensor& logits, const at::Tensor& targets);
+
 }  // namespace gpuhpc
