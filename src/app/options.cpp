@@ -37,6 +37,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   declare(set.section("tfidf", "term weights of lexical neighbours"), t.tfidf);
   declare(set.section("neighbours", "nearest documents"), t.neighbours);
   declare(set.section("train", "the trainer"), t.train);
+  declare(set.section("train"), t.fine_tune);
   declare(set.section("profile", "where the time of a step goes"), t.profile);
   declare(set.section("parallel", "how the ranks work together"), t.parallel);
   config::Section& decode = set.section("decode", "from scores to labels");

@@ -14,8 +14,8 @@ namespace gpuhpc {
 namespace {
 
 constexpr std::array<const char*, 13> columns_read = {
-    "loss",         "gradient_norm",   "rate_factor",    "tokens",         "tokens_per_second",
-    "data_seconds", "compute_seconds", "sum_seconds",    "update_seconds", "step_seconds",
+    "loss",         "gradient_norm",   "learning_rate_multiplier",    "tokens",         "tokens_per_second",
+    "data_seconds", "compute_seconds", "exposed_communication_seconds",    "update_seconds", "step_seconds",
     "host_memory",  "device_memory",   "gpu_utilisation"};
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
@@ -207,7 +207,7 @@ std::vector<ReportRank> read_ranks(const std::filesystem::path& path) {
                      .peak_memory = whole("peak_memory"),
                      .data = seconds("data_seconds"),
                      .compute = seconds("compute_seconds"),
-                     .sum = seconds("sum_seconds"),
+                     .sum = seconds("exposed_communication_seconds"),
                      .update = seconds("update_seconds"),
                      .other = seconds("other_seconds"),
                      .wall = seconds("wall_seconds")});
@@ -225,7 +225,7 @@ std::vector<ReportCurve> training_curves(const TrainingLines& lines) {
   add_curve(curves, std::move(loss));
   ReportCurve rates = learning_rates(lines);
   if (rates.series.empty())
-    add_columns(curves, lines, "learning rate (share of the peak)", {{"rate_factor", "rate"}});
+    add_columns(curves, lines, "learning rate (share of the peak)", {{"learning_rate_multiplier", "rate"}});
   else
     add_curve(curves, std::move(rates));
   add_columns(curves, lines, "gradient norm, before clipping", {{"gradient_norm", "norm"}});
@@ -263,7 +263,7 @@ std::vector<ReportCurve> compare_curves(const std::vector<TrainingLines>& runs) 
   }
   add_curve(curves, std::move(timed));
   add_curve(curves, std::move(validation));
-  add("learning rate (share of the peak)", "rate_factor", false);
+  add("learning rate (share of the peak)", "learning_rate_multiplier", false);
   add("gradient norm, before clipping", "gradient_norm", true);
   add("tokens a second", "tokens_per_second", true);
   return curves;

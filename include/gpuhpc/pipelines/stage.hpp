@@ -10,7 +10,7 @@
 #include "gpuhpc/base/log.hpp"
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/device/device.hpp"
-#include "gpuhpc/train/checkpoint_task.hpp"
+#include "gpuhpc/train/context.hpp"
 
 namespace gpuhpc {
 

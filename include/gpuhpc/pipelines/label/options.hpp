@@ -46,6 +46,17 @@ struct ScoringOptions {
 };
 void declare(config::Section& section, ScoringOptions& options);
 
+// [train], beside the Trainer's own: how the encoder learns. Defaults are those of the student
+// (quality-recipe.md, step 11).
+struct FineTuneOptions {
+  double encoder_rate = 3e-5, head_rate = 1e-3;
+  std::int64_t max_length = 96;  // tokens a document
+  std::int64_t layers =
+      3;               // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
+  double dropout = 0;  // in the encoder
+};
+void declare(config::Section& section, FineTuneOptions& options);
+
 struct ClassifyOptions {
   InputOptions input;
   ModelOptions model;
@@ -54,6 +65,7 @@ struct ClassifyOptions {
   ScoringOptions scoring;
   TfidfOptions tfidf;
   NeighbourOptions neighbours;
+  FineTuneOptions fine_tune;
   TrainOptions train;
   ProfileOptions profile;
   ParallelOptions parallel;

@@ -15,9 +15,8 @@
 #include "gpuhpc/nn/host_matrices.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
-#include "gpuhpc/pipelines/label/replicas.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/graph/graph_model.hpp"
-#include "gpuhpc/pipelines/label/training_run.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -25,23 +24,22 @@ namespace fs = std::filesystem;
 
 constexpr const char* table_head = "batches\tagreement\tchanged_mass\tentropy\n";
 
-// The classifier of one replica, its present targets, and the best state by held-out silver labels.
-class SelfTraining {
+// The classifier learns its own sharpened predictions, until held-out silver labels tell that they
+// get worse.
+class SelfTraining final : public DocumentTask {
  public:
-  SelfTraining(const StageContext& c, const GraphTask& task, LoadedEncoder& model,
-               ClassGraphHead& head, ParameterArena& arena)
-      : c_(c), task_(task), model_(model), head_(head), arena_(arena) {}
-
-  LossSum loss(const PackedIds& batch, std::uint64_t seed) const {
-    const at::Tensor targets =
-        gather_rows(targets_.view(), batch.documents, model_.encoder.device());
-    return {binary_divergence(task_.logits(model_.encoder, head_, batch, task_.options.train, seed),
-                              targets),
-            static_cast<double>(batch.size())};
-  }
+  SelfTraining(const StageContext& c, const GraphTask& task, ClassGraphHead& head,
+               ParameterArena& arena)
+      : DocumentTask(task.learnt(
+            /*all=*/true,
+            [this](const PackedIds& batch, DropoutSeed seed) { return loss_of(batch, seed); })),
+        c_(c),
+        task_(task),
+        head_(head),
+        arena_(arena) {}
 
   // Before every step: new targets when they are due; false when quality has passed its best.
-  bool before_step(std::int64_t step) {
+  bool before_step(std::int64_t step) override {
     const std::int64_t refresh = task_.options.taxoclass.refresh, due = step - step % refresh;
     if (due == step) {
       if (step > 0 && probabilities_.rows == 0) reload(step - refresh);  // after a restart
@@ -62,6 +60,13 @@ class SelfTraining {
   }
 
  private:
+  LossSum loss_of(const PackedIds& batch, DropoutSeed seed) const {
+    const at::Tensor targets =
+        gather_rows(targets_.view(), batch.documents, task_.encoder->encoder.device());
+    return {binary_divergence(task_.logits(head_, batch, seed), targets),
+            static_cast<double>(batch.size())};
+  }
+
   static constexpr int patience = 2;  // new targets without a better agreement
 
   fs::path file(const std::string& name, std::int64_t step) const {
@@ -74,7 +79,7 @@ class SelfTraining {
     const Range own = own_documents(task_.documents->size(), c_.comm);
     Matrix mine(own.size(), task_.taxonomy.size());
     together(c_.comm, [&] {
-      const DocumentEncoder encoder(model_, *task_.tokenizer, o.infer, c_.device);
+      const DocumentEncoder encoder(*task_.encoder, *task_.tokenizer, o.infer, c_.device);
       Matrix rows = encoder.encode(token_source(*task_.documents), own);
       normalise_rows(rows.view());
       centre_rows(rows.view(), task_.mean, o.scoring.centring);
@@ -170,7 +175,6 @@ class SelfTraining {
 
   const StageContext& c_;
   const GraphTask& task_;
-  LoadedEncoder& model_;
   ClassGraphHead& head_;
   ParameterArena& arena_;
   Matrix probabilities_, probabilities_before_, targets_;  // (N,C)
@@ -184,57 +188,29 @@ class SelfTraining {
 void run_self_training(const StageContext& c, const TaxoclassPipelineOptions& o,
                        const InputLayout& layout) {
   const fs::path classifier = c.folder_of("classifier");
-  TaxoclassPipelineOptions options = o;
-  options.model.encoder = (classifier / "model").string();  // what replicas read
-  options.train.decay = "constant", options.train.warmup = 0, options.train.validation = 0,
-  options.train.restore = "last";
-  GraphTask task(c, options, layout, classifier / "model");
+  const GraphTask model(c, o, layout, classifier / "model");
+  ClassGraphHead head = model.head();
+  restore_head(head, classifier / "graph.h5");
   if (o.taxoclass.batches == 0) {
-    ClassGraphHead head = task.head(task.encoder->encoder.device());
-    restore_head(head, classifier / "graph.h5");
     on_root(c.comm, [&] {
       for (const char* name : {"metrics.jsonl", "ranks.jsonl"})
         gpuhpc::copy_file(classifier / name, c.folder / name);
       write_text_file(c.folder / "self_training.tsv", table_head);
     });
-    options.model.encoder = o.model.encoder;
-    return write_graph_model(c, task, layout,
-                             {head.class_vectors(), head.bias(), head_parameters(head)},
-                             o.taxoclass.labels_from);
+  } else {
+    ParameterArena arena(model.parameters(head, o.taxoclass.encoder_rate, o.taxoclass.head_rate,
+                                          o.taxoclass.head_rate),
+                         c.comm.size());
+    SelfTraining task(c, model, head, arena);
+    Trainer(arena, task, o.train, train_context(c, o), Course{.max_steps = o.taxoclass.batches})
+        .run();
+    task.restore_best();
+    on_root(c.comm, [&] {
+      gpuhpc::copy_file(c.checkpoints / "self_training.tsv", c.folder / "self_training.tsv");
+    });
   }
-  const DocumentSource source = task.source(/*all=*/true);
-  const std::int64_t batches_an_epoch =
-      std::max<std::int64_t>(1, block_count(source.size(), options.train.batch));
-  options.train.epochs = block_count(o.taxoclass.batches, batches_an_epoch);
-  TrainedHead trained;
-  run_replicas(c, options, *task.encoder, [&](const StageContext& replica, LoadedEncoder& model) {
-    ClassGraphHead head = task.head(model.encoder.device());
-    restore_head(head, classifier / "graph.h5");
-    ParameterArena arena(task.parameters(model.encoder, head, o.taxoclass.encoder_rate,
-                                         o.taxoclass.head_rate, o.taxoclass.head_rate),
-                         replica.comm.size());
-    SelfTraining self(replica, task, model, head, arena);
-    TrainingRun run(replica, options, arena, source);
-    TrainHooks hooks = run.hooks();
-    hooks.before_step = [&](Trainer&, std::int64_t step) {
-      return step < o.taxoclass.batches && self.before_step(step);
-    };
-    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-      return self.loss(batch, seed);
-    };
-    Trainer trainer(arena, run.learnt(), loss, options.train, options.parallel, replica.comm,
-                    std::move(hooks), run.between_gpus());
-    run.resume(trainer);
-    run.finish(trainer, trainer.run());
-    self.restore_best();
-    if (&model == task.encoder.get())
-      trained = {head.class_vectors(), head.bias(), head_parameters(head)};
-  });
-  on_root(c.comm, [&] {
-    gpuhpc::copy_file(c.checkpoints / "self_training.tsv", c.folder / "self_training.tsv");
-  });
-  options.model.encoder = o.model.encoder;
-  write_graph_model(c, task, layout, trained, o.taxoclass.labels_from);
+  write_graph_model(c, model, layout, {head.class_vectors(), head.bias(), head_parameters(head)},
+                    o.taxoclass.labels_from);
 }
 
 }  // namespace gpuhpc

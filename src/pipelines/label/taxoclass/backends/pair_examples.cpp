@@ -206,12 +206,12 @@ PairExamples make_pair_examples(const StageContext& c, const TaxoclassPipelineOp
   return pairs;
 }
 
-std::int64_t PairSource::length(std::int64_t item) const {
+std::int64_t PairTask::cost(std::int64_t item) const {
   const TextPair& p = pair(item);
   return std::min(longest_, std::ssize(premise(p)) + std::ssize(hypothesis(p)) + form_.specials());
 }
 
-PackedIds PairSource::pack(std::span<const std::int64_t> items) const {
+PackedIds PairTask::pack(std::span<const std::int64_t> items) const {
   PackedIds packed;
   for (const std::int64_t item : items) {
     const TokenPair tokens = paired(form_, premise(pair(item)), hypothesis(pair(item)), longest_);

@@ -12,10 +12,10 @@
 #include "gpuhpc/labels/core_classes.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/smoothed_scores.hpp"
 #include "gpuhpc/pipelines/label/teacher_files.hpp"
-#include "gpuhpc/pipelines/label/training_run.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -96,7 +96,7 @@ void GraphTask::choose_bias(const fs::path& encoding) {
     bias_.assign(shares.size(), 0);  // no share below one half could be met
 }
 
-ClassGraphHead GraphTask::head(at::Device device) const {
+ClassGraphHead GraphTask::head() const {
   const TaxoclassOptions& o = options.taxoclass;
   return {taxonomy,
           features_.view(),
@@ -104,43 +104,41 @@ ClassGraphHead GraphTask::head(at::Device device) const {
           mean,
           {o.graph_hidden, o.graph_layers, o.graph_residual, o.scale, options.scoring.centring},
           static_cast<std::uint64_t>(options.train.seed),
-          device};
+          encoder->encoder.device()};
 }
 
-at::Tensor GraphTask::logits(const Encoder& model, const ClassGraphHead& head,
-                             const PackedIds& batch, const TrainOptions& train,
-                             std::uint64_t seed) const {
+at::Tensor GraphTask::logits(const ClassGraphHead& head, const PackedIds& batch,
+                             DropoutSeed seed) const {
+  const Encoder& model = encoder->encoder;
   const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, model.device());
   const at::Tensor logits =
-      head.logits(model.embed(packed, unit, training_forward(model, train, seed)));
+      head.logits(model.embed(packed, unit, training_forward(model, options, seed)));
   return options.taxoclass.link_kind() == Link::sigmoid ? logits
                                                         : logits.clamp_max(largest_exponent).exp();
 }
 
-std::vector<ParameterGroup> GraphTask::parameters(Encoder& model, ClassGraphHead& head,
-                                                  double encoder_rate, double head_rate,
-                                                  double graph_rate) const {
+std::vector<ParameterGroup> GraphTask::parameters(ClassGraphHead& head, double encoder_rate,
+                                                  double head_rate, double graph_rate) const {
+  encoder->encoder.train_top_layers(options.fine_tune.layers);
   std::vector<ParameterSlot> classes = trained_parameters(head);  // features and bias come first
   const std::vector<ParameterSlot> graph(classes.begin() + 2, classes.end());
   classes.resize(2);
-  TrainOptions rates = options.train;
-  rates.encoder_rate = encoder_rate, rates.head_rate = head_rate;
-  std::vector<ParameterGroup> groups = encoder_and_head(model, rates.layers, classes, rates);
-  for (ParameterGroup& group : split_by_decay("graph", graph_rate, rates.weight_decay, graph))
-    groups.push_back(std::move(group));
-  return groups;
+  return parameter_groups({{"encoder", encoder_rate, trained_parameters(encoder->encoder)},
+                           {"head", head_rate, classes},
+                           {"graph", graph_rate, graph}},
+                          options.train);
 }
 
-DocumentSource GraphTask::source(bool all) const {
-  DocumentSource source({documents.get()},
-                        std::min(options.train.max_length, encoder->model.embedding.max_tokens),
-                        tokenizer->cls_id(), tokenizer->sep_id());
+DocumentTask GraphTask::learnt(bool all, PackedTask::Loss loss) const {
+  DocumentTask task({documents.get()},
+                    std::min(options.fine_tune.max_length, encoder->model.embedding.max_tokens),
+                    tokenizer->cls_id(), tokenizer->sep_id(), std::move(loss));
   std::vector<std::int64_t> candidates(static_cast<std::size_t>(documents->size())), learnt;
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i] = static_cast<std::int64_t>(i);
   std::ranges::set_difference(all ? candidates : silver.documents, held_out,
                               std::back_inserter(learnt));
-  source.select(std::move(learnt));
-  return source;
+  task.select(std::move(learnt));
+  return task;
 }
 
 NamedMatrices head_parameters(const ClassGraphHead& head) {

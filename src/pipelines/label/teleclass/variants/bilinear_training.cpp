@@ -9,10 +9,9 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/label_lists.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/replicas.hpp"
-#include "gpuhpc/pipelines/label/training_run.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -52,48 +51,41 @@ void train_bilinear_model(const StageContext& c, const TeleclassPipelineOptions&
   const MappedMatrix classes(c.folder_of("encoding") / "classes.h5", "vectors");
   std::vector<const TokenDataset*> pointers;
   for (const auto& dataset : datasets) pointers.push_back(dataset.get());
-  DocumentSource source(pointers, std::min(o.train.max_length, unit.max_tokens),
-                        tokenizer->cls_id(), tokenizer->sep_id());
-  source.select(set.documents);
-  const std::int64_t real_documents = datasets.front()->size();
-  std::vector<float> weights(static_cast<std::size_t>(source.documents()), 1);
-  const auto generated_weight = static_cast<float>(augmented_weight(set.real, set.generated));
-  for (std::int64_t i = real_documents; i < source.documents(); ++i)
-    weights[static_cast<std::size_t>(i)] = generated_weight;
-  Matrix embeddings, interaction;
-  run_replicas(c, o, *loaded, [&](const StageContext& replica, LoadedEncoder& model) {
-    Encoder& encoder = model.encoder;
-    BilinearHead head(classes.view(), BilinearStart::identity,
-                      static_cast<std::uint64_t>(o.train.seed), encoder.device());
-    ParameterArena arena(encoder_and_head(encoder, o.teleclass.train_encoder ? o.train.layers : 0,
-                                          trained_parameters(head), o.train),
-                         replica.comm.size());
-    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-      const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
-      const MultiLabelBatch labels =
-          gather_labels(set.labels, classes.view().rows, batch.documents, encoder.device());
-      return LossSum{
-          masked_binary_cross_entropy(
-              head.logits(encoder.embed(packed, unit, training_forward(encoder, o.train, seed))),
-              labels.targets, labels.mask, o.teleclass.positive_weight,
-              gather_values(weights, batch.documents, encoder.device())),
-          static_cast<double>(batch.size())};
-    };
-    TrainingRun run(replica, o, arena, source);
-    Trainer trainer(arena, run.learnt(), loss, o.train, o.parallel, replica.comm, run.hooks(),
-                    run.between_gpus());
-    run.resume(trainer);
-    run.finish(trainer, trainer.run());
-    if (&model == &*loaded) embeddings = head.class_embeddings(), interaction = head.interaction();
-  });
+  std::vector<float> weights;  // of all documents, filled below
+  Encoder& encoder = loaded->encoder;
+  encoder.train_top_layers(o.teleclass.train_encoder ? o.fine_tune.layers : 0);
+  BilinearHead head(classes.view(), BilinearStart::identity,
+                    static_cast<std::uint64_t>(o.train.seed), encoder.device());
+  ParameterArena arena(
+      parameter_groups({{"encoder", o.fine_tune.encoder_rate, trained_parameters(encoder)},
+                        {"head", o.fine_tune.head_rate, trained_parameters(head)}},
+                       o.train),
+      c.comm.size());
+  const auto loss = [&](const PackedIds& batch, DropoutSeed seed) {
+    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
+    const MultiLabelBatch labels =
+        gather_labels(set.labels, classes.view().rows, batch.documents, encoder.device());
+    return LossSum{masked_binary_cross_entropy(
+                       head.logits(encoder.embed(packed, unit, training_forward(encoder, o, seed))),
+                       labels.targets, labels.mask, o.teleclass.positive_weight,
+                       gather_values(weights, batch.documents, encoder.device())),
+                   static_cast<double>(batch.size())};
+  };
+  DocumentTask task(pointers, std::min(o.fine_tune.max_length, unit.max_tokens),
+                    tokenizer->cls_id(), tokenizer->sep_id(), loss);
+  task.select(set.documents);
+  weights.assign(static_cast<std::size_t>(task.documents()), 1);
+  std::fill(weights.begin() + datasets.front()->size(), weights.end(),
+            static_cast<float>(augmented_weight(set.real, set.generated)));
+  Trainer(arena, task, o.train, train_context(c, o)).run();
 
   const fs::path model = c.folder / "model";
   on_root(c.comm, [&] {
     copy_taxonomy(layout, model);
     save_encoder_folder(model, loaded->encoder, loaded->model.embedding, loaded->model);
+    const Matrix embeddings = head.class_embeddings(), interaction = head.interaction();
     write_arrays(model / "gpuhpc" / "head.h5",
-                 {{"class_embeddings", std::as_const(embeddings).view()},
-                  {"interaction", std::as_const(interaction).view()}});
+                 {{"class_embeddings", embeddings.view()}, {"interaction", interaction.view()}});
     ClassifierSettings settings;
     settings.kind = "bilinear";
     write_settings(model, settings);

@@ -9,11 +9,10 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/replicas.hpp"
 #include "gpuhpc/pipelines/label/smoothed_scores.hpp"
 #include "gpuhpc/pipelines/label/teacher_files.hpp"
-#include "gpuhpc/pipelines/label/training_run.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -30,36 +29,30 @@ Matrix train_student(const StageContext& c, const TeleclassPipelineOptions& o,
              hubness = paths.dataset<float>("hubness");
   const Matrix start = path_vectors(taxonomy, classes.view());
   const TokenDataset documents(c.folder_of("encoding") / "tokens");
-  const DocumentSource source({&documents},
-                              std::min(o.train.max_length, student.model.embedding.max_tokens),
-                              tokenizer.cls_id(), tokenizer.sep_id());
   EmbeddingConfig unit = student.model.embedding;
   unit.normalise = true;
-  Matrix learnt;
-  run_replicas(c, o, student, [&](const StageContext& replica, LoadedEncoder& model) {
-    Encoder& encoder = model.encoder;
-    PathClassifier head(start.view(), document_mean, hubness,
-                        {o.scoring.temperature, o.scoring.csls, o.scoring.centring},
-                        encoder.device());
-    ParameterArena arena(
-        encoder_and_head(encoder, o.train.layers, trained_parameters(head), o.train),
-        replica.comm.size());
-    const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-      const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
-      const at::Tensor logits =
-          head.logits(encoder.embed(packed, unit, training_forward(encoder, o.train, seed)));
-      return LossSum{soft_target_cross_entropy(
-                         logits, gather_rows(targets.view(), batch.documents, encoder.device())),
-                     static_cast<double>(batch.size())};
-    };
-    TrainingRun run(replica, o, arena, source);
-    Trainer trainer(arena, run.learnt(), loss, o.train, o.parallel, replica.comm, run.hooks(),
-                    run.between_gpus());
-    run.resume(trainer);
-    run.finish(trainer, trainer.run());
-    if (&model == &student) learnt = head.class_vectors();
-  });
-  return learnt;
+  Encoder& encoder = student.encoder;
+  encoder.train_top_layers(o.fine_tune.layers);
+  PathClassifier head(start.view(), document_mean, hubness,
+                      {o.scoring.temperature, o.scoring.csls, o.scoring.centring},
+                      encoder.device());
+  ParameterArena arena(
+      parameter_groups({{"encoder", o.fine_tune.encoder_rate, trained_parameters(encoder)},
+                        {"head", o.fine_tune.head_rate, trained_parameters(head)}},
+                       o.train),
+      c.comm.size());
+  const auto loss = [&](const PackedIds& batch, DropoutSeed seed) {
+    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
+    const at::Tensor logits =
+        head.logits(encoder.embed(packed, unit, training_forward(encoder, o, seed)));
+    return LossSum{soft_target_cross_entropy(
+                       logits, gather_rows(targets.view(), batch.documents, encoder.device())),
+                   static_cast<double>(batch.size())};
+  };
+  DocumentTask task({&documents}, std::min(o.fine_tune.max_length, unit.max_tokens),
+                    tokenizer.cls_id(), tokenizer.sep_id(), loss);
+  Trainer(arena, task, o.train, train_context(c, o)).run();
+  return head.class_vectors();
 }
 
 // The student's posterior over the training corpus, smoothed with the teacher's neighbours:

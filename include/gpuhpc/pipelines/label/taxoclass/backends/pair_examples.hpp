@@ -11,7 +11,7 @@
 #include "gpuhpc/infer/pair_scorer.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
-#include "gpuhpc/train/batch_source.hpp"
+#include "gpuhpc/train/task.hpp"
 
 namespace gpuhpc {
 
@@ -31,13 +31,16 @@ PairExamples make_pair_examples(const StageContext& context,
                                 const TaxoclassPipelineOptions& options, const InputLayout& layout,
                                 const Taxonomy& taxonomy, const Tokenizer& tokenizer);
 
-// Each example is an item. The examples must outlive the source.
-class PairSource final : public BatchSource {
+// Each example is an item. The examples must outlive the task.
+class PairTask final : public PackedTask {
  public:
-  PairSource(const PairExamples& examples, PairTemplate form, std::int64_t longest)
-      : examples_(examples), form_(std::move(form)), longest_(longest) {}
+  PairTask(const PairExamples& examples, PairTemplate form, std::int64_t longest, Loss loss)
+      : PackedTask(std::move(loss)),
+        examples_(examples),
+        form_(std::move(form)),
+        longest_(longest) {}
   std::int64_t size() const override { return std::ssize(examples_.examples); }
-  std::int64_t length(std::int64_t item) const override;
+  std::int64_t cost(std::int64_t item) const override;
   PackedIds pack(std::span<const std::int64_t> items) const override;
 
  private:

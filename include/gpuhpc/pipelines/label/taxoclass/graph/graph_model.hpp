@@ -13,8 +13,8 @@
 #include "gpuhpc/pipelines/label/label_lists.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
-#include "gpuhpc/train/batch_source.hpp"
-#include "gpuhpc/train/parameters.hpp"
+#include "gpuhpc/train/arena.hpp"
+#include "gpuhpc/train/sampler.hpp"
 
 namespace gpuhpc {
 
@@ -24,17 +24,15 @@ struct GraphTask {
             const InputLayout& layout, const std::filesystem::path& encoder);
   // The head as it starts: features from stage 1, every class's bias such that it gets its silver
   // share of the corpus.
-  ClassGraphHead head(at::Device device) const;
+  ClassGraphHead head() const;
   // (B,C) logits of one micro-batch.
-  at::Tensor logits(const Encoder& encoder, const ClassGraphHead& head, const PackedIds& batch,
-                    const TrainOptions& train, std::uint64_t seed) const;
+  at::Tensor logits(const ClassGraphHead& head, const PackedIds& batch, DropoutSeed seed) const;
   // Top encoder layers, features and bias, graph.
-  std::vector<ParameterGroup> parameters(Encoder& encoder, ClassGraphHead& head,
-                                         double encoder_rate, double head_rate,
-                                         double graph_rate) const;
+  std::vector<ParameterGroup> parameters(ClassGraphHead& head, double encoder_rate,
+                                         double head_rate, double graph_rate) const;
   // The documents that are learnt from: with `all` every one, else those with a core class; the
   // held-out ones in neither case.
-  DocumentSource source(bool all) const;
+  DocumentTask learnt(bool all, PackedTask::Loss loss) const;
 
   const TaxoclassPipelineOptions& options;
   Taxonomy taxonomy;
