@@ -112,11 +112,11 @@ TEST(PairExamples, ClassTextsEntailTheirClassAndNoStranger) {
 
 TEST(PairExamples, AnItemIsItsPairWithSegments) {
   const Corpus corpus;
-  const PairSource source(corpus.pairs, corpus.tokenizer->pair_template(), 12);
-  const PackedIds packed = source.pack(std::vector<std::int64_t>{0, 1});
+  const PairTask task(corpus.pairs, corpus.tokenizer->pair_template(), 12, {});
+  const PackedIds packed = task.pack(std::vector<std::int64_t>{0, 1});
   EXPECT_EQ(packed.size(), 2);
-  EXPECT_EQ(packed.offsets[1], source.length(0));
-  EXPECT_LE(source.length(0), 12);
+  EXPECT_EQ(packed.offsets[1], task.cost(0));
+  EXPECT_LE(task.cost(0), 12);
   EXPECT_EQ(packed.token_ids.front(), corpus.tokenizer->cls_id());
   EXPECT_EQ(packed.segments.front(), 0);
   EXPECT_EQ(packed.segments.back(), 1);
