@@ -13,10 +13,19 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::array<const char*, 13> columns_read = {
-    "loss",         "gradient_norm",   "learning_rate_multiplier",    "tokens",         "tokens_per_second",
-    "data_seconds", "compute_seconds", "exposed_communication_seconds",    "update_seconds", "step_seconds",
-    "host_memory",  "device_memory",   "gpu_utilisation"};
+constexpr std::array<const char*, 13> columns_read = {"loss",
+                                                      "gradient_norm",
+                                                      "learning_rate_multiplier",
+                                                      "tokens",
+                                                      "tokens_per_second",
+                                                      "data_seconds",
+                                                      "compute_seconds",
+                                                      "exposed_communication_seconds",
+                                                      "update_seconds",
+                                                      "step_seconds",
+                                                      "host_memory",
+                                                      "device_memory",
+                                                      "gpu_utilisation"};
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
 // A number; null (an update that was skipped has no loss) is NaN.
@@ -225,7 +234,8 @@ std::vector<ReportCurve> training_curves(const TrainingLines& lines) {
   add_curve(curves, std::move(loss));
   ReportCurve rates = learning_rates(lines);
   if (rates.series.empty())
-    add_columns(curves, lines, "learning rate (share of the peak)", {{"learning_rate_multiplier", "rate"}});
+    add_columns(curves, lines, "learning rate (share of the peak)",
+                {{"learning_rate_multiplier", "rate"}});
   else
     add_curve(curves, std::move(rates));
   add_columns(curves, lines, "gradient norm, before clipping", {{"gradient_norm", "norm"}});
@@ -271,9 +281,11 @@ std::vector<ReportCurve> compare_curves(const std::vector<TrainingLines>& runs) 
 
 ReportSplit step_split(const TrainingLines& lines) {
   ReportSplit split{lines.run, lines.steps, {}};
-  for (const char* part : {"data", "compute", "sum", "update"})
-    if (const auto* values = column(lines, std::string(part) + "_seconds"))
-      split.parts.push_back({part, *values});
+  for (const auto& [part, key] : {std::pair{"data", "data_seconds"},
+                                  {"compute", "compute_seconds"},
+                                  {"sum", "exposed_communication_seconds"},
+                                  {"update", "update_seconds"}})
+    if (const auto* values = column(lines, key)) split.parts.push_back({part, *values});
   for (ReportPart& part : split.parts)
     for (double& seconds : part.seconds)
       seconds = std::isfinite(seconds) ? std::max(0.0, seconds) : 0;
