@@ -49,7 +49,7 @@ if [ "$places" != machine ]; then
   for count in $ranks; do
     [ "$count" = 1 ] || one weak "$batch" nodes "$count" --parallel.reduce-type bf16 "$@"
   done
-  for count in $ranks; do one weak "$batch" nodes "$count" --train.layers -1 "$@"; done
+  for count in $ranks; do one weak "$batch" nodes "$count" --scaling.layers -1 "$@"; done
 fi
 mkdir -p "$results"
 cp "$raw" "$out.json"

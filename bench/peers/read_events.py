@@ -26,7 +26,7 @@ def wanted_scalars(lines):
         values.update({f"learning_rate/{group}": rate for group, rate in line.get("learning_rates", {}).items()})
         if "step_seconds" in line:
             values["speed/data_wait_percent"] = 100 * line["data_seconds"] / line["step_seconds"]
-            values["speed/exposed_communication_percent"] = 100 * line["sum_seconds"] / line["step_seconds"]
+            values["speed/exposed_communication_percent"] = 100 * line["exposed_communication_seconds"] / line["step_seconds"]
         for tag, value in values.items():
             wanted.setdefault(tag, []).append((line["step"], math.nan if value is None else value))
     return wanted

@@ -25,8 +25,8 @@
 #include "gpuhpc/base/random.hpp"
 #include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/nn/encoder.hpp"
+#include "gpuhpc/train/arena.hpp"
 #include "gpuhpc/train/gradient_sync.hpp"
-#include "gpuhpc/train/parameters.hpp"
 
 namespace gpuhpc {
 namespace {

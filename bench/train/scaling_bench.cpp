@@ -42,6 +42,7 @@ struct Settings {
               encoder = ".deps/models/all-MiniLM-L6-v2", output = "scaling.json";
   std::int64_t steps = 10, warm_up = 2;
   TrainOptions train;
+  std::int64_t layers = 6, max_length = 128;
   ParallelOptions parallel;
 };
 
@@ -59,8 +60,9 @@ void declare(config::OptionSet& set, Settings& s) {
   own.option("warm-up", s.warm_up, "updates before them").range(1, 1e6);
   // Everything but the embeddings learns; rates are those of the first update on, so that a wrong
   // sum shows in the losses.
-  s.train.batch = s.train.micro_batch = 32, s.train.layers = 6, s.train.max_length = 128,
-  s.train.epochs = 1000;
+  own.option("layers", s.layers, "top layers that learn").range(0, 1000);
+  own.option("max-length", s.max_length, "tokens a document").range(3, 1e6);
+  s.train.batch = s.train.micro_batch = 32, s.train.epochs = 1000;
   s.train.warmup = 0, s.train.decay = "constant", s.train.rate_rule = "none";
   s.parallel.bucket_bytes = 1 << 20;
   gpuhpc::declare(set.section("train", "the trainer"), s.train);
@@ -93,18 +95,18 @@ struct Model {
   Model(const Settings& settings, int ranks)
       : encoder(load_encoder(settings.encoder).encoder),
         head(encoder.config().hidden_size),
-        arena(groups(settings.train), ranks) {
+        arena(groups(settings), ranks) {
     embedding.normalise = true;
     forward.compute = settings.train.precision_kind(/*cuda=*/false) == Precision::bf16
                           ? at::kBFloat16
                           : at::kFloat;
   }
-  std::vector<ParameterGroup> groups(const TrainOptions& options) {
-    encoder.train_top_layers(options.layers);
-    std::vector<ParameterGroup> all = split_by_decay(
-        "encoder", options.encoder_rate, options.weight_decay, trained_parameters(encoder));
-    for (ParameterGroup& group :
-         split_by_decay("head", options.head_rate, options.weight_decay, trained_parameters(head)))
+  std::vector<ParameterGroup> groups(const Settings& settings) {
+    encoder.train_top_layers(settings.layers);
+    const double decay = settings.train.weight_decay;
+    std::vector<ParameterGroup> all =
+        split_by_decay("encoder", 3e-5, decay, trained_parameters(encoder));
+    for (ParameterGroup& group : split_by_decay("head", 1e-3, decay, trained_parameters(head)))
       all.push_back(std::move(group));
     return all;
   }
@@ -151,9 +153,10 @@ Measured measure(Trainer& trainer, const Settings& settings, Communicator& comm)
   for (std::int64_t i = 0; i < settings.steps; ++i) {
     const StepReport report = trainer.step();
     const auto now = Clock::now();
-    result.times.insert(result.times.end(),
-                        {std::chrono::duration<double>(now - last).count(), report.data_seconds,
-                         report.compute_seconds, report.sum_seconds, report.update_seconds});
+    result.times.insert(
+        result.times.end(),
+        {std::chrono::duration<double>(now - last).count(), report.data_seconds,
+         report.compute_seconds, report.exposed_communication_seconds, report.update_seconds});
     result.reports.push_back(report);
     last = now;
   }
@@ -262,12 +265,10 @@ void run(Communicator& comm, const std::vector<std::string>& arguments) {
                  1);
   {
     const TokenDataset dataset(shards);
-    const DocumentSource documents({&dataset}, settings.train.max_length,
-                                   tokenizer->special().single);
-    Trainer trainer(
-        model->arena, documents,
-        [&](const PackedIds& batch, std::uint64_t) { return model->loss(batch); }, settings.train,
-        settings.parallel, comm);
+    DocumentTask task({&dataset}, settings.max_length, tokenizer->special().single,
+                      [&](const PackedIds& batch, DropoutSeed) { return model->loss(batch); });
+    Trainer trainer(model->arena, task, settings.train,
+                    {.comm = comm, .parallel = settings.parallel});
     const Measured measured = measure(trainer, settings, comm);
     check_sum(measured, comm);
     const Json steps = steps_of(measured, settings, comm);
@@ -289,7 +290,7 @@ void run(Communicator& comm, const std::vector<std::string>& arguments) {
                        {"cores", std::thread::hardware_concurrency()},
                        {"precision", model->forward.compute == at::kBFloat16 ? "bf16" : "fp32"},
                        {"wire", settings.parallel.reduce_type},
-                       {"layers", settings.train.layers},
+                       {"layers", settings.layers},
                        {"batch", settings.train.batch},
                        {"accumulation", accumulation},
                        {"parameters", model->arena.parameter_count()},

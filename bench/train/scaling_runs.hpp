@@ -93,7 +93,8 @@ inline ScalingRun read_folder(const std::filesystem::path& folder) {
     run.losses.push_back(step.at("loss").is_null() ? std::nan("") : step.at("loss").get<double>());
     run.steps.push_back({tokens / step.at("tokens_per_second").get<double>(),
                          step.at("data_seconds"), step.at("compute_seconds"),
-                         step.at("sum_seconds"), step.at("update_seconds"), 0, tokens});
+                         step.at("exposed_communication_seconds"), step.at("update_seconds"), 0,
+                         tokens});
   }
   if (run.steps.empty())
     throw input_error("{}/metrics.jsonl has no training step", folder.string());

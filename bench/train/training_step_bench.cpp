@@ -35,8 +35,8 @@
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/nn/ops.hpp"
+#include "gpuhpc/train/arena.hpp"
 #include "gpuhpc/train/optimizer.hpp"
-#include "gpuhpc/train/parameters.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "gpuhpc/app/command.hpp"
@@ -20,7 +22,10 @@
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
+#include "gpuhpc/comm/thread.hpp"
 #include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/device/memory.hpp"
+#include "gpuhpc/io/hdf5.hpp"
 #include "gpuhpc/kernels/isa.hpp"
 #include "gpuhpc/pipelines/label/evaluate.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
@@ -40,7 +45,7 @@ void run_command(CommandContext& c) {
   const fs::path gold = o.eval.gold.empty() ? inputs.gold : fs::path(o.eval.gold);
   Taxonomy taxonomy;
   together(c.comm, [&] {
-    o.shared.training.train.check();
+    o.shared.training.train.check(c.set);
     o.shared.training.profile.range();
     const auto pipeline =
         o.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
@@ -62,41 +67,81 @@ void run_command(CommandContext& c) {
 
 namespace {
 
-void execute(Communicator& comm, const std::vector<std::string>& arguments) {
+// One rank's whole work, once the ranks and their options are known.
+void run_rank(Communicator& comm, const Command& command, const config::OptionSet& set,
+              const Options& options, const DeviceOptions& device_options, bool dry_run,
+              const std::string& command_line) {
+  const DeviceChoice device = choose_device_together(comm, device_options);
+  if (dry_run) {
+    if (comm.is_root()) fmt::print("{}", set.ini());
+    return;
+  }
+  together(comm, [&] { apply(device_options, device); });
+  CommandContext context{comm, make_console_log(comm.rank()), set, options, device, command_line};
+  command.run(context);
+}
+
+// --parallel.strategy dp: the ranks are threads of this process, each with its share of what the
+// user gave the process.
+void run_as_threads(int ranks, const Options& options,
+                    const std::function<void(Communicator&, const DeviceOptions&)>& body) {
+  if (!hdf5_is_threadsafe())
+    throw configuration_error(
+        "--parallel.replicas {}: the HDF5 library of this program may not be called from several "
+        "threads; start the ranks with mpirun -np {} and --parallel.strategy ddp",
+        ranks, ranks);
+  DeviceOptions device = options.device;
+  if (device.threads > 0) device.threads = std::max<std::int64_t>(1, device.threads / ranks);
+  if (device.kind == "cpu" || query_cuda_devices() == 0) device.memory_limit *= ranks;
+  limit_host_memory(0);  // put in place while there is one thread
+  run_thread_ranks(ranks, options.shared.training.parallel, [&](Communicator& comm) {
+    try {
+      body(comm, device);
+    } catch (const Error& error) {
+      if (error.on_all_ranks()) throw;
+      throw Error(error.code(),
+                  fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), error.what()), true);
+    }
+  });
+}
+
+void execute(Communicator& world, const std::vector<std::string>& arguments) {
   config::OptionSet set;
   Options options;
   Invocation invocation;
+  int replicas = 1;
   declare_options(set, options);
-  together(comm, [&] {
+  together(world, [&] {
     invocation = read_invocation(arguments);
     if (invocation.help || invocation.version) return;
     find_command(invocation.command);
     set.parse(invocation.config, invocation.options);
     apply_preset(set, options);
+    if (options.device.isa != "auto") kernels::limit_isa(kernels::parse_isa(options.device.isa));
+    replicas = options.shared.training.parallel.replica_count(
+        world.size(), options.device.kind == "cpu" ? 0 : query_cuda_devices());
   });
-  comm.configure(options.shared.training.parallel);
+  world.configure(options.shared.training.parallel);
   if (invocation.version) {
-    if (comm.is_root()) fmt::print("gpuhpc {}\n", GPUHPC_VERSION);
+    if (world.is_root()) fmt::print("gpuhpc {}\n", GPUHPC_VERSION);
     return;
   }
   if (invocation.options_table || invocation.help) {
-    if (comm.is_root())
+    if (world.is_root())
       invocation.help ? print_help(set, invocation.help_words) : fmt::print("{}", set.markdown());
     return;
   }
-  const DeviceChoice device = choose_device_together(comm, options.device);
-  together(comm, [&] {
-    if (options.device.isa != "auto") kernels::limit_isa(kernels::parse_isa(options.device.isa));
-  });
-  if (invocation.dry_run) {
-    if (comm.is_root()) fmt::print("{}", set.ini());
-    return;
-  }
-  together(comm, [&] { apply(options.device, device); });
-  CommandContext context{comm,   make_console_log(comm.rank()),
-                         set,    options,
-                         device, fmt::format("gpuhpc {}", fmt::join(arguments, " "))};
-  find_command(invocation.command).run(context);
+  const Command& command = find_command(invocation.command);
+  std::optional<StopSignals> signals;  // of the process
+  if (command.run == run_command && !invocation.dry_run) signals.emplace();
+  const auto rank = [&](Communicator& comm, const DeviceOptions& device) {
+    run_rank(comm, command, set, options, device, invocation.dry_run,
+             fmt::format("gpuhpc {}", fmt::join(arguments, " ")));
+  };
+  if (replicas == 1)
+    rank(world, options.device);
+  else
+    run_as_threads(replicas, options, rank);
 }
 
 // A rank that fails alone ends the others.

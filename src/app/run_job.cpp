@@ -49,7 +49,6 @@ void publish(const Pipeline& pipeline) {
 }  // namespace
 
 void run_job(CommandContext& c, const Job& job) {
-  const StopSignals signals;
   const PipelineOptions& o = c.options.pipeline;
   const PipelineRange range{o.from, o.to, o.force};
   const fs::path& run = job.pipeline.run_folder();

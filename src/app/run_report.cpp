@@ -17,7 +17,7 @@
 #include "gpuhpc/report/page.hpp"
 #include "gpuhpc/report/terminal.hpp"
 #include "gpuhpc/report/training.hpp"
-#include "gpuhpc/train/slow_rank.hpp"
+#include "gpuhpc/train/watch.hpp"
 #include "run_folder.hpp"
 
 namespace gpuhpc {

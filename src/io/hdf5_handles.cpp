@@ -170,3 +170,8 @@ std::string_view name_of(ElementType type) {
 }
 
 }  // namespace gpuhpc::hdf5
+
+bool gpuhpc::hdf5_is_threadsafe() {
+  hbool_t is = 0;
+  return H5is_library_threadsafe(&is) >= 0 && is > 0;
+}

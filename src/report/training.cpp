@@ -12,10 +12,19 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::array<const char*, 13> columns_read = {
-    "loss",         "gradient_norm",   "rate_factor",    "tokens",         "tokens_per_second",
-    "data_seconds", "compute_seconds", "sum_seconds",    "update_seconds", "step_seconds",
-    "host_memory",  "device_memory",   "gpu_utilisation"};
+constexpr std::array<const char*, 13> columns_read = {"loss",
+                                                      "gradient_norm",
+                                                      "learning_rate_multiplier",
+                                                      "tokens",
+                                                      "tokens_per_second",
+                                                      "data_seconds",
+                                                      "compute_seconds",
+                                                      "exposed_communication_seconds",
+                                                      "update_seconds",
+                                                      "step_seconds",
+                                                      "host_memory",
+                                                      "device_memory",
+                                                      "gpu_utilisation"};
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
 // A number; null (an update that was skipped has no loss) is NaN.
@@ -196,7 +205,7 @@ Json read_ranks(const std::filesystem::path& path) {
         throw input_error("{}: there is no text `{}`; this is no line of ours", where, key);
     for (const char* key :
          {"rank", "steps", "tokens", "peak_memory", "data_seconds", "compute_seconds",
-          "sum_seconds", "update_seconds", "other_seconds", "wall_seconds"})
+          "exposed_communication_seconds", "update_seconds", "other_seconds", "wall_seconds"})
       number_at(line, key, where);
     ranks.push_back(std::move(line));
   }
@@ -213,7 +222,8 @@ Json training_curves(const TrainingLines& lines) {
   if (Json rates = learning_rates(lines); !rates.empty())
     add_curve(curves, "learning rates", "step", std::move(rates));
   else
-    add_columns(curves, lines, "learning rate (share of the peak)", {{"rate_factor", "rate"}});
+    add_columns(curves, lines, "learning rate (share of the peak)",
+                {{"learning_rate_multiplier", "rate"}});
   add_columns(curves, lines, "gradient norm, before clipping", {{"gradient_norm", "norm"}});
   add_columns(curves, lines, "tokens a second", {{"tokens_per_second", "rate"}});
   add_columns(curves, lines, "memory in GiB",
@@ -248,7 +258,7 @@ Json compare_curves(const std::vector<TrainingLines>& runs) {
   }
   add_curve(curves, "training loss over time", "seconds of training", std::move(timed));
   add_curve(curves, "validation loss", "step", std::move(validation));
-  add("learning rate (share of the peak)", "rate_factor", false);
+  add("learning rate (share of the peak)", "learning_rate_multiplier", false);
   add("gradient norm, before clipping", "gradient_norm", true);
   add("tokens a second", "tokens_per_second", true);
   return curves;
@@ -259,8 +269,11 @@ Json step_split(const TrainingLines& lines) {
   const std::size_t count = lines.steps.size(), bars = std::min(count, most_bars);
   const auto edge = [&](std::size_t bar) { return bar * count / bars; };
   std::vector<std::pair<std::string, std::vector<double>>> parts;
-  for (const std::string name : {"data", "compute", "sum", "update"})
-    if (const auto* values = column(lines, name + "_seconds")) {
+  for (const auto& [name, key] : {std::pair{"data", "data_seconds"},
+                                  {"compute", "compute_seconds"},
+                                  {"sum", "exposed_communication_seconds"},
+                                  {"update", "update_seconds"}})
+    if (const auto* values = column(lines, key)) {
       parts.emplace_back(name, *values);
       for (double& seconds : parts.back().second)
         seconds = std::isfinite(seconds) ? std::max(0.0, seconds) : 0;

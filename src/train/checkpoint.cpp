@@ -60,9 +60,7 @@ double CheckpointStore::start(const CheckpointBuffers& buffers, const Checkpoint
   keep_failure([&] {
     state_ = state;
     entries_ = buffers.arena.entries();
-    const std::span<const double> history(state_.history.data(),
-                                          comm_.is_root() ? state_.history.size() : 0);
-    fill_part(image_, buffers, state.step, history, comm_.rank(), comm_.size());
+    fill_part(image_, buffers, state.step, comm_.rank(), comm_.size());
     part_ = std::async(std::launch::async, [this, folder = folder_of(state.step),
                                             name = part_name(comm_.rank(), comm_.size())] {
       const Clock::time_point start = Clock::now();
@@ -124,7 +122,7 @@ void CheckpointStore::finish() {
 
 // Lines of text whose last one is the checksum of those before it.
 std::string CheckpointStore::manifest_text(const std::vector<Part>& parts) const {
-  Json json = {{"format", 1}, {"step", state_.step}, {"values", state_.values}};
+  Json json = {{"format", 2}, {"step", state_.step}, {"values", state_.values}};
   json["metric"] = state_.metric ? Json(*state_.metric) : Json();
   json["task"] = {{"fingerprint", settings_.task.fingerprint}, {"options", settings_.task.options}};
   json["entries"] = Json::array();

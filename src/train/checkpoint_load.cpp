@@ -162,7 +162,7 @@ Json CheckpointStore::agree_on_manifest(std::int64_t step) {
   Json manifest;
   together(comm_, [&] {
     manifest = parse_json(checked_text(text, path), path.string());
-    if (manifest.value("format", 0) != 1)
+    if (manifest.value("format", 0) != 2)
       throw input_error("{}: written by another version", path.string());
     if (manifest.at("step") != step)
       throw input_error("{}: the manifest of step {}", path.string(),
@@ -220,7 +220,7 @@ void CheckpointStore::name_others() const {
 
 CheckpointState CheckpointStore::restore(const Json& manifest, std::int64_t step,
                                          const CheckpointBuffers& buffers) {
-  CheckpointState state{step, metric_of(manifest), manifest.at("values"), {}};
+  CheckpointState state{step, metric_of(manifest), manifest.at("values")};
   together(comm_, [&] {
     const std::vector<Range> old_entries = old_ranges(manifest, buffers.arena, folder_of(step));
     std::int64_t found = 0, wanted = 0;
@@ -229,7 +229,6 @@ CheckpointState CheckpointStore::restore(const Json& manifest, std::int64_t step
       const std::vector<std::byte> image = read_checked_part(folder_of(step), entry);
       const PartView part = view_part(image, entry.at("file"));
       found += restore_part(part, old_entries, buffers);
-      state.history.insert(state.history.end(), part.history.begin(), part.history.end());
     }
     if (found != wanted)
       throw internal_error("{}: the parts hold {} of {} parameters", folder_of(step).string(),

@@ -12,7 +12,7 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::string_view magic = "GPUHPCC1";
+constexpr std::string_view magic = "GPUHPCC2";
 constexpr std::size_t alignment = 64;
 
 std::int64_t total(const std::vector<Range>& ranges) {
@@ -38,10 +38,10 @@ void copy_floats(const at::Tensor& source, std::int64_t from, float* to, std::in
   host_view(to, count).copy_(source.narrow(0, from, count));
 }
 
-std::string header_text(const std::vector<Range>& ranges, std::int64_t step, std::int64_t history) {
+std::string header_text(const std::vector<Range>& ranges, std::int64_t step) {
   Json list = Json::array();
   for (const Range& range : ranges) list.push_back({range.first, range.last});
-  std::string text = Json{{"step", step}, {"history", history}, {"ranges", list}}.dump();
+  std::string text = Json{{"step", step}, {"ranges", list}}.dump();
   text.resize((2 * sizeof(std::uint64_t) + text.size() + alignment - 1) / alignment * alignment -
                   2 * sizeof(std::uint64_t),
               ' ');
@@ -51,22 +51,20 @@ std::string header_text(const std::vector<Range>& ranges, std::int64_t step, std
 }  // namespace
 
 void fill_part(std::vector<std::byte>& image, const CheckpointBuffers& buffers, std::int64_t step,
-               std::span<const double> history, int rank, int size) {
+               int rank, int size) {
   const c10::NoGradGuard no_grad;
   const std::vector<Range> ranges = owns_everything(buffers)
                                         ? std::vector<Range>{buffers.arena.slice(rank, size)}
                                         : buffers.owned;
   const std::int64_t floats = total(ranges);
-  const std::string header = header_text(ranges, step, std::ssize(history));
+  const std::string header = header_text(ranges, step);
   const std::uint64_t header_bytes = header.size();
-  const std::size_t data = 2 * sizeof(std::uint64_t) + header.size(),
-                    padded = (static_cast<std::size_t>(floats) * 3 + 1) / 2 * 2;
-  image.resize(data + padded * sizeof(float) + history.size_bytes());
+  const std::size_t data = 2 * sizeof(std::uint64_t) + header.size();
+  image.resize(data + 3 * static_cast<std::size_t>(floats) * sizeof(float));
   std::memcpy(image.data(), magic.data(), magic.size());
   std::memcpy(image.data() + magic.size(), &header_bytes, sizeof header_bytes);
   std::memcpy(image.data() + 2 * sizeof(std::uint64_t), header.data(), header.size());
   float* place = reinterpret_cast<float*>(image.data() + data);
-  if (padded > static_cast<std::size_t>(floats) * 3) place[floats * 3] = 0;
   std::int64_t done = 0, moments = 0;
   std::size_t next = 0;  // of owned: ranges lie inside owned ones, in the same order
   for (const Range& range : ranges) {
@@ -78,8 +76,6 @@ void fill_part(std::vector<std::byte>& image, const CheckpointBuffers& buffers, 
     copy_floats(buffers.second_moment, moment, place + 2 * floats + done, range.size());
     done += range.size();
   }
-  std::memcpy(image.data() + image.size() - history.size_bytes(), history.data(),
-              history.size_bytes());
 }
 
 PartView view_part(std::span<const std::byte> image, const std::string& name) {
@@ -94,25 +90,19 @@ PartView view_part(std::span<const std::byte> image, const std::string& name) {
   if (header_bytes > image.size() - 2 * sizeof(std::uint64_t)) throw broken();
   const std::size_t data = 2 * sizeof(std::uint64_t) + header_bytes;
   PartView part;
-  std::size_t history = 0;
   try {
     const Json header = Json::parse(std::string_view(
         reinterpret_cast<const char*>(image.data()) + 2 * sizeof(std::uint64_t), header_bytes));
     for (const Json& range : header.at("ranges")) part.ranges.push_back({range.at(0), range.at(1)});
-    history = header.at("history");
   } catch (const Json::exception&) {
     throw broken();
   }
-  const auto floats = static_cast<std::size_t>(total(part.ranges)),
-             padded = (floats * 3 + 1) / 2 * 2;
-  if (data % alignment != 0 ||
-      image.size() != data + padded * sizeof(float) + history * sizeof(double))
-    throw broken();
+  const auto floats = static_cast<std::size_t>(total(part.ranges));
+  if (data % alignment != 0 || image.size() != data + 3 * floats * sizeof(float)) throw broken();
   const float* place = reinterpret_cast<const float*>(image.data() + data);
   part.parameters = {place, floats};
   part.first_moment = {place + floats, floats};
   part.second_moment = {place + 2 * floats, floats};
-  part.history = {reinterpret_cast<const double*>(place + padded), history};
   return part;
 }
 

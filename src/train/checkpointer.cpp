@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -24,20 +25,19 @@ Checkpointer::Checkpointer(CheckpointSettings settings, const TrainOptions& opti
       comm_(comm),
       log_(std::move(log)) {}
 
-void Checkpointer::attach(TrainHooks& hooks) {
-  hooks.writer_status = [this] { return status(); };
-  hooks.checkpoint = [this](Trainer& trainer, const WriterStatus& anywhere, bool last) {
-    after_step(trainer, anywhere, last);
-  };
-}
-
 std::int64_t Checkpointer::resume(Trainer& trainer) {
   const std::optional<CheckpointState> checkpoint = store_.load(buffers_of(trainer));
   if (!checkpoint) return 0;
   const TrainerState state = from_checkpoint(*checkpoint);
+  if (const std::int64_t size = trainer.state().batch_size; state.batch_size != size)
+    throw Error(ExitCode::configuration,
+                fmt::format("the checkpoint of step {} was made with batches of {}, these are of "
+                            "{}; start as many ranks as then (--train.batch-per-rank counts on "
+                            "each), or give --train.batch {}",
+                            state.step, state.batch_size, size, state.batch_size),
+                true);
   trainer.optimizer().set_steps(checkpoint->values.at("optimizer_steps"));
   trainer.restore(state);
-  validations_ = state.validation.size();
   if (log_ && comm_.is_root())
     log_->info("going on after the checkpoint of step {} of {} (epoch {})", state.step,
                trainer.total_steps(), state.epoch + 1);
@@ -55,9 +55,7 @@ WriterStatus Checkpointer::status() {
 // Every decision here follows from values that are the same on all ranks.
 void Checkpointer::after_step(Trainer& trainer, const WriterStatus& anywhere, bool last) {
   const TrainerState state = trainer.state();
-  const bool validated = state.validation.size() > validations_;
-  const bool better = validated && state.best_step == state.step;
-  validations_ = state.validation.size();
+  const bool better = state.best_step == state.step;
   wanted_ = wanted_ || anywhere.due || better || (every_ > 0 && state.step % every_ == 0);
   // A better model is saved as it is now, a last one, too: they wait for the one under way. The
   // others come a little later.
@@ -67,18 +65,15 @@ void Checkpointer::after_step(Trainer& trainer, const WriterStatus& anywhere, bo
   const bool over = state.step == trainer.total_steps();
   const bool now = last ? store_.last_step() != state.step && (!over || store_.last_step() >= 0)
                         : wanted_ && !store_.started();
-  if (now) save(trainer, state, validated ? std::optional(state.validation.back()) : std::nullopt);
+  if (now) save(trainer, state);
   if (last) store_.finish();
 }
 
-void Checkpointer::save(Trainer& trainer, const TrainerState& state, std::optional<double> metric) {
-  CheckpointState checkpoint = to_checkpoint(state, trainer.optimizer().steps());
-  if (metric && std::isfinite(*metric)) checkpoint.metric = metric;
+void Checkpointer::save(Trainer& trainer, const TrainerState& state) {
+  const CheckpointState checkpoint = to_checkpoint(state, trainer.optimizer().steps());
   const double seconds = store_.start(buffers_of(trainer), checkpoint);
   wanted_ = false;
   last_save_ = Clock::now();
-  blocked_seconds_ += seconds;
-  ++saved_;
   if (log_ && comm_.is_root())
     log_->info("checkpoint of step {}: training waited {:.1f} ms for the copy of {:.1f} MB",
                state.step, 1e3 * seconds, static_cast<double>(store_.part_bytes()) / 1e6);
@@ -90,8 +85,8 @@ void Checkpointer::restore_best(Trainer& trainer) {
   const TrainerState state = trainer.state();
   if (state.best_step == 0)
     throw Error(ExitCode::diverged,
-                "the validation loss was not finite after any epoch; lower --train.encoder-lr and "
-                "--train.head-lr, or use --train.precision fp32",
+                "the validation loss was not finite after any epoch; lower the learning "
+                "rates, or use --train.precision fp32",
                 true);
   if (state.best_step < state.step) store_.load_step(state.best_step, buffers_of(trainer));
   if (log_ && comm_.is_root())
@@ -103,22 +98,22 @@ CheckpointState to_checkpoint(const TrainerState& state, std::int64_t optimizer_
   CheckpointState checkpoint;
   checkpoint.step = state.step;
   checkpoint.values = {{"epoch", state.epoch},
-                       {"next_batch", state.next_batch},
+                       {"batch", state.batch},
+                       {"batch_size", state.batch_size},
                        {"skipped_in_a_row", state.skipped_in_a_row},
                        {"micro_batch", state.micro_batch},
                        {"loss_scale", state.loss_scale},
                        {"good_steps", state.good_steps},
-                       {"skipped", state.skipped},
+                       {"validated_at", state.validated_at},
                        {"best_step", state.best_step},
+                       {"skipped", state.skipped},
                        {"documents", state.documents},
                        {"tokens", state.tokens},
-                       {"optimizer_steps", optimizer_steps},
-                       {"losses", state.losses.size()}};
-  // What may be infinite or no number has no place in JSON.
-  checkpoint.history = state.losses;
-  checkpoint.history.push_back(state.best_metric);
-  checkpoint.history.insert(checkpoint.history.end(), state.validation.begin(),
-                            state.validation.end());
+                       {"optimizer_steps", optimizer_steps}};
+  // What is not finite has no place in JSON.
+  if (state.best_step > 0) checkpoint.values["best_metric"] = state.best_metric;
+  if (state.validated_at == state.step && std::isfinite(state.metric))
+    checkpoint.metric = state.metric;
   return checkpoint;
 }
 
@@ -127,19 +122,19 @@ TrainerState from_checkpoint(const CheckpointState& checkpoint) {
   TrainerState state;
   state.step = checkpoint.step;
   state.epoch = values.at("epoch");
-  state.next_batch = values.at("next_batch");
+  state.batch = values.at("batch");
+  state.batch_size = values.at("batch_size");
   state.skipped_in_a_row = values.at("skipped_in_a_row");
   state.micro_batch = values.at("micro_batch");
   state.loss_scale = values.at("loss_scale");
   state.good_steps = values.at("good_steps");
-  state.skipped = values.at("skipped");
+  state.validated_at = values.at("validated_at");
   state.best_step = values.at("best_step");
+  state.skipped = values.at("skipped");
   state.documents = values.at("documents");
   state.tokens = values.at("tokens");
-  const auto losses = checkpoint.history.begin() + values.at("losses").get<std::ptrdiff_t>();
-  state.losses.assign(checkpoint.history.begin(), losses);
-  state.best_metric = *losses;
-  state.validation.assign(losses + 1, checkpoint.history.end());
+  state.metric = checkpoint.metric.value_or(state.metric);
+  state.best_metric = values.value("best_metric", state.best_metric);
   return state;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/random.hpp"
 
 namespace gpuhpc {
 
@@ -39,10 +40,38 @@ bool is_out_of_memory(const std::exception_ptr& error) {
   }
 }
 
+std::int64_t piece_count(std::int64_t items, std::int64_t micro_batch, int ranks) {
+  const std::int64_t wanted = micro_batch > 0 ? block_count(items, micro_batch) : 0;
+  return std::max(wanted, std::min<std::int64_t>(ranks, items));
+}
+
+std::uint64_t micro_batch_seed(std::uint64_t seed, std::int64_t step, std::int64_t micro_batch) {
+  // A stream of its own: the shuffle of epoch e uses stream e.
+  RandomStream stream(seed ^ 0x9e3779b97f4a7c15ULL, (static_cast<std::uint64_t>(step) << 24) +
+                                                        static_cast<std::uint64_t>(micro_batch));
+  return stream.next();
+}
+
+std::vector<std::vector<std::int64_t>> cut_micro_batches(const Task& task,
+                                                         std::span<const std::int64_t> batch,
+                                                         std::int64_t micro_batch, int ranks) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> by_cost;  // (cost, item)
+  for (const std::int64_t item : batch) by_cost.emplace_back(task.cost(item), item);
+  std::ranges::sort(by_cost, [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  const std::int64_t items = std::ssize(batch), count = piece_count(items, micro_batch, ranks);
+  std::vector<std::vector<std::int64_t>> parts(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < items; ++i) {  // there and back: 0 1 2 2 1 0 0 1 2 ..
+    const std::int64_t place = i % (2 * count);
+    parts[static_cast<std::size_t>(place < count ? place : 2 * count - 1 - place)].push_back(
+        by_cost[static_cast<std::size_t>(i)].second);
+  }
+  return parts;
+}
+
 BatchShape batch_shape(std::int64_t documents, std::int64_t micro_batch, int ranks) {
-  const std::int64_t wanted = micro_batch > 0 ? block_count(documents, micro_batch) : 0;
-  const std::int64_t parts =
-      std::max({std::int64_t{1}, wanted, std::min<std::int64_t>(ranks, documents)});
+  const std::int64_t parts = std::max(std::int64_t{1}, piece_count(documents, micro_batch, ranks));
   return {ranks, block_count(documents, parts), block_count(parts, ranks)};
 }
 

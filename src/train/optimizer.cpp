@@ -58,7 +58,7 @@ std::vector<Optimizer::Piece> Optimizer::pieces() const {
   return result;
 }
 
-void AdamW::step(double rate_factor, double gradient_scale) {
+void AdamW::step(double learning_rate_multiplier, double gradient_scale) {
   const c10::NoGradGuard no_grad;
   ++steps_;
   const auto options = arena_.parameters().options();
@@ -70,8 +70,9 @@ void AdamW::step(double rate_factor, double gradient_scale) {
     const at::Tensor mean = first_moment_.narrow(0, piece.offset, piece.size);
     const at::Tensor square = second_moment_.narrow(0, piece.offset, piece.size);
     at::_fused_adamw_(values, gradients, mean, square, {}, count,
-                      piece.group->learning_rate * rate_factor, options_.beta1, options_.beta2,
-                      piece.group->weight_decay, options_.epsilon, /*amsgrad=*/false,
+                      piece.group->learning_rate * learning_rate_multiplier, options_.beta1,
+                      options_.beta2, piece.group->weight_decay, options_.epsilon,
+                      /*amsgrad=*/false,
                       /*maximize=*/false, scale);
   }
 }
@@ -88,7 +89,7 @@ Lamb::Lamb(ParameterArena& arena, const OptimizerOptions& options, std::vector<R
     }
 }
 
-void Lamb::step(double rate_factor, double gradient_scale) {
+void Lamb::step(double learning_rate_multiplier, double gradient_scale) {
   const c10::NoGradGuard no_grad;
   ++steps_;
   const double mean_correction = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
@@ -122,8 +123,8 @@ void Lamb::step(double rate_factor, double gradient_scale) {
         arena_.groups(), [&](const auto& g) { return part.first < g.range.last; });
     const double weights = norms[2 * part.entry], direction = norms[2 * part.entry + 1];
     const bool adapted = entries[part.entry].shape.size() >= 2 && weights > 0 && direction > 0;
-    const double rate =
-        group.learning_rate * rate_factor * (adapted ? std::sqrt(weights / direction) : 1);
+    const double rate = group.learning_rate * learning_rate_multiplier *
+                        (adapted ? std::sqrt(weights / direction) : 1);
     arena_.parameters()
         .narrow(0, part.first, part.size)
         .sub_(arena_.gradients().narrow(0, part.first, part.size), rate);

@@ -5,12 +5,27 @@
 
 namespace gpuhpc {
 
-void TrainOptions::check() const {
+void TrainOptions::check(const config::OptionSet& given) const {
+  for (const char* other : {"batch", "batch-tokens"})
+    if (batch_per_rank > 0 && given.given(std::string("train.") + other))
+      throw usage_error(
+          "--train.batch-per-rank {} and --train.{} both say how large a batch is; give one of "
+          "them",
+          batch_per_rank, other);
   if (restore == "best" && validation == 0)
     throw configuration_error(
         "--train.restore best needs a validation to choose by; give --train.validation too (a "
         "share of the documents, .1 for instance), "
         "or use --train.restore last");
+}
+
+Course TrainOptions::course() const {
+  return {.epochs = epochs,
+          .max_steps = max_steps,
+          .warmup = warmup,
+          .decay = decay_kind(),
+          .validation = validation,
+          .restore_best = restore == "best"};
 }
 
 Precision TrainOptions::precision_kind(bool cuda) const {
@@ -48,17 +63,21 @@ Decay TrainOptions::decay_kind() const {
 
 void declare(config::Section& section, TrainOptions& options) {
   constexpr double many = 1e12;
-  section.option("encoder-lr", options.encoder_rate, "peak learning rate of the encoder")
-      .range(0, 1);
-  section
-      .option("head-lr", options.head_rate,
-              "peak learning rate of the head (class vectors, bilinear matrix)")
-      .range(0, 1);
   section.option("epochs", options.epochs, "passes over the documents").range(0, many).common();
+  section
+      .option("max-steps", options.max_steps,
+              "updates, in place of passes over the documents (0: --train.epochs counts)")
+      .range(0, many);
   section.option("batch", options.batch, "documents an update, over all ranks")
       .range(1, many)
       .unit("documents")
       .common();
+  section
+      .option("batch-per-rank", options.batch_per_rank,
+              "documents an update on each rank, in place of a number over all ranks (0: "
+              "--train.batch counts)")
+      .range(0, many)
+      .unit("documents");
   section
       .option("batch-tokens", options.batch_tokens,
               "tokens an update, over all ranks, in place of documents (0: --train.batch counts)")
@@ -80,8 +99,7 @@ void declare(config::Section& section, TrainOptions& options) {
               "sqrt from 512 documents on")
       .one_of({"auto", "none", "linear", "sqrt"});
   section
-      .option("base-batch", options.base_batch,
-              "the batch that --train.encoder-lr and --train.head-lr are meant for")
+      .option("base-batch", options.base_batch, "the batch that the learning rates are meant for")
       .range(1, many)
       .unit("documents");
   section.option("optimizer", options.optimizer, "AdamW, or LAMB for batches of thousands")
@@ -99,17 +117,6 @@ void declare(config::Section& section, TrainOptions& options) {
       .one_of({"linear", "cosine", "constant", "inverse-sqrt"});
   section.option("clip", options.clip, "largest norm of the gradient (0: no clipping)")
       .range(0, many);
-  section
-      .option("max-length", options.max_length,
-              "documents are cut here for training, [CLS] and [SEP] included")
-      .range(3, many)
-      .unit("tokens")
-      .common();
-  section
-      .option("layers", options.layers,
-              "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)")
-      .range(-1, 1000);
-  section.option("dropout", options.dropout, "dropout in the encoder").range(0, .9);
   section
       .option("activation-checkpointing", options.activation_checkpointing,
               "keep only each encoder layer's input and compute the layer again for its "

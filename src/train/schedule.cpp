@@ -15,6 +15,11 @@ const char* name_of(RateRule rule) {
   return rule == RateRule::none ? "none" : rule == RateRule::linear ? "linear" : "sqrt";
 }
 
+const char* name_of(Decay decay) {
+  constexpr const char* names[] = {"constant", "linear", "cosine", "inverse-sqrt"};
+  return names[static_cast<std::size_t>(decay)];
+}
+
 double batch_factor(RateRule rule, double batch, double base_batch) {
   if (rule == RateRule::none) return 1;
   return rule == RateRule::linear ? batch / base_batch : std::sqrt(batch / base_batch);
@@ -25,7 +30,7 @@ std::int64_t warmup_steps(double warmup, std::int64_t total_steps) {
   return std::clamp(static_cast<std::int64_t>(std::llround(steps)), std::int64_t{0}, total_steps);
 }
 
-double rate_factor(const Schedule& schedule, std::int64_t step) {
+double learning_rate_multiplier(const Schedule& schedule, std::int64_t step) {
   if (step < schedule.warmup_steps)
     return static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps + 1);
   if (schedule.decay == Decay::constant) return 1;

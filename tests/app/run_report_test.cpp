@@ -24,14 +24,15 @@ class RunReport : public testing::Test {
     write_text_file(
         folder / "ledger.json",
         R"({"order": ["encoding", "refinement", "augmentation", "hierarchy", "training", "inference"], "stages": {"encoding": {"fingerprint": "f", "seconds": 2.5, "outputs": {}}}})");
-    write_text_file(checkpoints / "metrics.jsonl",
-                    "{\"step\": 1, \"loss\": 2, \"rate_factor\": 1}\n{\"step\": 2, \"loss\": 1, "
-                    "\"rate_factor\": 1}\n");
+    write_text_file(
+        checkpoints / "metrics.jsonl",
+        "{\"step\": 1, \"loss\": 2, \"learning_rate_multiplier\": 1}\n{\"step\": 2, \"loss\": 1, "
+        "\"learning_rate_multiplier\": 1}\n");
     return folder;
   }
   static std::string rank(int number, double compute) {
     return fmt::format(
-        R"({{"rank":{},"host":"h","device":"cpu","steps":2,"tokens":100,"data_seconds":0,"compute_seconds":{},"sum_seconds":0,"update_seconds":0,"other_seconds":0,"wall_seconds":9,"peak_memory":1}})"
+        R"({{"rank":{},"host":"h","device":"cpu","steps":2,"tokens":100,"data_seconds":0,"compute_seconds":{},"exposed_communication_seconds":0,"update_seconds":0,"other_seconds":0,"wall_seconds":9,"peak_memory":1}})"
         "\n",
         number, compute);
   }

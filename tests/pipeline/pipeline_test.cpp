@@ -54,8 +54,8 @@ TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
     EXPECT_EQ(json.at("rank"), rank);
     EXPECT_EQ(json.at("steps"), 10);
     double parts = 0;
-    for (const char* part :
-         {"data_seconds", "compute_seconds", "sum_seconds", "update_seconds", "other_seconds"})
+    for (const char* part : {"data_seconds", "compute_seconds", "exposed_communication_seconds",
+                             "update_seconds", "other_seconds"})
       parts += json.at(part).get<double>();
     EXPECT_NEAR(parts, json.at("wall_seconds").get<double>(), .02 * parts);
     const Json trace =
@@ -77,7 +77,7 @@ TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
 TEST_F(Pipeline, ReplicasOfOneProcessGiveTheBytesOfOneAlsoAfterAStop) {
   const std::string batches = " --train.batch 60 --train.micro-batch 15 --train.epochs 2",
                     replicas = " --parallel.strategy dp --parallel.replicas ";
-  const auto copied = [&](const std::string& name) {  // only training and inference are run again
+  const auto copied = [&](const std::string& name) {  // only training and inference run again
     fs::copy(root_ / "reference", root_ / name, fs::copy_options::recursive);
     return root_ / name;
   };
@@ -89,12 +89,18 @@ TEST_F(Pipeline, ReplicasOfOneProcessGiveTheBytesOfOneAlsoAfterAStop) {
       EXPECT_TRUE(read(run / file) == read(alone / file)) << run << " " << file;
   };
   for (const std::string number : {"2", "4"}) {
-    const fs::path run = copied("replicas" + number);
+    const fs::path run = root_ / ("replicas" + number);  // the whole run, on ranks that are threads
     const Result result = gpuhpc(arguments(run) + batches + replicas + number);
     ASSERT_EQ(result.code, 0) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(number + " ranks, cpu, 1 thread"));
+    EXPECT_TRUE(
+        fs::exists(run / ("log/rank-0000" + std::to_string(std::stoi(number) - 1) + ".log")));
+    for (std::size_t stage = 0; stage < 4; ++stage)
+      expect_same_files(root_ / "reference/stages" / kStages[stage],
+                        run / "stages" / kStages[stage]);
     EXPECT_THAT(result.output, HasSubstr(number + " ranks x micro-batch 15"));
     expect_same_bytes(run);
-    EXPECT_EQ(training_losses(run).size(), 10u);  // of one replica
+    EXPECT_EQ(training_losses(run).size(), 10u);  // of one rank
   }
   const fs::path run = copied("replicas-stopped");
   const auto has_learnt = [&] {  // at least one step

@@ -36,15 +36,13 @@ struct Corpus {
                    folder / "encoding/tokens", {}, Texts::keep, *comm, 1);
     const CheckpointTask task;
     const StageContext context{*comm, log, {}, "", task, [] { return false; }, "", "pair-model"};
-    const PairModelStage stage{.taxonomy = {},
-                               .encoding = {"encoding", folder / "encoding"},
-                               .posterior = {"posterior", folder / "posterior"},
-                               .encoder = {},
-                               .statements = {},
-                               .options = {.examples = 40},
-                               .expected_leaves = {1},
-                               .training = {}};
-    pairs = make_pair_examples(context, stage, taxonomy, *tokenizer);
+    const PairSources sources{.encoding = {"encoding", folder / "encoding"},
+                              .posterior = {"posterior", folder / "posterior"},
+                              .statements = {},
+                              .options = {.examples = 40},
+                              .expected_leaves = {1},
+                              .seed = {}};
+    pairs = make_pair_examples(context, sources, taxonomy, *tokenizer);
   }
   // Target of every pair whose texts read like this.
   std::vector<float> targets(const std::string& premise, const std::string& hypothesis) const {
@@ -109,11 +107,11 @@ TEST(PairExamples, ClassTextsEntailTheirClassAndNoStranger) {
 
 TEST(PairExamples, AnItemIsItsPairWithSegments) {
   const Corpus corpus;
-  const PairSource source(corpus.pairs, corpus.tokenizer->special().pair, 12);
-  const PackedIds packed = source.pack(std::vector<std::int64_t>{0, 1});
+  const PairTask task(corpus.pairs, corpus.tokenizer->special().pair, 12, {});
+  const PackedIds packed = task.pack(std::vector<std::int64_t>{0, 1});
   EXPECT_EQ(packed.size(), 2);
-  EXPECT_EQ(packed.offsets[1], source.length(0));
-  EXPECT_LE(source.length(0), 12);
+  EXPECT_EQ(packed.offsets[1], task.cost(0));
+  EXPECT_LE(task.cost(0), 12);
   EXPECT_EQ(packed.token_ids.front(), corpus.tokenizer->special().single.before.front());
   EXPECT_EQ(packed.segments.front(), 0);
   EXPECT_EQ(packed.segments.back(), 1);

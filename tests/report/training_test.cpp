@@ -43,13 +43,13 @@ class Training : public testing::Test {
 };
 
 const std::string kOld =
-    R"({"step":1,"loss":2.0,"gradient_norm":1,"rate_factor":0.5,"tokens":100,"tokens_per_second":50,"compute_seconds":1,"sum_seconds":0.5,"update_seconds":0.5}
-{"step":2,"loss":null,"gradient_norm":null,"rate_factor":1,"tokens":100,"tokens_per_second":100,"compute_seconds":0.5,"sum_seconds":0.25,"update_seconds":0.25}
+    R"({"step":1,"loss":2.0,"gradient_norm":1,"learning_rate_multiplier":0.5,"tokens":100,"tokens_per_second":50,"compute_seconds":1,"exposed_communication_seconds":0.5,"update_seconds":0.5}
+{"step":2,"loss":null,"gradient_norm":null,"learning_rate_multiplier":1,"tokens":100,"tokens_per_second":100,"compute_seconds":0.5,"exposed_communication_seconds":0.25,"update_seconds":0.25}
 {"step":2,"epoch":0,"validation_loss":1.5}
 )";
 const std::string kNew =
-    R"({"step":1,"loss":2.0,"data_seconds":0.125,"compute_seconds":0.5,"sum_seconds":0.125,"update_seconds":0.125,"step_seconds":1,"learning_rates":{"encoder":0.1,"encoder.plain":0.1,"head":0.2},"host_memory":1073741824}
-{"step":2,"loss":1.0,"data_seconds":0.125,"compute_seconds":0.5,"sum_seconds":0.125,"update_seconds":0.125,"step_seconds":2,"learning_rates":{"encoder":0.05,"encoder.plain":0.05,"head":0.1},"host_memory":2147483648}
+    R"({"step":1,"loss":2.0,"data_seconds":0.125,"compute_seconds":0.5,"exposed_communication_seconds":0.125,"update_seconds":0.125,"step_seconds":1,"learning_rates":{"encoder":0.1,"encoder.plain":0.1,"head":0.2},"host_memory":1073741824}
+{"step":2,"loss":1.0,"data_seconds":0.125,"compute_seconds":0.5,"exposed_communication_seconds":0.125,"update_seconds":0.125,"step_seconds":2,"learning_rates":{"encoder":0.05,"encoder.plain":0.05,"head":0.1},"host_memory":2147483648}
 )";
 
 TEST_F(Training, OldLinesLeaveOutWhatTheyDoNotHave) {
@@ -160,7 +160,7 @@ TEST_F(Training, BrokenLinesAreNamedButACutLastOneIsPassedOver) {
 
 TEST_F(Training, RanksAreReadAndBrokenOnesNamed) {
   const std::string rank =
-      R"({"rank":1,"host":"node2","device":"cpu","steps":10,"tokens":1000,"data_seconds":1,"compute_seconds":2,"sum_seconds":3,"update_seconds":4,"other_seconds":5,"wall_seconds":15,"peak_memory":1048576})";
+      R"({"rank":1,"host":"node2","device":"cpu","steps":10,"tokens":1000,"data_seconds":1,"compute_seconds":2,"exposed_communication_seconds":3,"update_seconds":4,"other_seconds":5,"wall_seconds":15,"peak_memory":1048576})";
   write(rank + "\n");
   const auto ranks = read_ranks(path_);
   ASSERT_EQ(ranks.size(), 1u);

@@ -64,10 +64,8 @@ class Sample {
   }
   CheckpointBuffers buffers() { return {arena_, owned_, first_, second_}; }
   CheckpointState state() const {
-    return {number_,
-            {},
-            Json{{"epoch", number_}, {"scale", std::sqrt(static_cast<double>(number_))}},
-            {.1 * static_cast<double>(number_), std::sqrt(2)}};
+    return {
+        number_, {}, Json{{"epoch", number_}, {"scale", std::sqrt(static_cast<double>(number_))}}};
   }
   ParameterArena& arena() { return arena_; }
 

@@ -20,13 +20,14 @@ struct Outcome {
 
 Outcome train(const TrainOptions& options, const ParallelOptions& parallel, Communicator& comm,
               double dropout = 0, std::int64_t documents = 217) {
-  TinyTask task(documents, comm.size());
+  TinyTask task(documents, comm.size(), dropout);
   Outcome outcome;
-  Trainer(task.arena, task.source, task.loss(dropout), options, parallel, comm,
-          {.report = [&](const StepReport& r) { outcome.reports.push_back(r); }})
+  Trainer(task.arena, task, options,
+          {.comm = comm,
+           .parallel = parallel,
+           .report = [&](const StepReport& r) { outcome.reports.push_back(r); }})
       .run();
-  outcome.weights = task.weights();
-  outcome.weights.resize(static_cast<std::size_t>(task.arena.entries().back().range.last));
+  outcome.weights = task.compact_weights();
   return outcome;
 }
 
@@ -47,7 +48,7 @@ Difference difference(const Outcome& a, const Outcome& b) {
     result.loss = std::max(result.loss, std::abs(a.reports[i].loss - b.reports[i].loss));
     EXPECT_EQ(a.reports[i].documents, b.reports[i].documents);
     EXPECT_EQ(a.reports[i].tokens, b.reports[i].tokens);
-    EXPECT_EQ(a.reports[i].rate_factor, b.reports[i].rate_factor);
+    EXPECT_EQ(a.reports[i].learning_rate_multiplier, b.reports[i].learning_rate_multiplier);
   }
   for (std::size_t i = 0; i < a.weights.size(); ++i)
     result.weight =
@@ -108,9 +109,8 @@ TEST(DataParallel, TheValidationLossHasTheSameBitsOnAnyRanksAndDropsNothing) {
   options.micro_batch = 6;
   const std::vector<std::int64_t> items = hold_out(217, .3, 42).validation;
   const auto validate = [&](Communicator& ranks, double dropout) {
-    TinyTask task(217, ranks.size());
-    return Trainer(task.arena, task.source, task.loss(dropout), options, {}, ranks)
-        .mean_loss(SubsetSource(task.source, items));
+    TinyTask task(217, ranks.size(), dropout);
+    return Trainer(task.arena, task, options, {.comm = ranks}).mean_loss(items);
   };
   const double loss = validate(*alone, 0);
   EXPECT_EQ(validate(*comm, 0), loss);
@@ -118,7 +118,7 @@ TEST(DataParallel, TheValidationLossHasTheSameBitsOnAnyRanksAndDropsNothing) {
   TinyTask task(217);
   double sum = 0;
   for (const std::int64_t item : items)
-    sum += task.loss()(task.source.pack({&item, 1}), 0).sum.item<double>();
+    sum += task.plain(task.pack({&item, 1}), {}).sum.item<double>();
   EXPECT_NEAR(loss, sum / static_cast<double>(items.size()), 1e-5);
 }
 
@@ -195,7 +195,7 @@ TEST(DataParallel, BatchesOfTokens) {
   const Outcome one = train(options, {}, *alone),
                 many = train(options, parallel_options("zero1"), *comm);
   for (const StepReport& report : one.reports) EXPECT_LE(report.tokens, 400);
-  EXPECT_GT(one.reports.at(3).rate_factor, 1.5);
+  EXPECT_GT(one.reports.at(3).learning_rate_multiplier, 1.5);
   const Difference found = difference(many, one);
   EXPECT_LT(found.loss, 1e-5);
   EXPECT_LT(found.weight, 1e-4);

@@ -1,10 +1,10 @@
-// Documents of real shards as training items.
+// Documents of real shards as a task's items.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "../data/word_tokenizer.hpp"
 #include "../io/scratch_folder.hpp"
-#include "gpuhpc/train/batch_source.hpp"
+#include "gpuhpc/train/task.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -34,11 +34,11 @@ class Documents : public ::testing::Test {
 };
 
 TEST_F(Documents, AreNumberedOneDatasetBehindTheOtherAndCut) {
-  const DocumentSource source({&real, &generated}, 5, tokenizer.special().single);
-  ASSERT_EQ(source.size(), 4);
-  EXPECT_EQ(source.length(0), 5);  // five words cut to three, and the two specials
-  EXPECT_EQ(source.length(1), 3);
-  const PackedIds packed = source.pack(std::vector<std::int64_t>{3, 0, 1});
+  const DocumentTask task({&real, &generated}, 5, tokenizer.special().single, {});
+  ASSERT_EQ(task.size(), 4);
+  EXPECT_EQ(task.cost(0), 5);  // five words cut to three, and the two specials
+  EXPECT_EQ(task.cost(1), 3);
+  const PackedIds packed = task.pack(std::vector<std::int64_t>{3, 0, 1});
   EXPECT_THAT(packed.documents, ::testing::ElementsAre(3, 0, 1));
   EXPECT_THAT(packed.offsets, ::testing::ElementsAre(0, 5, 10, 13));
   EXPECT_EQ(packed.max_len, 5);
@@ -49,21 +49,13 @@ TEST_F(Documents, AreNumberedOneDatasetBehindTheOtherAndCut) {
 }
 
 TEST_F(Documents, SelectionKeepsTheNumbersAndMayBeEmpty) {
-  DocumentSource source({&real, &generated}, 96, tokenizer.special().single);
-  source.select({3, 2});
-  ASSERT_EQ(source.size(), 2);
-  EXPECT_EQ(source.length(1), 4);
-  EXPECT_THAT(source.pack(std::vector<std::int64_t>{1, 0}).documents, ::testing::ElementsAre(2, 3));
-  source.select({});
-  EXPECT_EQ(source.size(), 0);  // nothing is labelled: not everything
-}
-
-TEST_F(Documents, NumbersAloneServeAFrozenEncoder) {
-  const NumberSource source({7, 9, 11});
-  EXPECT_EQ(source.size(), 3);
-  EXPECT_EQ(source.length(2), 1);
-  EXPECT_THAT(source.pack(std::vector<std::int64_t>{2, 0}).documents,
-              ::testing::ElementsAre(11, 7));
+  DocumentTask task({&real, &generated}, 96, tokenizer.special().single, {});
+  task.select({3, 2});
+  ASSERT_EQ(task.size(), 2);
+  EXPECT_EQ(task.cost(1), 4);
+  EXPECT_THAT(task.pack(std::vector<std::int64_t>{1, 0}).documents, ::testing::ElementsAre(2, 3));
+  task.select({});
+  EXPECT_EQ(task.size(), 0);  // nothing is labelled: not everything
 }
 
 }  // namespace

@@ -17,14 +17,11 @@ namespace {
 // A task whose ranks see different documents.
 struct SyncTask {
   SyncTask(Communicator& communicator, SyncOptions options)
-      : comm(communicator),
-        task(64, comm.size()),
-        loss(task.loss()),
-        sync(task.arena, comm, options) {}
+      : comm(communicator), task(64, comm.size()), sync(task.arena, comm, options) {}
   void backward(std::int64_t step) {
     const std::int64_t first = (7 * step + 5 * comm.rank()) % 50;
     const std::vector<std::int64_t> items{first, first + 3, first + 11};
-    loss(task.source.pack(items), 0).sum.backward();
+    task.plain(task.pack(items), 0).sum.backward();
   }
   std::vector<float> gradients() {
     const float* data = task.arena.gradients().const_data_ptr<float>();
@@ -38,7 +35,6 @@ struct SyncTask {
   }
   Communicator& comm;
   TinyTask task;
-  Loss loss;
   GradientSync sync;
 };
 

@@ -27,29 +27,33 @@ TEST(ProfileOptions, AreOneStepOrTwoWithADash) {
     EXPECT_THROW(range(wrong), Error) << wrong;
 }
 
-// Trains ten steps of three micro-batches each.
-void train_traced(Trace& trace, const std::function<bool()>& stop = {}) {
+// Trains ten steps of three micro-batches each; traces go to `folder`/trace/tiny.
+void train_traced(const std::filesystem::path& folder, const std::string& steps,
+                  const std::function<bool()>& stop = {}) {
   TinyTask task(120);
   const auto comm = make_single_communicator();
   TrainOptions options = tiny_options();
   options.micro_batch = 8;
-  TrainHooks hooks;
-  hooks.trace = &trace;
-  hooks.stop_requested = stop;
-  Trainer(task.arena, task.source, task.loss(), options, {}, *comm, hooks).run();
+  Trainer(task.arena, task, options,
+          {.comm = *comm,
+           .profile = {steps},
+           .run_folder = folder,
+           .stage = "tiny",
+           .stop_requested = stop})
+      .run();
 }
 
 TEST(Trace, HoldsThePhasesOfTheChosenStepsOneWithinTheOther) {
   const ScratchFolder folder;
-  Trace trace({3, 5}, folder / "trace/rank-00007.json", 7, "node1");
-  train_traced(trace);
-  const Json file = read_json(folder / "trace/rank-00007.json");
+  train_traced(folder / "", "3-4");
+  const Json file = read_json(folder / "trace/tiny/rank-00000.json");
   std::map<std::string, int> count;
   std::vector<Json> spans;
   for (const Json& event : file.at("traceEvents")) {
-    EXPECT_EQ(event.at("pid"), 7);
+    EXPECT_EQ(event.at("pid"), 0);
     if (event.at("ph") == "M") {
-      EXPECT_EQ(event.at("args").at("name"), "rank 7 on node1");
+      EXPECT_THAT(event.at("args").at("name").get<std::string>(),
+                  ::testing::StartsWith("rank 0 on "));
       continue;
     }
     EXPECT_EQ(event.at("ph"), "X");
@@ -89,11 +93,10 @@ TEST(Trace, HoldsThePhasesOfTheChosenStepsOneWithinTheOther) {
 
 TEST(Trace, OfARunThatIsStoppedHoldsWhatThereWas) {
   const ScratchFolder folder;
-  Trace trace({2, 9}, folder / "trace.json", 0, "node1");
   int steps = 0;
-  EXPECT_THROW(train_traced(trace, [&] { return ++steps == 3; }), Error);
+  EXPECT_THROW(train_traced(folder / "", "2-8", [&] { return ++steps == 3; }), Error);
   std::set<std::int64_t> traced;
-  const Json file = read_json(folder / "trace.json");
+  const Json file = read_json(folder / "trace/tiny/rank-00000.json");
   for (const Json& event : file.at("traceEvents"))
     if (event.at("ph") == "X") traced.insert(event.at("args").at("step").get<std::int64_t>());
   EXPECT_EQ(traced, (std::set<std::int64_t>{2, 3}));
@@ -101,9 +104,8 @@ TEST(Trace, OfARunThatIsStoppedHoldsWhatThereWas) {
 
 TEST(Trace, OfStepsThatNeverCameIsNotWritten) {
   const ScratchFolder folder;
-  Trace trace({11, 20}, folder / "trace.json", 0, "node1");
-  train_traced(trace);
-  EXPECT_FALSE(std::filesystem::exists(folder / "trace.json"));
+  train_traced(folder / "", "11-19");
+  EXPECT_FALSE(std::filesystem::exists(folder / "trace"));
 }
 
 }  // namespace

@@ -16,12 +16,9 @@ TrainOptions quarters() {
 }
 
 std::vector<float> train(Communicator& comm, const ParallelOptions& parallel) {
-  TinyTask task(240, comm.size());
-  Trainer(task.arena, task.source, task.loss(.1), quarters(), parallel, comm).run();
-  std::vector<float> weights = task.weights();
-  weights.resize(
-      static_cast<std::size_t>(task.arena.entries().back().range.last));  // without padding
-  return weights;
+  TinyTask task(240, comm.size(), .1);
+  Trainer(task.arena, task, quarters(), {.comm = comm, .parallel = parallel}).run();
+  return task.compact_weights();
 }
 
 TEST(Replicas, EndWithTheWeightsOfOneBitForBit) {
@@ -41,12 +38,12 @@ TEST(Replicas, AnErrorInOneEndsAll) {
   run_thread_ranks(3, {}, [&](Communicator& comm) {
     TinyTask task(240, comm.size());
     std::int64_t calls = 0;
-    const Loss failing = [&, clean = task.loss()](const PackedIds& batch, std::uint64_t seed) {
+    task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
       if (comm.rank() == 1 && ++calls == 3) throw input_error("shard 7 is cut");
-      return clean(batch, seed);
+      return task.plain(batch, seed);
     };
     try {
-      Trainer(task.arena, task.source, failing, quarters(), {}, comm).run();
+      Trainer(task.arena, task, quarters(), {.comm = comm}).run();
     } catch (const Error& error) {
       ends[static_cast<std::size_t>(comm.rank())] = error.what();
     }

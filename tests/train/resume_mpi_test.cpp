@@ -45,6 +45,26 @@ TEST_F(ResumeMpi, AllRanksGetTheWeightsOfTheBestEpoch) {
   }
 }
 
+// The last rank's part cannot be written: no rank goes on.
+TEST_F(ResumeMpi, ASaveThatFailsOnOneRankEndsAll) {
+  clear(*world_);
+  options_.checkpoint_every = 20;
+  after_step_ = [&](std::int64_t step) {
+    if (step != 19 || !world_->is_root()) return;
+    std::filesystem::create_directories(
+        folder_ / "step-00000020" /
+        fmt::format("part-{:05d}-of-{:05d}.bin", world_->size() - 1, world_->size()));
+  };
+  try {
+    start(*world_);
+    FAIL() << "no error on rank " << world_->rank();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::io);
+    EXPECT_TRUE(error.on_all_ranks());
+  }
+  after_step_ = {};
+}
+
 // Stated tolerance: every loss within 1e-5, final weights within 1e-4.
 TEST_F(ResumeMpi, OnOtherRanksAndUnderAnotherStrategyTheLossesAreThoseOfOneRun) {
   clear(*world_);

@@ -26,7 +26,6 @@ TEST_F(ResumeTest, StoppedAtEachOf100StepsItEndsWithTheSameBits) {
   EXPECT_EQ(last.weights, whole.weights);
   EXPECT_EQ(last.losses, whole.losses);
   EXPECT_EQ(last.validation, whole.validation);
-  EXPECT_EQ(last.last_loss, whole.last_loss);
 }
 
 TEST_F(ResumeTest, StoppedOnceItEndsWithTheSameBits) {
@@ -53,10 +52,7 @@ TEST_F(ResumeTest, StoppedOnceItEndsWithTheSameBits) {
 TEST_F(ResumeTest, CheckpointsComeInTheirTimeAndTheBestStays) {
   options_.checkpoint_every = 7;
   const Outcome whole = start(*comm_);
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_))
-    names.push_back(entry.path().filename().string());
-  std::ranges::sort(names);
+  const std::vector<std::string> names = checkpoints();
   ASSERT_EQ(names.size(), 3U);
   EXPECT_EQ(names.front(), "step-00000020");
   EXPECT_EQ(names.back(), "step-00000100");
@@ -96,22 +92,54 @@ TEST_F(ResumeTest, ADamagedBestIsNamedAndNotReplacedByAnother) {
 
 TEST_F(ResumeTest, AMicroBatchHalvedOnTheWayStaysHalved) {
   TrainerState state;
+  state.step = 31;
+  state.epoch = 3;
+  state.batch = 1;
+  state.batch_size = 8;
   state.micro_batch = 2;
-  state.losses = {1, std::nan(""), 3};
-  state.validation = {-std::numeric_limits<double>::infinity(), .5};
-  state.best_metric = .5;
-  state.best_step = 2;
   state.loss_scale = 1024;
   const CheckpointState saved = to_checkpoint(state, 17);
   EXPECT_EQ(saved.values.at("optimizer_steps"), 17);
   const TrainerState back = from_checkpoint(saved);
+  EXPECT_EQ(back.epoch, 3);
+  EXPECT_EQ(back.batch, 1);
   EXPECT_EQ(back.micro_batch, 2);
   EXPECT_EQ(back.loss_scale, 1024);
-  EXPECT_TRUE(std::isnan(back.losses.at(1)));
-  EXPECT_EQ(back.losses.size(), 3U);
-  EXPECT_EQ(back.validation, state.validation);
-  EXPECT_EQ(back.best_metric, .5);
-  EXPECT_EQ(back.best_step, 2);
+  EXPECT_EQ(back.best_step, 0);
+  EXPECT_EQ(back.best_metric, -std::numeric_limits<double>::infinity());
+  state.best_step = state.validated_at = 31, state.metric = state.best_metric = -.7;
+  EXPECT_EQ(from_checkpoint(to_checkpoint(state, 17)).best_metric, -.7);
+}
+
+// A position counts batches: it means nothing among batches of another size.
+TEST_F(ResumeTest, ACheckpointOfOtherBatchesIsRefused) {
+  ASSERT_TRUE(start(*comm_, "ddp", 30).stopped);
+  options_.batch = 12;
+  try {
+    start(*comm_);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_THAT(error.what(), testing::HasSubstr("was made with batches of 8, these are of 12"));
+  }
+}
+
+// Four epochs and forty: what is kept of a run does not grow with its steps.
+TEST_F(ResumeTest, ACheckpointIsAsLargeAfterManyStepsAsAfterFew) {
+  std::vector<std::uintmax_t> bytes;
+  std::vector<std::size_t> fields;
+  for (const std::int64_t epochs : {4, 40}) {
+    clear(*comm_);
+    options_.epochs = epochs;
+    options_.checkpoint_every = 10 * epochs;
+    const Outcome outcome = start(*comm_);
+    ASSERT_EQ(outcome.steps, 10 * epochs);
+    const auto newest = folder_ / checkpoints().back();
+    bytes.push_back(std::filesystem::file_size(newest / "part-00000-of-00001.bin"));
+    fields.push_back(to_checkpoint(outcome.state, 1).values.flatten().size());
+  }
+  EXPECT_EQ(bytes[0], bytes[1]);
+  EXPECT_EQ(fields[0], fields[1]);
 }
 
 TEST_F(ResumeTest, ASaveThatFailsEndsTheRunAndTheCheckpointBeforeLoads) {

@@ -15,35 +15,36 @@ TEST(Schedule, WarmupIsAShareOrANumberOfSteps) {
 TEST(Schedule, RisesThenFallsToZeroAtTheEnd) {
   const Schedule linear{10, 4, Decay::linear};
   const double rise[] = {.2, .4, .6, .8};
-  for (int step = 0; step < 4; ++step) EXPECT_DOUBLE_EQ(rate_factor(linear, step), rise[step]);
+  for (int step = 0; step < 4; ++step)
+    EXPECT_DOUBLE_EQ(learning_rate_multiplier(linear, step), rise[step]);
   for (int step = 4; step < 10; ++step)
-    EXPECT_DOUBLE_EQ(rate_factor(linear, step), 1 - (step - 4) / 6.0);
-  EXPECT_DOUBLE_EQ(rate_factor(linear, 10), 0);
-  EXPECT_DOUBLE_EQ(rate_factor(linear, 99), 0);
+    EXPECT_DOUBLE_EQ(learning_rate_multiplier(linear, step), 1 - (step - 4) / 6.0);
+  EXPECT_DOUBLE_EQ(learning_rate_multiplier(linear, 10), 0);
+  EXPECT_DOUBLE_EQ(learning_rate_multiplier(linear, 99), 0);
 }
 
 TEST(Schedule, CosineIsHalfWayInTheMiddle) {
   const Schedule cosine{12, 2, Decay::cosine};
-  EXPECT_DOUBLE_EQ(rate_factor(cosine, 2), 1);
-  EXPECT_NEAR(rate_factor(cosine, 7), .5, 1e-15);
-  EXPECT_NEAR(rate_factor(cosine, 12), 0, 1e-15);
+  EXPECT_DOUBLE_EQ(learning_rate_multiplier(cosine, 2), 1);
+  EXPECT_NEAR(learning_rate_multiplier(cosine, 7), .5, 1e-15);
+  EXPECT_NEAR(learning_rate_multiplier(cosine, 12), 0, 1e-15);
 }
 
 TEST(Schedule, ConstantStaysAndNoWarmupStartsAtOne) {
-  EXPECT_EQ(rate_factor({10, 0, Decay::constant}, 0), 1);
-  EXPECT_EQ(rate_factor({10, 0, Decay::constant}, 1000), 1);
-  EXPECT_EQ(rate_factor({10, 0, Decay::linear}, 0), 1);
-  EXPECT_EQ(rate_factor({1, 1, Decay::linear}, 0), .5);
+  EXPECT_EQ(learning_rate_multiplier({10, 0, Decay::constant}, 0), 1);
+  EXPECT_EQ(learning_rate_multiplier({10, 0, Decay::constant}, 1000), 1);
+  EXPECT_EQ(learning_rate_multiplier({10, 0, Decay::linear}, 0), 1);
+  EXPECT_EQ(learning_rate_multiplier({1, 1, Decay::linear}, 0), .5);
 }
 
 // Does not know the end: the rate after warm-up falls with the root of the step, and joins the rise
 // without a jump.
 TEST(Schedule, InverseSquareRoot) {
   const Schedule schedule{100, 9, Decay::inverse_sqrt};
-  EXPECT_DOUBLE_EQ(rate_factor(schedule, 8), .9);
-  EXPECT_DOUBLE_EQ(rate_factor(schedule, 9), 1);
-  EXPECT_DOUBLE_EQ(rate_factor(schedule, 39), .5);
-  EXPECT_DOUBLE_EQ(rate_factor(schedule, 999), .1);
+  EXPECT_DOUBLE_EQ(learning_rate_multiplier(schedule, 8), .9);
+  EXPECT_DOUBLE_EQ(learning_rate_multiplier(schedule, 9), 1);
+  EXPECT_DOUBLE_EQ(learning_rate_multiplier(schedule, 39), .5);
+  EXPECT_DOUBLE_EQ(learning_rate_multiplier(schedule, 999), .1);
 }
 
 TEST(RateRule, FollowsTheBatch) {

@@ -20,12 +20,12 @@ namespace gpuhpc {
 namespace {
 
 // Documents given as token ids, specials included.
-class IdSource final : public BatchSource {
+class IdTask final : public PackedTask {
  public:
-  explicit IdSource(std::vector<std::vector<std::int32_t>> documents)
-      : documents_(std::move(documents)) {}
+  explicit IdTask(std::vector<std::vector<std::int32_t>> documents, Loss loss = {})
+      : PackedTask(std::move(loss)), documents_(std::move(documents)) {}
   std::int64_t size() const override { return std::ssize(documents_); }
-  std::int64_t length(std::int64_t item) const override {
+  std::int64_t cost(std::int64_t item) const override {
     return std::ssize(documents_[static_cast<std::size_t>(item)]);
   }
   PackedIds pack(std::span<const std::int64_t> items) const override {
@@ -49,14 +49,14 @@ struct Student : testing::Test {
     std::ifstream file(GPUHPC_FIXTURES "/student.json");
     return nlohmann::json::parse(file);
   }();
-  IdSource documents{fixture["documents"]}, names{fixture["classes"]};
+  IdTask documents{fixture["documents"]}, names{fixture["classes"]};
   LoadedEncoder model = load_encoder(GPUHPC_MODELS "/all-MiniLM-L6-v2");
   std::unique_ptr<Communicator> comm = make_single_communicator();
   std::vector<StepReport> reports;
 
   Student() { at::set_num_threads(1); }  // the curve's last bits depend on the number of threads
 
-  Matrix embed(const IdSource& source) {
+  Matrix embed(const IdTask& source) {
     const c10::NoGradGuard no_grad;
     Matrix rows(source.size(), model.model.encoder.hidden_size);
     for (std::int64_t first = 0; first < source.size(); first += 20) {
@@ -75,16 +75,18 @@ struct Student : testing::Test {
     result.seed = fixture["seed"];
     return result;
   }
-  TrainHooks hooks() {
-    return {{}, [this](const StepReport& report) { reports.push_back(report); }, {}};
+  TrainSummary train(ParameterArena& parameters, const PackedTask::Loss& loss) {
+    IdTask task(fixture["documents"], loss);
+    return Trainer(parameters, task, options(),
+                   {.comm = *comm, .report = [this](const StepReport& r) { reports.push_back(r); }})
+        .run();
   }
   template <typename Head>
-  ParameterArena arena(Head& head, const TrainOptions& settings) {
-    model.encoder.train_top_layers(settings.layers);
-    auto groups = split_by_decay("encoder", settings.encoder_rate, settings.weight_decay,
-                                 trained_parameters(model.encoder));
-    const auto more =
-        split_by_decay("head", settings.head_rate, settings.weight_decay, trained_parameters(head));
+  ParameterArena arena(Head& head, std::int64_t layers = 3, double encoder_rate = 3e-5,
+                       double head_rate = 1e-3) {
+    model.encoder.train_top_layers(layers);
+    auto groups = split_by_decay("encoder", encoder_rate, .01, trained_parameters(model.encoder));
+    const auto more = split_by_decay("head", head_rate, .01, trained_parameters(head));
     groups.insert(groups.end(), more.begin(), more.end());
     return ParameterArena(groups);
   }
@@ -166,15 +168,14 @@ SoftTargets soft_targets(const Matrix& documents, const Matrix& classes) {
 TEST_F(Student, FollowsTheLossCurveOfPyTorch) {
   const SoftTargets soft = soft_targets(embed(documents), embed(names));
   PathClassifier head(soft.class_vectors.view(), soft.mean, soft.hub);
-  ParameterArena parameters = arena(head, options());
-  const Loss loss = [&](const PackedIds& batch, std::uint64_t) {
+  ParameterArena parameters = arena(head);
+  const auto loss = [&](const PackedIds& batch, DropoutSeed) {
     const at::Tensor logits = head.logits(vectors(batch, at::kFloat));
     return LossSum{
         soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
         static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary =
-      Trainer(parameters, documents, loss, options(), {}, *comm, hooks()).run();
+  const TrainSummary summary = train(parameters, loss);
   const std::vector<double> losses = fixture["losses"], norms = fixture["norms"];
   ASSERT_EQ(reports.size(), losses.size());
   double worst_loss = 0, worst_norm = 0;
@@ -193,15 +194,14 @@ TEST_F(Student, FollowsTheLossCurveOfPyTorch) {
 TEST_F(Student, Bf16FollowsTheSameCurve) {
   const SoftTargets soft = soft_targets(embed(documents), embed(names));
   PathClassifier head(soft.class_vectors.view(), soft.mean, soft.hub);
-  ParameterArena parameters = arena(head, options());
-  const Loss loss = [&](const PackedIds& batch, std::uint64_t) {
+  ParameterArena parameters = arena(head);
+  const auto loss = [&](const PackedIds& batch, DropoutSeed) {
     const at::Tensor logits = head.logits(vectors(batch, at::kBFloat16));
     return LossSum{
         soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
         static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary =
-      Trainer(parameters, documents, loss, options(), {}, *comm, hooks()).run();
+  const TrainSummary summary = train(parameters, loss);
   const std::vector<double> losses = fixture["losses"];
   ASSERT_EQ(reports.size(), losses.size());
   for (std::size_t i = 0; i < losses.size(); ++i)
@@ -225,20 +225,15 @@ TEST_F(Student, BilinearHeadLearnsOnTheSameEncoder) {
     labels.ignored.append(std::span(order).subspan(2, 1));
   }
   BilinearHead head(classes.view(), BilinearStart::identity, 1);
-  TrainOptions settings = options();
-  settings.layers = 1;
-  settings.head_rate = 1e-2;
-  settings.encoder_rate = 5e-5;
-  ParameterArena parameters = arena(head, settings);
-  const Loss loss = [&](const PackedIds& batch, std::uint64_t) {
+  ParameterArena parameters = arena(head, /*layers=*/1, /*encoder_rate=*/5e-5, /*head_rate=*/1e-2);
+  const auto loss = [&](const PackedIds& batch, DropoutSeed) {
     const MultiLabelBatch rows = gather_labels(labels, names.size(), batch.documents);
     return LossSum{masked_binary_cross_entropy(head.logits(vectors(batch, at::kBFloat16)),
                                                rows.targets, rows.mask),
                    static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary =
-      Trainer(parameters, documents, loss, settings, {}, *comm, hooks()).run();
-  EXPECT_LT(summary.last_loss, .7 * summary.first_loss);
+  train(parameters, loss);
+  EXPECT_LT(reports.back().loss, .7 * reports.front().loss);
 }
 
 }  // namespace

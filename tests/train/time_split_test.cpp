@@ -1,4 +1,4 @@
-#include "gpuhpc/train/time_split.hpp"
+#include "gpuhpc/train/watch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ using testing::StartsWith;
 
 TrainSummary spent(double data, double compute, double sum, double update, double other) {
   TrainSummary s;
-  s.data_seconds = data, s.compute_seconds = compute, s.sum_seconds = sum,
+  s.data_seconds = data, s.compute_seconds = compute, s.exposed_communication_seconds = sum,
   s.update_seconds = update, s.other_seconds = other;
   return s;
 }

@@ -8,7 +8,6 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/segment_reduce.h>
 #include <ATen/ops/tensor.h>
-#include <c10/core/GradMode.h>
 
 #include <cmath>
 #include <string>
@@ -67,9 +66,9 @@ class TinyModel {
 };
 
 // Ragged documents of 1 to 40 tokens; class k's documents prefer the tokens [10k, 10k + 10).
-class TinySource final : public BatchSource {
+class TinyDocuments {
  public:
-  explicit TinySource(std::int64_t documents) : targets(documents, classes) {
+  explicit TinyDocuments(std::int64_t documents) : targets(documents, classes) {
     RandomStream random(11, 0);
     for (std::int64_t d = 0; d < documents; ++d) {
       const std::uint64_t label = random.below(classes), length = 1 + random.below(40);
@@ -83,11 +82,11 @@ class TinySource final : public BatchSource {
             k == static_cast<std::int64_t>(label) ? .8F : .05F;
     }
   }
-  std::int64_t size() const override { return std::ssize(documents_); }
-  std::int64_t length(std::int64_t item) const override {
+  std::int64_t size() const { return std::ssize(documents_); }
+  std::int64_t length(std::int64_t item) const {
     return std::ssize(documents_[static_cast<std::size_t>(item)]);
   }
-  PackedIds pack(std::span<const std::int64_t> items) const override {
+  PackedIds pack(std::span<const std::int64_t> items) const {
     PackedIds packed;
     packed.offsets = {0};
     for (const std::int64_t item : items) {
@@ -104,28 +103,45 @@ class TinySource final : public BatchSource {
   std::vector<std::vector<std::int32_t>> documents_;
 };
 
-// A model, its arena and its loss, ready to train.
-struct TinyTask {
-  explicit TinyTask(std::int64_t documents, int ranks = 1)
-      : source(documents), arena(groups(), ranks) {}
-  std::vector<ParameterGroup> groups() {
-    return split_by_decay("model", 1e-2, .01, trained_parameters(model));
-  }
-  Loss loss(double dropout = 0) {
-    return [this, dropout](const PackedIds& batch, std::uint64_t seed) {
-      return LossSum{soft_target_cross_entropy(
-                         model.logits(batch, c10::GradMode::is_enabled() ? dropout : 0, seed),
-                         gather_rows(source.targets.view(), batch.documents)),
-                     static_cast<double>(batch.documents.size())};
-    };
+// A model, its arena and its loss, ready to train. A test may set `compute` to something around
+// plain().
+class TinyTask : public PackedTask {
+ public:
+  explicit TinyTask(std::int64_t documents, int ranks = 1, double dropout = 0)
+      : PackedTask([this](const PackedIds& batch, DropoutSeed seed) {
+          return compute ? compute(batch, seed) : plain(batch, seed);
+        }),
+        source(documents),
+        arena(split_by_decay("model", 1e-2, .01, trained_parameters(model)), ranks),
+        dropout_(dropout) {}
+  std::int64_t size() const override { return source.size(); }
+  std::int64_t cost(std::int64_t item) const override { return source.length(item); }
+  PackedIds pack(std::span<const std::int64_t> items) const override { return source.pack(items); }
+  LossSum plain(const PackedIds& batch, DropoutSeed seed) const {
+    return {soft_target_cross_entropy(model.logits(batch, seed ? dropout_ : 0, seed.value_or(0)),
+                                      gather_rows(source.targets.view(), batch.documents)),
+            static_cast<double>(batch.documents.size())};
   }
   std::vector<float> weights() {
     const float* data = arena.parameters().const_data_ptr<float>();
     return {data, data + arena.capacity()};
   }
+  // Without padding: the same on any number of ranks.
+  std::vector<float> compact_weights() {
+    std::vector<float> compact;
+    const std::vector<float> all = weights();
+    for (const auto& entry : arena.entries())
+      compact.insert(compact.end(), all.begin() + entry.range.first,
+                     all.begin() + entry.range.last);
+    return compact;
+  }
+  Loss compute;
   TinyModel model;
-  TinySource source;
+  TinyDocuments source;
   ParameterArena arena;
+
+ private:
+  double dropout_;
 };
 
 inline TrainOptions tiny_options() {
@@ -136,6 +152,12 @@ inline TrainOptions tiny_options() {
   options.clip = 1;
   options.precision = "fp32";
   return options;
+}
+
+inline double mean_of_losses(std::span<const StepReport> reports) {
+  double sum = 0;
+  for (const StepReport& report : reports) sum += report.loss;
+  return sum / static_cast<double>(reports.size());
 }
 
 }  // namespace gpuhpc

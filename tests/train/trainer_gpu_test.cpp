@@ -20,10 +20,12 @@ namespace gpuhpc {
 namespace {
 
 // An encoder that learns whole, with a bilinear head, on the tiny documents.
-struct BertTask {
+struct BertTask : PackedTask {
   BertTask(at::Device place, std::int64_t documents, std::int64_t layers = 2,
            std::int64_t hidden = 64)
-      : device(place),
+      : PackedTask(
+            [this](const PackedIds& batch, DropoutSeed seed) { return plain(batch, *seed); }),
+        device(place),
         encoder(random_bert(layers, hidden, place, vocabulary)),
         head(class_embeddings(hidden).view(), BilinearStart::identity, 1, place),
         source(documents) {
@@ -38,32 +40,33 @@ struct BertTask {
     for (float& value : rows.values) value = static_cast<float>(.1 * (2 * random.uniform() - 1));
     return rows;
   }
-  Loss loss(const std::string& precision, double dropout = 0) {
-    return [this, precision, dropout](const PackedIds& batch, std::uint64_t seed) {
-      ForwardOptions options;
-      options.compute = precision == "bf16"   ? at::kBFloat16
-                        : precision == "fp16" ? at::kHalf
-                                              : at::kFloat;
-      options.tf32 = precision == "tf32";
-      if (dropout > 0) {
-        options.hidden_dropout = options.attention_dropout = dropout;
-        options.generator = make_generator(device, seed);
-        at::Generator own =
-            at::globalContext().defaultGenerator(device);  // attention draws from it
-        own.set_current_seed(seed);
-      }
-      const at::Tensor rows = encoder.embed(pack_tokens(batch.token_ids, batch.offsets, device),
-                                            {Pooling::mean, false, 512}, options);
-      return LossSum{
-          soft_target_cross_entropy(head.logits(rows),
-                                    gather_rows(source.targets.view(), batch.documents, device)),
-          static_cast<double>(batch.size())};
-    };
+  std::int64_t size() const override { return source.size(); }
+  std::int64_t cost(std::int64_t item) const override { return source.length(item); }
+  PackedIds pack(std::span<const std::int64_t> items) const override { return source.pack(items); }
+  LossSum plain(const PackedIds& batch, std::uint64_t seed) {
+    ForwardOptions options;
+    options.compute = precision == "bf16"   ? at::kBFloat16
+                      : precision == "fp16" ? at::kHalf
+                                            : at::kFloat;
+    options.tf32 = precision == "tf32";
+    if (dropout > 0) {
+      options.hidden_dropout = options.attention_dropout = dropout;
+      options.generator = make_generator(device, seed);
+      at::Generator own = at::globalContext().defaultGenerator(device);  // attention draws from it
+      own.set_current_seed(seed);
+    }
+    const at::Tensor rows = encoder.embed(pack_tokens(batch.token_ids, batch.offsets, device),
+                                          {Pooling::mean, false, 512}, options);
+    return {soft_target_cross_entropy(head.logits(rows),
+                                      gather_rows(source.targets.view(), batch.documents, device)),
+            static_cast<double>(batch.size())};
   }
+  double dropout = 0;
+  std::string precision = "fp32";
   at::Device device;
   Encoder encoder;
   BilinearHead head;
-  TinySource source;
+  TinyDocuments source;
   std::optional<ParameterArena> arena;
 };
 
@@ -76,11 +79,13 @@ struct Outcome {
   }
 };
 
-Outcome train(BertTask& task, const TrainOptions& options, const Loss& loss) {
+Outcome train(BertTask& task, const TrainOptions& options) {
   const auto comm = make_single_communicator();
   Outcome outcome;
-  Trainer trainer(*task.arena, task.source, loss, options, {}, *comm,
-                  {.report = [&](const StepReport& r) { outcome.reports.push_back(r); }});
+  task.precision = options.precision;
+  Trainer trainer(*task.arena, task, options, {.comm = *comm, .report = [&](const StepReport& r) {
+                                                 outcome.reports.push_back(r);
+                                               }});
   trainer.run();
   outcome.weights = task.arena->parameters().detach().to(at::kCPU);
   return outcome;
@@ -95,14 +100,14 @@ TrainOptions four_epochs(const std::string& precision) {
 
 TEST(TrainerOnGpu, EveryPrecisionFollowsTheProcessorsFullPrecision) {
   BertTask here(at::kCPU, 240);
-  const Outcome wanted = train(here, four_epochs("fp32"), here.loss("fp32"));
+  const Outcome wanted = train(here, four_epochs("fp32"));
   ASSERT_LT(wanted.last(), wanted.loss(0) - .3);
   for (const auto& [precision, early, late] : {std::tuple{"fp32", 1e-5, 1e-3},
                                                {"tf32", 1e-3, 1e-2},
                                                {"bf16", 2e-3, 1e-2},
                                                {"fp16", 1e-3, 1e-2}}) {
     BertTask there(gpu(), 240);
-    const Outcome ours = train(there, four_epochs(precision), there.loss(precision));
+    const Outcome ours = train(there, four_epochs(precision));
     ASSERT_EQ(ours.reports.size(), wanted.reports.size());
     for (std::size_t step = 0; step < 10; ++step)
       EXPECT_NEAR(ours.loss(step) / wanted.loss(step), 1, early)
@@ -119,7 +124,7 @@ TEST(TrainerOnGpu, ALossScaleThatIsTooLargeIsHalvedAndTrainingGoesOn) {
   TrainOptions options = four_epochs("fp16");
   options.loss_scale = std::ldexp(1.0, 30);
   BertTask task(gpu(), 240);
-  const Outcome outcome = train(task, options, task.loss("fp16"));
+  const Outcome outcome = train(task, options);
   EXPECT_TRUE(outcome.reports.front().skipped);
   EXPECT_FALSE(outcome.reports.back().skipped);
   EXPECT_LT(outcome.reports.back().loss_scale, options.loss_scale);
@@ -135,7 +140,7 @@ TEST(TrainerOnGpu, OutOfMemoryHalvesTheMicroBatchAndGivesTheSameAnswer) {
     TrainOptions options = tiny_options();
     options.epochs = 2, options.batch = 64, options.micro_batch = micro_batch;
     BertTask task(gpu(), 128, 4, 1024);
-    Outcome outcome = train(task, options, task.loss("fp32"));
+    Outcome outcome = train(task, options);
     return std::pair{std::move(outcome), at::accelerator::getDeviceStats(0).reserved_bytes[0].peak};
   };
   at::ones({1}, gpu());  // the allocator starts with the first tensor
@@ -161,7 +166,8 @@ TEST(TrainerOnGpu, DeterministicTrainingGivesTheSameBitsTwice) {
     at::Tensor weights[2];
     for (at::Tensor& result : weights) {
       BertTask task(gpu(), 240);
-      result = train(task, four_epochs(precision), task.loss(precision, .1)).weights;
+      task.dropout = .1;
+      result = train(task, four_epochs(precision)).weights;
     }
     EXPECT_TRUE(weights[0].equal(weights[1])) << precision;
   }

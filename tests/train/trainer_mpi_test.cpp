@@ -14,7 +14,6 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/train/slow_rank.hpp"
 #include "gpuhpc/train/trainer.hpp"
 #include "tiny_model.hpp"
 
@@ -30,13 +29,13 @@ ParallelOptions parallel_options(const std::string& strategy) {
   return parallel;
 }
 
-// A loss that fails on the last rank when `wrong` says so of a micro-batch.
-Loss failing_loss(TinyTask& task, const Communicator& comm,
+// The task's loss fails on the last rank when `wrong` says so of a micro-batch.
+void make_failing(TinyTask& task, const Communicator& comm,
                   std::function<void(const PackedIds&)> wrong) {
-  return [clean = task.loss(), last = comm.rank() == comm.size() - 1, wrong = std::move(wrong)](
-             const PackedIds& batch, std::uint64_t seed) {
+  task.compute = [&task, last = comm.rank() == comm.size() - 1, wrong = std::move(wrong)](
+                     const PackedIds& batch, DropoutSeed seed) {
     if (last) wrong(batch);
-    return clean(batch, seed);
+    return task.plain(batch, seed);
   };
 }
 
@@ -49,23 +48,21 @@ TEST(TrainerMpi, NanOnOneRankSkipsTheSameStepOnAll) {
   const auto comm = MpiSession::world();
   TinyTask task(240, comm->size());
   std::int64_t calls = 0;
-  const Loss clean = task.loss();
-  const Loss poisoned = [&](const PackedIds& batch, std::uint64_t seed) {
-    LossSum loss = clean(batch, seed);
+  task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+    LossSum loss = task.plain(batch, seed);
     if (++calls == 3 && comm->rank() == comm->size() - 1)
       loss.sum = loss.sum.mul(std::numeric_limits<float>::quiet_NaN());
     return loss;
   };
   std::vector<std::int64_t> skipped;
-  Trainer trainer(task.arena, task.source, poisoned, tiny_options(), {}, *comm,
-                  {{},
-                   [&](const StepReport& r) {
-                     if (r.skipped) skipped.push_back(r.step);
-                   },
-                   {}});
-  const TrainSummary summary = trainer.run();
+  Trainer(task.arena, task, tiny_options(),
+          {.comm = *comm,
+           .report =
+               [&](const StepReport& r) {
+                 if (r.skipped) skipped.push_back(r.step);
+               }})
+      .run();
   EXPECT_EQ(skipped, std::vector<std::int64_t>{3});
-  EXPECT_TRUE(std::isfinite(summary.last_loss));
   for (const float weight : task.weights()) ASSERT_TRUE(std::isfinite(weight));
 }
 
@@ -73,10 +70,10 @@ TEST(TrainerMpi, AnErrorOnOneRankIsThrownOnAll) {
   const auto comm = MpiSession::world();
   TinyTask task(240, comm->size());
   std::int64_t calls = 0;
-  const Loss failing = failing_loss(task, *comm, [&](const PackedIds&) {
+  make_failing(task, *comm, [&](const PackedIds&) {
     if (++calls == 2) throw input_error("shard 7 is cut");
   });
-  Trainer trainer(task.arena, task.source, failing, tiny_options(), {}, *comm);
+  Trainer trainer(task.arena, task, tiny_options(), {.comm = *comm});
   try {
     trainer.run();
     FAIL() << "no error on rank " << comm->rank();
@@ -89,17 +86,16 @@ TEST(TrainerMpi, AnErrorOnOneRankIsThrownOnAll) {
 TEST(TrainerMpi, DivergenceEndsAllRanksAtTheSameStep) {
   const auto comm = MpiSession::world();
   TinyTask task(240, comm->size());
-  const Loss clean = task.loss();
-  const Loss poisoned = [&](const PackedIds& batch, std::uint64_t seed) {
-    LossSum loss = clean(batch, seed);
+  task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+    LossSum loss = task.plain(batch, seed);
     if (comm->is_root()) loss.sum = loss.sum.mul(std::numeric_limits<float>::infinity());
     return loss;
   };
   TrainOptions options = tiny_options();
   options.max_skipped = 2;
   std::int64_t steps = 0;
-  Trainer trainer(task.arena, task.source, poisoned, options, {}, *comm,
-                  {{}, [&](const StepReport&) { ++steps; }, {}});
+  Trainer trainer(task.arena, task, options,
+                  {.comm = *comm, .report = [&](const StepReport&) { ++steps; }});
   EXPECT_THROW(trainer.run(), Error);
   EXPECT_EQ(steps, 3);
 }
@@ -114,22 +110,26 @@ TEST(TrainerMpi, OutOfMemoryOnOneRankShrinksTheMicroBatchOfAll) {
     std::vector<StepReport> healed, clean;
     TinyTask task(240, comm->size()), other(240, comm->size());
     std::int64_t failures = 0;
-    const Loss loss = failing_loss(task, *comm, [&](const PackedIds& batch) {
+    make_failing(task, *comm, [&](const PackedIds& batch) {
       if (healed.size() < 3 || batch.documents.size() <= 3) return;
       ++failures;
       run_out_of_memory();
     });
-    Trainer(task.arena, task.source, loss, options, parallel_options(strategy), *comm,
-            {.report = [&](const StepReport& r) { healed.push_back(r); }})
+    Trainer(task.arena, task, options,
+            {.comm = *comm,
+             .parallel = parallel_options(strategy),
+             .report = [&](const StepReport& r) { healed.push_back(r); }})
         .run();
-    Trainer(other.arena, other.source, other.loss(), options, parallel_options(strategy), *comm,
-            {.report = [&](const StepReport& r) { clean.push_back(r); }})
+    Trainer(other.arena, other, options,
+            {.comm = *comm,
+             .parallel = parallel_options(strategy),
+             .report = [&](const StepReport& r) { clean.push_back(r); }})
         .run();
     EXPECT_EQ(failures, comm->rank() == comm->size() - 1 ? 1 : 0);  // one batch was computed twice
     ASSERT_EQ(healed.size(), clean.size());
     for (std::size_t i = 0; i < clean.size(); ++i) {
       EXPECT_NEAR(healed[i].loss, clean[i].loss, 1e-5);
-      EXPECT_EQ(healed[i].rate_factor, clean[i].rate_factor);
+      EXPECT_EQ(healed[i].learning_rate_multiplier, clean[i].learning_rate_multiplier);
       EXPECT_EQ(healed[i].documents, clean[i].documents);
       EXPECT_EQ(healed[i].micro_batch, i < 3 ? 6 : 3) << "step " << i + 1;
       EXPECT_FALSE(healed[i].skipped);
@@ -144,14 +144,14 @@ TEST(TrainerMpi, OneDocumentThatDoesNotFitEndsAllRanksWithTheWeightsOfTheLastUpd
   TinyTask task(240, comm->size());
   std::int64_t steps = 0;
   std::vector<float> last;
-  const Loss loss = failing_loss(task, *comm, [&](const PackedIds&) {
+  make_failing(task, *comm, [&](const PackedIds&) {
     if (steps == 2) run_out_of_memory();
   });
-  Trainer trainer(task.arena, task.source, loss, tiny_options(), {}, *comm,
-                  {.report = [&](const StepReport&) {
-                    ++steps;
-                    last = task.weights();
-                  }});
+  Trainer trainer(task.arena, task, tiny_options(),
+                  {.comm = *comm, .report = [&](const StepReport&) {
+                     ++steps;
+                     last = task.weights();
+                   }});
   try {
     trainer.run();
     FAIL() << "no error on rank " << comm->rank();
@@ -170,18 +170,18 @@ TEST(TrainerMpi, TheLargestMicroBatchIsTriedAtTheStart) {
   TrainOptions options = tiny_options();
   options.batch = 48;
   options.micro_batch = -1;
-  const Loss loss = failing_loss(task, *comm, [&](const PackedIds& batch) {
+  make_failing(task, *comm, [&](const PackedIds& batch) {
     if (batch.documents.size() > 4) run_out_of_memory();
   });
   std::vector<std::int64_t> sizes;
-  Trainer trainer(task.arena, task.source, loss, options, {}, *comm,
-                  {.report = [&](const StepReport& r) { sizes.push_back(r.micro_batch); }});
+  Trainer trainer(task.arena, task, options, {.comm = *comm, .report = [&](const StepReport& r) {
+                                                sizes.push_back(r.micro_batch);
+                                              }});
   trainer.run();
   EXPECT_EQ(sizes, std::vector<std::int64_t>(10, 4));
   TinyTask tight(240, comm->size());
-  const Loss nothing_fits =
-      failing_loss(tight, *comm, [](const PackedIds&) { run_out_of_memory(); });
-  Trainer hopeless(tight.arena, tight.source, nothing_fits, options, {}, *comm);
+  make_failing(tight, *comm, [](const PackedIds&) { run_out_of_memory(); });
+  Trainer hopeless(tight.arena, tight, options, {.comm = *comm});
   EXPECT_THROW(hopeless.run(), Error);
 }
 
@@ -197,18 +197,18 @@ TEST(TrainerMpi, TheLossScaleIsTheSameOnAllRanks) {
     options.loss_scale_interval = 4;
     std::vector<double> scales;
     std::vector<bool> skipped;
-    const Loss clean = task.loss();
-    const Loss overflowing = [&](const PackedIds& batch, std::uint64_t seed) {
-      LossSum loss = clean(batch, seed);
+    task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+      LossSum loss = task.plain(batch, seed);
       const bool bad =
           comm->rank() == comm->size() - 1 && (scales.size() == 1 || scales.size() == 2);
       if (bad) loss.sum = loss.sum.mul(1e38);
       return loss;
     };
-    Trainer trainer(task.arena, task.source, overflowing, options, parallel_options(strategy),
-                    *comm, {.report = [&](const StepReport& r) {
-                      scales.push_back(r.loss_scale), skipped.push_back(r.skipped);
-                    }});
+    Trainer trainer(
+        task.arena, task, options,
+        {.comm = *comm, .parallel = parallel_options(strategy), .report = [&](const StepReport& r) {
+           scales.push_back(r.loss_scale), skipped.push_back(r.skipped);
+         }});
     for (int step = 0; step < 9; ++step) trainer.step();
     EXPECT_EQ(scales, (std::vector<double>{1024, 1024, 512, 256, 256, 256, 256, 512, 512}));
     EXPECT_EQ(skipped,
@@ -219,43 +219,19 @@ TEST(TrainerMpi, TheLossScaleIsTheSameOnAllRanks) {
 TEST(TrainerMpi, OneRankThatIsToldToStopStopsAllAtTheSameStep) {
   const auto comm = MpiSession::world();
   TinyTask task(240, comm->size());
-  std::int64_t steps = 0, saved = -1;
-  TrainHooks hooks;
-  hooks.report = [&](const StepReport&) { ++steps; };
-  hooks.stop_requested = [&] { return comm->rank() == comm->size() - 1 && steps >= 6; };
-  hooks.checkpoint = [&](Trainer& trainer, const WriterStatus&, bool last) {
-    if (last) saved = trainer.state().step;
-  };
+  std::int64_t steps = 0;
   try {
-    Trainer(task.arena, task.source, task.loss(), tiny_options(), {}, *comm, hooks).run();
+    Trainer(task.arena, task, tiny_options(),
+            {.comm = *comm,
+             .stop_requested = [&] { return comm->rank() == comm->size() - 1 && steps >= 6; },
+             .report = [&](const StepReport&) { ++steps; }})
+        .run();
     FAIL() << "no error on rank " << comm->rank();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::requeue);
     EXPECT_TRUE(error.on_all_ranks());
   }
   EXPECT_EQ(steps, 7);
-  EXPECT_EQ(saved, 7);
-}
-
-TEST(TrainerMpi, AWriterOnOneRankIsKnownToAll) {
-  const auto comm = MpiSession::world();
-  TinyTask task(240, comm->size());
-  std::int64_t steps = 0;
-  std::vector<bool> writing, failed;
-  TrainHooks hooks;
-  hooks.report = [&](const StepReport&) { ++steps; };
-  hooks.writer_status = [&] {
-    return WriterStatus{comm->is_root() && steps == 3,
-                        comm->rank() == comm->size() - 1 && steps == 5};
-  };
-  hooks.checkpoint = [&](Trainer&, const WriterStatus& anywhere, bool) {
-    writing.push_back(anywhere.writing), failed.push_back(anywhere.failed);
-  };
-  Trainer(task.arena, task.source, task.loss(), tiny_options(), {}, *comm, hooks).run();
-  for (std::size_t i = 0; i < writing.size(); ++i) {
-    EXPECT_EQ(writing[i], i == 3);
-    EXPECT_EQ(failed[i], i == 5);
-  }
 }
 
 TEST(SlowRank, IsTheOneThatTakesLongerThanTheOthers) {
@@ -290,12 +266,15 @@ TEST(TrainerMpi, ATraceShowsEachBucket) {
   TinyTask task(240, comm->size());
   ParallelOptions parallel;
   parallel.bucket_bytes = 1024;
-  Trace trace({2, 3}, folder / "trace.json", comm->rank(), comm->host());
-  TrainHooks hooks;
-  hooks.trace = &trace;
-  Trainer trainer(task.arena, task.source, task.loss(), tiny_options(), parallel, *comm, hooks);
+  Trainer trainer(task.arena, task, tiny_options(),
+                  {.comm = *comm,
+                   .parallel = parallel,
+                   .profile = {"2"},
+                   .run_folder = folder / "",
+                   .stage = "tiny"});
   trainer.run();
-  const Json events = read_json(folder / "trace.json").at("traceEvents");
+  const Json events = read_json(folder / fmt::format("trace/tiny/rank-{:05d}.json", comm->rank()))
+                          .at("traceEvents");
   const auto named = [&](const std::string& name) {
     return std::ranges::count_if(events, [&](const Json& e) { return e.at("name") == name; });
   };
@@ -314,13 +293,10 @@ TEST(TrainerMpi, ASlowRankIsNamed) {
   std::ostringstream text;
   const Log log = std::make_shared<spdlog::logger>(
       "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
-  SlowRankWatch watch(*comm, log, 5);
-  TrainHooks hooks;
-  hooks.report = [&](const StepReport& report) { watch.after_step(report); };
-  const Loss loss = failing_loss(task, *comm, [](const PackedIds&) {
+  make_failing(task, *comm, [](const PackedIds&) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   });
-  Trainer(task.arena, task.source, loss, tiny_options(), {}, *comm, hooks).run();
+  Trainer(task.arena, task, tiny_options(), {.comm = *comm, .log = log}).run();
   const std::string wanted = fmt::format("rank {} on {} takes ", comm->size() - 1, comm->host());
   EXPECT_EQ(text.str().find(wanted) != std::string::npos, comm->is_root() && comm->size() > 1)
       << text.str();

@@ -1,5 +1,7 @@
 #include "gpuhpc/train/trainer.hpp"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +13,7 @@
 #include <thread>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/train/micro_batch.hpp"
 #include "tiny_model.hpp"
 
 namespace gpuhpc {
@@ -26,40 +29,12 @@ Outcome train(const TrainOptions& options, std::int64_t documents = 240) {
   TinyTask task(documents);
   const auto comm = make_single_communicator();
   Outcome outcome;
-  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm,
-                  {{}, [&](const StepReport& r) { outcome.reports.push_back(r); }, {}});
+  Trainer trainer(task.arena, task, options, {.comm = *comm, .report = [&](const StepReport& r) {
+                                                outcome.reports.push_back(r);
+                                              }});
   outcome.summary = trainer.run();
   outcome.weights = task.weights();
   return outcome;
-}
-
-TEST(Batches, EveryItemOnceAnEpochInAnOrderThatDependsOnSeedAndEpoch) {
-  const auto batches = global_batches(103, 10, 42, 0);
-  ASSERT_EQ(batches.size(), 11U);
-  EXPECT_EQ(batches.back().size(), 3U);
-  std::vector<std::int64_t> all;
-  for (const auto& batch : batches) all.insert(all.end(), batch.begin(), batch.end());
-  std::ranges::sort(all);
-  std::vector<std::int64_t> expected(103);
-  std::iota(expected.begin(), expected.end(), 0);
-  EXPECT_EQ(all, expected);
-  EXPECT_EQ(batches, global_batches(103, 10, 42, 0));
-  EXPECT_NE(batches, global_batches(103, 10, 42, 1));
-  EXPECT_NE(batches, global_batches(103, 10, 43, 0));
-}
-
-TEST(Batches, ByTokensEveryItemOnceAndNoMoreThanTheBudget) {
-  const TinySource source(200);
-  for (const std::int64_t budget : {1, 30, 500, 1'000'000}) {
-    std::vector<std::int64_t> all;
-    for (const auto& batch : global_batches_by_tokens(source, budget, 42, 3)) {
-      std::int64_t tokens = 0;
-      for (const std::int64_t item : batch) tokens += source.length(item);
-      EXPECT_TRUE(tokens <= budget || batch.size() == 1) << tokens << " tokens of " << budget;
-      all.insert(all.end(), batch.begin(), batch.end());
-    }
-    EXPECT_EQ(all, global_batches(200, 200, 42, 3).at(0));  // the same shuffle
-  }
 }
 
 TEST(Batches, SeedsOfMicroBatchesDiffer) {
@@ -73,35 +48,20 @@ TEST(Batches, SeedsOfMicroBatchesDiffer) {
   EXPECT_EQ(std::ranges::adjacent_find(seeds), seeds.end());
 }
 
-TEST(Batches, WhatIsHeldOutIsADrawBySeedAlone) {
-  const HeldOut parts = hold_out(103, .1, 42);
-  EXPECT_EQ(parts.validation.size(), 10U);
-  std::vector<std::int64_t> all = parts.learnt, expected(103);
-  all.insert(all.end(), parts.validation.begin(), parts.validation.end());
-  std::ranges::sort(all);
-  std::iota(expected.begin(), expected.end(), 0);
-  EXPECT_EQ(all, expected);
-  EXPECT_EQ(parts.validation, hold_out(103, .1, 42).validation);
-  EXPECT_NE(parts.validation, hold_out(103, .1, 43).validation);
-  const TinySource source(103);
-  const SubsetSource subset(source, parts.validation);
-  EXPECT_EQ(subset.size(), 10);
-  EXPECT_EQ(subset.length(3), source.length(parts.validation[3]));
-  EXPECT_EQ(subset.pack(std::vector<std::int64_t>{3, 0}).documents,
-            (std::vector<std::int64_t>{parts.validation[3], parts.validation[0]}));
-}
-
 TEST(Batches, MicroBatchesHoldEveryItemOnceInBalance) {
-  const TinySource source(200);
-  for (const auto& batch : global_batches(source.size(), 48, 1, 0))
+  const TinyTask task(200);
+  TrainOptions options = tiny_options();
+  Sampler sampler(task, options, options.course(), 48);
+  for (std::vector<std::int64_t> batch; !sampler.epoch_over();) {
+    batch = sampler.next();
     for (const std::int64_t micro : {0, 1, 5, 8, 100})
       for (const int ranks : {1, 2, 3, 4}) {
-        const auto parts = cut_micro_batches(source, batch, micro, ranks);
+        const auto parts = cut_micro_batches(task, batch, micro, ranks);
         std::vector<std::int64_t> all, load;
         for (const auto& part : parts) {
           all.insert(all.end(), part.begin(), part.end());
           load.push_back(0);
-          for (const std::int64_t item : part) load.back() += source.length(item);
+          for (const std::int64_t item : part) load.back() += task.cost(item);
           if (micro > 0) {
             EXPECT_LE(std::ssize(part), micro);
           }
@@ -110,16 +70,18 @@ TEST(Batches, MicroBatchesHoldEveryItemOnceInBalance) {
         EXPECT_GE(std::ssize(parts), std::min<std::int64_t>(ranks, std::ssize(batch)));
         EXPECT_LE(std::ranges::max(load) - std::ranges::min(load), 40);  // the longest document
       }
+  }
 }
 
 // A micro-batch that does not depend on the ranks gives them all the same gradients to add up.
 TEST(Batches, MicroBatchesDoNotDependOnTheRanks) {
-  const TinySource source(48);
-  const auto batch = global_batches(48, 48, 1, 0)[0];
-  EXPECT_EQ(cut_micro_batches(source, batch, 8, 1), cut_micro_batches(source, batch, 8, 4));
-  EXPECT_EQ(cut_micro_batches(source, batch, 8, 8).size(),
+  const TinyTask task(48);
+  std::vector<std::int64_t> batch(48);
+  std::iota(batch.begin(), batch.end(), 0);
+  EXPECT_EQ(cut_micro_batches(task, batch, 8, 1), cut_micro_batches(task, batch, 8, 4));
+  EXPECT_EQ(cut_micro_batches(task, batch, 8, 8).size(),
             8U);  // more ranks than micro-batches: all of them work
-  EXPECT_EQ(cut_micro_batches(source, std::span(batch).first(2), 8, 4).size(), 2U);
+  EXPECT_EQ(cut_micro_batches(task, std::span(batch).first(2), 8, 4).size(), 2U);
 }
 
 // The entropy of the targets is .778: no model can go below it on new data.
@@ -132,12 +94,7 @@ TEST(Trainer, LearnsTheTinyTask) {
   EXPECT_EQ(outcome.summary.documents, 2400);
   EXPECT_EQ(outcome.summary.skipped, 0);
   EXPECT_NEAR(outcome.reports.front().loss, std::log(5.0), .1);
-  EXPECT_LT(outcome.summary.last_loss, .9);
-  EXPECT_EQ(outcome.summary.first_loss, [&] {
-    double sum = 0;
-    for (int i = 0; i < 10; ++i) sum += outcome.reports[static_cast<std::size_t>(i)].loss;
-    return sum / 10;
-  }());
+  EXPECT_LT(mean_of_losses(std::span(outcome.reports).last(10)), .9);
 }
 
 TEST(Trainer, ReportsStepsEpochsAndRates) {
@@ -149,7 +106,8 @@ TEST(Trainer, ReportsStepsEpochsAndRates) {
     const StepReport& report = outcome.reports[i];
     EXPECT_EQ(report.step, static_cast<std::int64_t>(i) + 1);
     EXPECT_EQ(report.epoch, i < 10 ? 0 : 1);
-    EXPECT_EQ(report.rate_factor, rate_factor(schedule, static_cast<std::int64_t>(i)));
+    EXPECT_EQ(report.learning_rate_multiplier,
+              learning_rate_multiplier(schedule, static_cast<std::int64_t>(i)));
     EXPECT_EQ(report.documents, 24);
     EXPECT_GT(report.gradient_norm, 0);
     EXPECT_GT(report.tokens_per_second, 0);
@@ -160,43 +118,39 @@ TEST(Trainer, ReportsStepsEpochsAndRates) {
 
 // Packing takes at least 3 ms a micro-batch here.
 TEST(Trainer, TellsWhereTheTimeOfEachStepWent) {
-  class SlowSource final : public BatchSource {
+  class SlowTask final : public TinyTask {
    public:
-    explicit SlowSource(const BatchSource& source) : source_(source) {}
-    std::int64_t size() const override { return source_.size(); }
-    std::int64_t length(std::int64_t item) const override { return source_.length(item); }
+    using TinyTask::TinyTask;
     PackedIds pack(std::span<const std::int64_t> items) const override {
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
-      return source_.pack(items);
+      return TinyTask::pack(items);
     }
-
-   private:
-    const BatchSource& source_;
   };
-  TinyTask task(100);
-  const SlowSource source(task.source);
+  SlowTask task(100);
   const auto comm = make_single_communicator();
   TrainOptions options = tiny_options();
   options.micro_batch = 8;
   double data = 0, compute = 0;
   std::int64_t tokens = 0;
-  Trainer trainer(
-      task.arena, source, task.loss(), options, {}, *comm, {.report = [&](const StepReport& r) {
-        EXPECT_GE(r.data_seconds, .001 * 3 * static_cast<double>((r.documents + 7) / 8));
-        EXPECT_GT(std::min({r.compute_seconds, r.sum_seconds, r.update_seconds}), 0);
-        EXPECT_NEAR(r.data_seconds + r.compute_seconds + r.sum_seconds + r.update_seconds,
-                    r.step_seconds, 1e-9);
-        data += r.data_seconds, compute += r.compute_seconds, tokens += r.tokens;
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      }});
+  const auto check = [&](const StepReport& r) {
+    EXPECT_GE(r.data_seconds, .001 * 3 * static_cast<double>((r.documents + 7) / 8));
+    EXPECT_GT(std::min({r.compute_seconds, r.exposed_communication_seconds, r.update_seconds}), 0);
+    EXPECT_NEAR(
+        r.data_seconds + r.compute_seconds + r.exposed_communication_seconds + r.update_seconds,
+        r.step_seconds, 1e-9);
+    data += r.data_seconds, compute += r.compute_seconds, tokens += r.tokens;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  Trainer trainer(task.arena, task, options, {.comm = *comm, .report = check});
   const TrainSummary summary = trainer.run();
   EXPECT_EQ(summary.own_steps, 10);
   EXPECT_EQ(summary.own_tokens, tokens);
   EXPECT_NEAR(summary.data_seconds, data, 1e-9);
   EXPECT_NEAR(summary.compute_seconds, compute, 1e-9);
   EXPECT_GE(summary.other_seconds, .002 * 10);
-  EXPECT_NEAR(summary.data_seconds + summary.compute_seconds + summary.sum_seconds +
-                  summary.update_seconds + summary.other_seconds,
+  EXPECT_NEAR(summary.data_seconds + summary.compute_seconds +
+                  summary.exposed_communication_seconds + summary.update_seconds +
+                  summary.other_seconds,
               summary.seconds, 1e-9);
 }
 
@@ -230,9 +184,8 @@ TEST(Trainer, SkipsAStepThatIsNotFiniteAndLeavesTheWeights) {
   std::vector<float> before;
   std::vector<std::int64_t> skipped;
   std::int64_t step = 0;
-  const Loss clean = task.loss();
-  const Loss poisoned = [&](const PackedIds& batch, std::uint64_t seed) {
-    LossSum loss = clean(batch, seed);
+  task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+    LossSum loss = task.plain(batch, seed);
     if (++step == 4) {
       before = task.weights();
       loss.sum = loss.sum.mul(std::numeric_limits<float>::infinity());
@@ -242,34 +195,33 @@ TEST(Trainer, SkipsAStepThatIsNotFiniteAndLeavesTheWeights) {
     }
     return loss;
   };
-  Trainer trainer(task.arena, task.source, poisoned, tiny_options(), {}, *comm,
-                  {{},
-                   [&](const StepReport& r) {
+  double last = 0;
+  Trainer trainer(task.arena, task, tiny_options(),
+                  {.comm = *comm, .report = [&](const StepReport& r) {
+                     last = r.loss;
                      if (r.skipped) skipped.push_back(r.step);
-                   },
-                   {}});
+                   }});
   const TrainSummary summary = trainer.run();
   EXPECT_EQ(skipped, std::vector<std::int64_t>{4});
   EXPECT_EQ(summary.skipped, 1);
   EXPECT_NE(before, task.weights());
-  EXPECT_TRUE(std::isfinite(summary.last_loss));
+  EXPECT_TRUE(std::isfinite(last));
 }
 
 TEST(Trainer, GivesUpAfterManySkippedStepsInARow) {
   TinyTask task(240);
   const auto before = task.weights();
   const auto comm = make_single_communicator();
-  const Loss clean = task.loss();
-  const Loss poisoned = [&](const PackedIds& batch, std::uint64_t seed) {
-    LossSum loss = clean(batch, seed);
+  task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+    LossSum loss = task.plain(batch, seed);
     loss.sum = loss.sum.mul(std::numeric_limits<float>::quiet_NaN());
     return loss;
   };
   TrainOptions options = tiny_options();
   options.max_skipped = 3;
   std::int64_t reports = 0;
-  Trainer trainer(task.arena, task.source, poisoned, options, {}, *comm,
-                  {{}, [&](const StepReport&) { ++reports; }, {}});
+  Trainer trainer(task.arena, task, options,
+                  {.comm = *comm, .report = [&](const StepReport&) { ++reports; }});
   try {
     trainer.run();
     FAIL() << "did not give up";
@@ -283,7 +235,7 @@ TEST(Trainer, GivesUpAfterManySkippedStepsInARow) {
 TEST(Trainer, DescribesTheRunInOneLine) {
   TinyTask task(100);
   const auto comm = make_single_communicator();
-  EXPECT_EQ(Trainer(task.arena, task.source, task.loss(), tiny_options(), {}, *comm).describe(),
+  EXPECT_EQ(Trainer(task.arena, task, tiny_options(), {.comm = *comm}).describe(),
             "training 816 parameters on 100 documents, 2 epochs, 10 steps: 1 ranks x micro-batch "
             "24 x accumulation 1 = global batch 24 documents; "
             "base rates model 0.01, model.no-decay 0.01 for a batch of 32, rule none, peak rates "
@@ -291,33 +243,36 @@ TEST(Trainer, DescribesTheRunInOneLine) {
             "adamw, fp32, ddp; seed 42");
 }
 
-TEST(Trainer, ValidatesAfterEachEpoch) {
-  TinyTask task(100);
+// Validation of 100 documents and these; their loss is minus `values`, one an epoch.
+TrainerState validate(std::vector<double> values) {
+  TinyTask task(110);
   const auto comm = make_single_communicator();
-  double value = 0;
+  std::size_t epoch = 0;
+  task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+    if (seed) return task.plain(batch, seed);
+    EXPECT_EQ(batch.documents, (std::vector<std::int64_t>{7, 50}));
+    return LossSum{at::scalar_tensor(-2 * values.at(epoch++), at::kDouble), 2};
+  };
   TrainOptions options = tiny_options();
-  options.epochs = 3;
-  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm,
-                  {{}, {}, [&](Trainer&) { return value += 1; }});
-  EXPECT_EQ(trainer.run().validation, (std::vector<double>{1, 2, 3}));
-  EXPECT_EQ(trainer.state().best_step, 15);
+  Course course = options.course();
+  course.epochs = std::ssize(values), course.validation_items = {50, 7};
+  options.micro_batch = 24;
+  Trainer trainer(task.arena, task, options, {.comm = *comm}, course);
+  trainer.run();
+  EXPECT_EQ(epoch, values.size());
+  return trainer.state();
+}
+
+TEST(Trainer, ValidatesAfterEachEpochWhatItDoesNotLearn) {
+  const TrainerState state = validate({1, 2, 3});
+  EXPECT_EQ(state.best_step, 15);
+  EXPECT_EQ(state.documents, 3 * 108);
 }
 
 TEST(Trainer, AValidationThatIsNoNumberIsNeverTheBest) {
-  TinyTask task(100);
-  const auto comm = make_single_communicator();
-  std::vector<double> values = {std::nan(""), .3, std::nan(""), .2};  // from the end
-  TrainOptions options = tiny_options();
-  options.epochs = 4;
-  Trainer trainer(task.arena, task.source, task.loss(), options, {}, *comm,
-                  {.validate = [&](Trainer&) {
-                    const double value = values.back();
-                    values.pop_back();
-                    return value;
-                  }});
-  trainer.run();
-  EXPECT_EQ(trainer.state().best_step, 15);
-  EXPECT_EQ(trainer.state().best_metric, .3);
+  const TrainerState state = validate({.2, std::nan(""), .3, std::nan("")});
+  EXPECT_EQ(state.best_step, 15);
+  EXPECT_EQ(state.best_metric, .3);
 }
 
 // Everything a checkpoint holds, put into a new Trainer in the middle of an epoch: the rest repeats
@@ -327,16 +282,16 @@ TEST(Trainer, GoesOnWhereAnotherStopped) {
   options.precision = "fp16";  // the scaler's state, too
   options.loss_scale_interval = 3;
   const auto comm = make_single_communicator();
-  TinyTask whole(240), first(240), second(240);
+  TinyTask whole(240, 1, .1), first(240, 1, .1), second(240, 1, .1);
   std::vector<double> expected, found;
-  Trainer uninterrupted(whole.arena, whole.source, whole.loss(.1), options, {}, *comm,
-                        {.report = [&](const StepReport& r) { expected.push_back(r.loss); }});
-  const TrainSummary summary = uninterrupted.run();
-  Trainer before(first.arena, first.source, first.loss(.1), options, {}, *comm,
-                 {.report = [&](const StepReport& r) { found.push_back(r.loss); }});
+  const auto note = [&](std::vector<double>& losses) {
+    return TrainContext{.comm = *comm,
+                        .report = [&](const StepReport& r) { losses.push_back(r.loss); }};
+  };
+  const TrainSummary summary = Trainer(whole.arena, whole, options, note(expected)).run();
+  Trainer before(first.arena, first, options, note(found));
   for (int step = 0; step < 14; ++step) before.step();
-  Trainer after(second.arena, second.source, second.loss(.1), options, {}, *comm,
-                {.report = [&](const StepReport& r) { found.push_back(r.loss); }});
+  Trainer after(second.arena, second, options, note(found));
   second.arena.parameters().copy_(first.arena.parameters());
   after.optimizer().first_moment().copy_(before.optimizer().first_moment());
   after.optimizer().second_moment().copy_(before.optimizer().second_moment());
@@ -345,15 +300,75 @@ TEST(Trainer, GoesOnWhereAnotherStopped) {
   const TrainSummary rest = after.run();
   EXPECT_EQ(found, expected);
   EXPECT_EQ(second.weights(), whole.weights());
-  EXPECT_EQ(rest.first_loss, summary.first_loss);
-  EXPECT_EQ(rest.last_loss, summary.last_loss);
   EXPECT_EQ(rest.tokens, summary.tokens);
 }
 
-TEST(Trainer, RefusesAnEmptySource) {
+TEST(Trainer, RefusesATaskWithoutItems) {
   TinyTask task(0);
   const auto comm = make_single_communicator();
-  EXPECT_THROW(Trainer(task.arena, task.source, task.loss(), tiny_options(), {}, *comm), Error);
+  EXPECT_THROW(Trainer(task.arena, task, tiny_options(), {.comm = *comm}), Error);
+}
+
+// Two groups, two rates: a step of AdamW without decay moves each weight by about its group's own.
+TEST(Trainer, EachGroupLearnsAtItsOwnRate) {
+  TinyModel model;
+  std::vector<ParameterSlot> slots = trained_parameters(model);
+  ParameterArena arena({{"slow", 1e-4, 0, {slots.begin(), slots.end() - 1}},
+                        {"fast", 3e-2, 0, {slots.end() - 1, slots.end()}}});
+  const at::Tensor before = arena.parameters().clone();
+  TinyTask task(240);
+  task.compute = [&](const PackedIds& batch, DropoutSeed) {
+    return LossSum{
+        soft_target_cross_entropy(model.logits(batch),
+                                  gather_rows(task.source.targets.view(), batch.documents)),
+        static_cast<double>(batch.size())};
+  };
+  const auto comm = make_single_communicator();
+  TrainOptions options = tiny_options();
+  options.warmup = 0;
+  Trainer(arena, task, options, {.comm = *comm}).step();
+  for (const auto& group : arena.groups()) {
+    const at::Tensor moved =
+        (arena.parameters() - before).abs().narrow(0, group.range.first, group.range.size());
+    EXPECT_NEAR(moved.max().item<double>(), group.learning_rate, .01 * group.learning_rate)
+        << group.name;
+  }
+}
+
+TEST(Trainer, StepsInPlaceOfEpochsAndADocumentsCourseOfItsOwn) {
+  TinyTask task(100);
+  const auto comm = make_single_communicator();
+  TrainOptions options = tiny_options();  // 2 epochs of 5 steps
+  options.max_steps = 13;
+  std::vector<std::int64_t> epochs;
+  const auto note = [&](const StepReport& r) { epochs.push_back(r.epoch); };
+  EXPECT_EQ(Trainer(task.arena, task, options, {.comm = *comm, .report = note}).run().steps, 13);
+  EXPECT_EQ(epochs, (std::vector<std::int64_t>{0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2}));
+  std::vector<double> rates;
+  const Course constant{.max_steps = 3};
+  Trainer(task.arena, task, options,
+          {.comm = *comm,
+           .report = [&](const StepReport& r) { rates.push_back(r.learning_rate_multiplier); }},
+          constant)
+      .run();
+  EXPECT_EQ(rates, (std::vector<double>{1, 1, 1}));
+}
+
+// A task may look at the model before each step, and end the training.
+TEST(Trainer, ATaskMayEndTheTraining) {
+  class Ending final : public TinyTask {
+   public:
+    using TinyTask::TinyTask;
+    bool before_step(std::int64_t step) override {
+      asked.push_back(step);
+      return step < 3;
+    }
+    std::vector<std::int64_t> asked;
+  };
+  Ending task(100);
+  const auto comm = make_single_communicator();
+  EXPECT_EQ(Trainer(task.arena, task, tiny_options(), {.comm = *comm}).run().steps, 3);
+  EXPECT_EQ(task.asked, (std::vector<std::int64_t>{0, 1, 2, 3}));
 }
 
 TEST(TrainOptions, AreDeclaredOnce) {
@@ -377,6 +392,23 @@ TEST(TrainOptions, AreDeclaredOnce) {
     EXPECT_EQ(options.scaler_options(false).dynamic, precision == Precision::fp16);
   }
   EXPECT_THROW(set.parse({}, {"--train.precision", "fp8"}), Error);
+}
+
+TEST(TrainOptions, ABatchIsGivenForAllRanksOrForEach) {
+  const auto check = [](const std::vector<std::string>& words) {
+    config::OptionSet set;
+    TrainOptions options;
+    declare(set.section("train", "training"), options);
+    set.parse({}, words);
+    options.check(set);
+    return options.global_batch(3);
+  };
+  EXPECT_EQ(check({}), 32);
+  EXPECT_EQ(check({"--train.batch", "24"}), 24);
+  EXPECT_EQ(check({"--train.batch-per-rank", "5"}), 15);
+  EXPECT_THROW(check({"--train.batch-per-rank", "5", "--train.batch", "32"}), Error);
+  EXPECT_THROW(check({"--train.batch-per-rank", "5", "--train.batch-tokens", "500"}), Error);
+  EXPECT_THROW(check({"--train.restore", "best"}), Error);
 }
 
 }  // namespace

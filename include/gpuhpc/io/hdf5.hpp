@@ -74,6 +74,9 @@ struct ArrayPlace {
   std::int64_t offset = 0, checksum_offset = 0;
 };
 
+// May this build of the HDF5 library be called from several threads?
+bool hdf5_is_threadsafe();
+
 // Writes one file: give the datasets in any order, then commit(). Nothing is left behind without
 // commit(). The bytes depend on names, values and order alone (no times).
 class Hdf5Writer {

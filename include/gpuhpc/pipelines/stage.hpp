@@ -22,7 +22,7 @@
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/device/device.hpp"
-#include "gpuhpc/train/checkpoint_task.hpp"
+#include "gpuhpc/train/context.hpp"
 
 namespace gpuhpc {
 

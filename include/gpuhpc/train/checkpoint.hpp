@@ -22,7 +22,7 @@
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/train/arena.hpp"
-#include "gpuhpc/train/checkpoint_task.hpp"
+#include "gpuhpc/train/context.hpp"
 
 namespace gpuhpc {
 
@@ -46,7 +46,6 @@ struct CheckpointState {
   std::int64_t step = 0;
   std::optional<double> metric;  // larger is better
   Json values;  // whatever else the owner needs to go on; finite numbers return to the bit
-  std::vector<double> history;  // losses so far
 };
 
 class CheckpointStore {

@@ -1,10 +1,13 @@
 #pragma once
-// Decisions about how many documents are computed at once, without hardware.
+// How a global batch is computed: decisions without hardware.
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <span>
+#include <vector>
 
 #include "gpuhpc/base/block.hpp"
+#include "gpuhpc/train/task.hpp"
 
 namespace gpuhpc {
 
@@ -22,6 +25,19 @@ struct BatchShape {
 };
 BatchShape batch_shape(std::int64_t documents, std::int64_t micro_batch,
                        int ranks);  // micro_batch 0: one micro-batch a rank
+
+// The micro-batches of one global batch, at most `micro_batch` items each, of about equal cost: cut
+// from the batch alone, so that each gives the same gradient whoever computes it. Only when they
+// would be fewer than `ranks` (or when `micro_batch` is 0) are there as many as ranks.
+std::int64_t piece_count(std::int64_t items, std::int64_t micro_batch, int ranks);
+std::vector<std::vector<std::int64_t>> cut_micro_batches(const Task& task,
+                                                         std::span<const std::int64_t> batch,
+                                                         std::int64_t micro_batch, int ranks);
+
+// The seed of dropout in one micro-batch: of the run's seed, the global step and the micro-batch's
+// number in the global batch. It does not know who computes it, and nothing of a generator has to
+// be saved.
+std::uint64_t micro_batch_seed(std::uint64_t seed, std::int64_t step, std::int64_t micro_batch);
 
 // Is `micro_batch` the last of its quarter of the global batch's `count` micro-batches? Quarters
 // are the leaves of the reproducible sum's tree (gradient_sync.hpp): within one, gradients are

@@ -20,9 +20,9 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // One update with gradients x `gradient_scale` and, in each group, its learning rate x
-  // `rate_factor`. The gradients of the ranges are used up: what they hold afterwards is the
-  // optimizer's business.
-  virtual void step(double rate_factor, double gradient_scale) = 0;
+  // `learning_rate_multiplier`. The gradients of the ranges are used up: what they hold afterwards
+  // is the optimizer's business.
+  virtual void step(double learning_rate_multiplier, double gradient_scale) = 0;
 
   const std::vector<Range>& ranges() const {
     return ranges_;
@@ -57,7 +57,7 @@ class AdamW final : public Optimizer {
       : AdamW(arena, options, std::vector<Range>{slice}) {}
   AdamW(ParameterArena& arena, const OptimizerOptions& options)
       : AdamW(arena, options, Range{0, arena.capacity()}) {}
-  void step(double rate_factor, double gradient_scale) override;
+  void step(double learning_rate_multiplier, double gradient_scale) override;
 };
 
 // Layer-wise rates for large batches (You et al., ICLR 2020, algorithm 2, with bias correction):
@@ -71,7 +71,7 @@ class Lamb final : public Optimizer {
   using Sum = std::function<void(std::span<double>)>;
   Lamb(ParameterArena& arena, const OptimizerOptions& options, std::vector<Range> ranges,
        Sum sum_over_ranks = {});
-  void step(double rate_factor, double gradient_scale) override;
+  void step(double learning_rate_multiplier, double gradient_scale) override;
 
  private:
   // A piece of one tensor in one range.

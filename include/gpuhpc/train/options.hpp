@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/train/loss_scaler.hpp"
 #include "gpuhpc/train/schedule.hpp"
@@ -24,13 +26,33 @@ enum class Precision {
   fp16,  // with dynamic loss scaling
 };
 
+// Items [first, last) of a task that batches are drawn from, `weight` batches for every `weight` of
+// another one: 1 for each is round-robin, the number of items in proportion.
+struct CorpusItems {
+  Range items;
+  double weight = 1;
+};
+
+// How long a training goes on, over what, and how its rates move: the user's (TrainOptions::course)
+// or, where a job decides that itself, its own.
+struct Course {
+  std::int64_t epochs = 1, max_steps = 0;  // max_steps above 0: instead of epochs
+  double warmup = 0;
+  Decay decay = Decay::constant;
+  double validation = 0;                            // share of the items that is held out
+  std::vector<std::int64_t> validation_items = {};  // held out in place of a share
+  bool restore_best = false;
+  std::vector<CorpusItems> corpora = {};  // none: all items
+  bool no_duplicates = false;             // no two items of one Task::key in a batch
+};
+
 // Section [train]. Defaults are those of the student (quality-recipe.md, step 11).
 struct TrainOptions {
   static constexpr const char* section = "train";
-  double encoder_rate = 3e-5;
-  double head_rate = 1e-3;
   std::int64_t epochs = 1;
-  std::int64_t batch = 32;  // documents an update, over all ranks
+  std::int64_t max_steps = 0;       // above 0: so many updates instead
+  std::int64_t batch = 32;          // documents an update, over all ranks
+  std::int64_t batch_per_rank = 0;  // above 0: the batch is so many for each rank instead
   std::int64_t batch_tokens =
       0;  // above 0: the batch is as many documents as fit these tokens instead
   // Documents a forward and backward: cut from the batch alone, so that each micro-batch gives the
@@ -44,10 +66,6 @@ struct TrainOptions {
   double warmup = .1;            // below 1: share of all updates; from 1: updates
   std::string decay = "linear";  // linear | cosine | constant | inverse-sqrt
   double clip = 1;               // largest gradient norm; 0: no clipping
-  std::int64_t max_length = 96;  // tokens a document
-  std::int64_t layers =
-      3;               // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
-  double dropout = 0;  // in the encoder
   bool activation_checkpointing =
       false;  // keep each layer's input alone, compute the layer again in the backward pass
   std::string precision = "auto";
@@ -70,8 +88,12 @@ struct TrainOptions {
   double checkpoint_minutes = 10;     // 0: by steps alone
   std::int64_t keep = 2;  // newest ones that stay, beside the one of the best validation
 
-  // configuration_error for values that contradict each other.
-  void check() const;
+  // Throws for values that contradict each other; `given`: what the user wrote.
+  void check(const config::OptionSet& given) const;
+  Course course() const;
+  std::int64_t global_batch(int ranks) const {
+    return batch_per_rank > 0 ? batch_per_rank * ranks : batch;
+  }
   // auto: bf16 on GPUs and on processors that multiply bf16, else fp32.
   Precision precision_kind(bool cuda) const;
   LossScalerOptions scaler_options(bool cuda) const;

@@ -20,6 +20,7 @@ const char* name_of(RateRule rule);
 double batch_factor(RateRule rule, double batch, double base_batch);
 
 enum class Decay { constant, linear, cosine, inverse_sqrt };
+const char* name_of(Decay decay);
 
 struct Schedule {
   std::int64_t total_steps = 0;
@@ -35,6 +36,6 @@ std::int64_t warmup_steps(double warmup, std::int64_t total_steps);
 // the end of it; then falls towards 0, which update `total_steps` would reach. Steps beyond the end
 // keep the last value's rule: 0 (constant: 1). inverse_sqrt does not know the end: sqrt((warm-up +
 // 1) / (step + 1)) (Vaswani et al. 2017).
-double rate_factor(const Schedule& schedule, std::int64_t step);
+double learning_rate_multiplier(const Schedule& schedule, std::int64_t step);
 
 }  // namespace gpuhpc

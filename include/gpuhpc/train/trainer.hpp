@@ -1,112 +1,40 @@
 #pragma once
-// The one Trainer. A task is three things handed in: a model (the arena of its learnable
-// parameters), a batch source, a loss. Any number of ranks trains on the same global batches and
-// ends with the same answer, up to the order of sums: under "ddp" each rank updates all weights,
-// under "zero1" its share of them (gradient_sync.hpp). No model here has batch normalisation, the
-// one layer whose forward pass would have to know of other ranks (SyncBatchNorm).
+// The one Trainer: a model (the arena of its learnable parameters) learns a Task. Any number of
+// ranks trains on the same global batches and ends with the same answer, up to the order of sums:
+// under "ddp" each rank updates all weights, under "zero1" its share of them (gradient_sync.hpp).
+// No model here has batch normalisation, the one layer whose forward pass would have to know of
+// other ranks (SyncBatchNorm).
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "gpuhpc/base/log.hpp"
-#include "gpuhpc/comm/communicator.hpp"
-#include "gpuhpc/comm/options.hpp"
 #include "gpuhpc/train/arena.hpp"
-#include "gpuhpc/train/batch_source.hpp"
+#include "gpuhpc/train/checkpointer.hpp"
+#include "gpuhpc/train/context.hpp"
 #include "gpuhpc/train/gradient_sync.hpp"
 #include "gpuhpc/train/loss_scaler.hpp"
 #include "gpuhpc/train/optimizer.hpp"
 #include "gpuhpc/train/options.hpp"
-#include "gpuhpc/train/profile.hpp"
+#include "gpuhpc/train/sampler.hpp"
 #include "gpuhpc/train/schedule.hpp"
-#include "gpuhpc/train/trainer_state.hpp"
+#include "gpuhpc/train/task.hpp"
+#include "gpuhpc/train/watch.hpp"
 
 namespace gpuhpc {
 
-// The loss of one micro-batch: a scalar with its graph, summed (not averaged) over `count`
-// documents (or tokens, or weights). The update divides the sum over all micro-batches and ranks by
-// the sum of the counts.
-struct LossSum {
-  at::Tensor sum;
-  double count = 0;
-};
-// `seed` is that of dropout: a function of the run's seed, the global step and the micro-batch's
-// number in the global batch. Called without gradients (validation), it drops nothing.
-using Loss = std::function<LossSum(const PackedIds&, std::uint64_t seed)>;
-
-struct StepReport {
-  std::int64_t step = 0;     // from 1
-  std::int64_t epoch = 0;    // from 0
-  double loss = 0;           // per counted item, over all ranks
-  double gradient_norm = 0;  // of the mean gradient, before clipping
-  double rate_factor = 0;    // of each group's own learning rate
-  bool skipped = false;  // gradients were not finite on some rank: weights and moments untouched
-  std::int64_t documents = 0, tokens = 0;  // of this global batch
-  std::int64_t micro_batch = 0;            // documents computed at once, at most
-  double loss_scale = 1;                   // that this step's gradients were computed with
-  double tokens_per_second = 0;            // of this step, all ranks together
-  double own_tokens = 0;                   // that this rank computed in it
-  // This rank; the four parts add up to the step. Data: until its micro-batches were there.
-  // Compute: forward and backward (buckets leave meanwhile). Sum: the rest of the sum over ranks.
-  // Update: agreement, optimizer, gathering of parameters.
-  double step_seconds = 0, data_seconds = 0, compute_seconds = 0, sum_seconds = 0,
-         update_seconds = 0;
-};
-
-struct TrainSummary {
-  std::int64_t steps = 0, skipped = 0, documents = 0, tokens = 0;
-  // Of this rank in this process, so a resumed run counts its own part. The parts as in StepReport;
-  // the five of them add up to `seconds`.
-  std::int64_t own_steps = 0, own_tokens = 0;
-  double seconds = 0, data_seconds = 0, compute_seconds = 0, sum_seconds = 0, update_seconds = 0;
-  double other_seconds = 0;  // outside of steps: validation, reports, copies for checkpoints
-  double first_loss = 0,
-         last_loss = 0;  // means of the first and last tenth of the steps (skipped ones left out)
-  std::vector<double> validation;  // one value an epoch, when there is a validator
-};
-
-// Whoever writes checkpoints beside the training; of one rank, or of any rank.
-struct WriterStatus {
-  bool writing = false, failed = false;
-  bool due = false;  // it is time for the next one
-};
-
-class Trainer;
-
-// All are optional. Unless it says otherwise: called on every rank with the same values (seconds
-// apart).
-struct TrainHooks {
-  Log log = {};                                        // progress line on rank 0
-  std::function<void(const StepReport&)> report = {};  // after each step
-  std::function<double(Trainer&)> validate = {};       // after each epoch; larger is better
-  // Before each step, with the number of steps done; false, and run() ends there as if it were
-  // over.
-  std::function<bool(Trainer&, std::int64_t step)> before_step = {};
-  // Asked in each step on every rank; one yes, and all ranks leave run() after that step with exit
-  // code `requeue`.
-  std::function<bool()> stop_requested = {};
-  // Asked in each step on every rank; `checkpoint` then hears what holds for any of them.
-  std::function<WriterStatus()> writer_status = {};
-  // After each step and its validation; `last`: the run ends here, because somebody asked or
-  // because it is over.
-  std::function<void(Trainer&, const WriterStatus& anywhere, bool last)> checkpoint = {};
-  Trace* trace =
-      nullptr;  // records the steps that it was made for, and is written as soon as they are over
-};
-
 class Trainer {
  public:
-  // `device_comm` (NCCL) carries gradients that lie in device memory; without one they travel
-  // through the host.
-  Trainer(ParameterArena& model, const BatchSource& source, Loss loss, const TrainOptions& options,
-          const ParallelOptions& parallel, Communicator& comm, TrainHooks hooks = {},
-          Communicator* device_comm = nullptr);
-  // All epochs (of a restored run: the rest). Throws on all ranks: `diverged` after
+  // Collective. Learning rates are those of the arena's groups; `course`: how long and over what,
+  // where that is not the user's. When every rank has a GPU, gradients travel between them (NCCL).
+  Trainer(ParameterArena& model, Task& task, const TrainOptions& options, TrainContext context,
+          std::optional<Course> course = {});
+  // The whole training: from the newest checkpoint, if there is one, to the context's files; with
+  // the best weights where those were asked for. Throws on all ranks: `diverged` after
   // options.max_skipped skipped steps in a row; `out_of_memory` when one document alone does not
   // fit; `requeue` when somebody asked to stop; the error of the lowest rank whose loss threw. In
   // all of these the weights are those of the last update.
@@ -114,8 +42,9 @@ class Trainer {
   StepReport step();
   std::int64_t total_steps() const { return schedule_.total_steps; }
   // Collective. The loss per counted item over all of `items`, without gradients and dropout; the
-  // same bits on any number of ranks (unless --train.micro-batch is 0, which cuts by ranks).
-  double mean_loss(const BatchSource& items);
+  // same bits on any number of ranks (unless --train.micro-batch is 0, which cuts by ranks). A loss
+  // over the global batch is taken of batches of its size, in the order of the items.
+  double mean_loss(std::span<const std::int64_t> items);
   // One line a run: ranks x micro-batch x accumulation = global batch, rates, rule, peak rates,
   // schedule.
   std::string describe() const;
@@ -129,41 +58,54 @@ class Trainer {
 
  private:
   enum class Verdict { update, skip, again };
+  using Pieces = std::vector<std::vector<std::int64_t>>;  // micro-batches of a global batch
   struct Share {  // what this rank computed of one global batch; after agree(): what all did
     double loss = 0, count = 0, documents = 0, tokens = 0;
     double norm = 0;  // of the mean gradient
     double data_seconds = 0;
     std::exception_ptr error;
   };
-  void prepare();
-  std::vector<std::vector<std::int64_t>> batches_of(std::int64_t epoch) const;
-  std::vector<std::int64_t> next_batch();
+  // The step (trainer.cpp).
   Share accumulate(std::span<const std::int64_t> batch);
+  void load(std::span<const std::int64_t> items, Share& share);
+  at::Tensor cached_gradients(std::span<const std::int64_t> batch, const Pieces& pieces,
+                              const Range& mine, Share& share);
   Verdict agree(Share& share, std::span<const std::int64_t> batch);
   void shrink_micro_batch(std::span<const std::int64_t> batch, const std::exception_ptr& error);
   int fewest_pieces(std::span<const std::int64_t> batch) const;
   std::int64_t largest_micro_batch(std::span<const std::int64_t> batch) const;
-  bool fits(std::span<const std::int64_t> items);
+  std::uint64_t seed(std::int64_t micro_batch) const;
   void count(const StepReport& report);
   void end_of_step();
-  TrainSummary summarise(TrainSummary own) const;  // `own` filled up with what all ranks share
+  // What surrounds the steps (trainer_setup.cpp).
+  void prepare();
+  bool fits(std::span<const std::int64_t> items);
+  void resume();
+  void validate();
+  LossSum loss_without_graph(std::span<const std::int64_t> items, std::int64_t at_once);
+  void finish(TrainSummary& own);
 
   ParameterArena& model_;
-  const BatchSource& source_;
-  Loss loss_;
+  Task& task_;
   TrainOptions options_;
-  ParallelOptions parallel_;
+  TrainContext context_;
   Communicator& comm_;
-  TrainHooks hooks_;
+  Course course_;
+  std::int64_t batch_;  // documents an update, where tokens do not count
+  std::unique_ptr<Communicator> between_gpus_;
+  std::optional<Trace> trace_;
   GradientSync sync_;
   std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
+  Sampler sampler_;
   Schedule schedule_;
-  RateRule rule_ = RateRule::none;
-  double documents_a_step_ = 0, batch_factor_ = 1;
-  std::vector<std::vector<std::int64_t>> batches_;  // of the present epoch
-  TrainerState state_;                              // without the scaler's part
-  WriterStatus writers_;                            // of any rank, in the last step
+  RateRule rule_;
+  double batch_factor_;
+  SlowRankWatch slow_ranks_;
+  std::optional<Checkpointer> checkpointer_;
+  std::optional<MetricsLog> metrics_;  // rank 0
+  TrainerState state_;                 // without the scaler's part
+  WriterStatus writers_;               // of any rank, in the last step
   bool stop_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include "gpuhpc/labels/decode_options.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/options.hpp"
 #include "gpuhpc/pipelines/label/teleclass/options.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "gpuhpc/retrieval/tfidf.hpp"
 
@@ -45,6 +46,24 @@ void declare(config::Section& section, ScoringOptions& options);
 void declare(config::Section& section, SoftRefinementOptions& options);
 void declare(config::Section& section, SmoothingOptions& options);
 
+// [train], beside the Trainer's own: how the encoder learns. Defaults are those of the student
+// (quality recipe, step 11).
+struct FineTuneOptions {
+  static constexpr const char* section = "train";
+  double encoder_rate = 3e-5, head_rate = 1e-3;
+  std::int64_t max_length = 96;  // tokens per document
+  std::int64_t layers =
+      3;               // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
+  double dropout = 0;  // in the encoder
+};
+void declare(config::Section& section, FineTuneOptions& options);
+
+// What every stage that fine-tunes the encoder is handed.
+struct FineTuning {
+  FineTuneOptions encoder;
+  TrainingOptions trainer;
+};
+
 // What scores new text as the corpus was scored.
 struct PathScoring {
   ScoringOptions scores;
@@ -75,6 +94,7 @@ struct LabelOptions {
   ClassTextOptions class_texts;
   SoftRefinementOptions soft_refinement;
   PathScoring scoring;
+  FineTuneOptions fine_tune;
   DecodeOptions decode;
   SubmissionOptions submission;
   TeleclassOptions teleclass;

@@ -2,42 +2,25 @@
 
 #include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/nn/losses.hpp"
-#include "gpuhpc/pipelines/label/replicas.hpp"
-#include "gpuhpc/pipelines/label/taxoclass/graph/graph_model.hpp"
-#include "gpuhpc/pipelines/label/training_run.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
 
 namespace gpuhpc {
 
 void GraphClassifierStage::run(const StageContext& c, const GraphModelFiles& out) const {
-  const TrainOptions& train = training.train;
-  const GraphTask task(c, inputs, train, encoder.path);
-  const DocumentSource source = task.source(/*all=*/false);
-  TrainedHead trained;
-  run_replicas(
-      c, training.parallel, encoder.path, *task.encoder,
-      [&](const StageContext& replica, LoadedEncoder& model) {
-        Encoder& trained_encoder = model.encoder;
-        ClassGraphHead head = task.head(trained_encoder.device());
-        ParameterArena arena(task.parameters(trained_encoder, head, train.encoder_rate,
-                                             train.head_rate, inputs.graph.rate),
-                             replica.comm.size());
-        const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-          const MultiLabelBatch labels = gather_labels(task.silver.labels, task.taxonomy.size(),
-                                                       batch.documents, trained_encoder.device());
-          return LossSum{
-              masked_binary_cross_entropy(task.logits(trained_encoder, head, batch, train, seed),
-                                          labels.targets, labels.mask),
-              static_cast<double>(batch.size())};
-        };
-        TrainingRun beside(replica, training, arena, source);
-        Trainer trainer(arena, beside.learnt(), loss, train, training.parallel, replica.comm,
-                        beside.hooks(), beside.between_gpus());
-        beside.resume(trainer);
-        beside.finish(trainer, trainer.run(), out);
-        if (&model == task.encoder.get())
-          trained = {head.class_vectors(), head.bias(), head_parameters(head)};
-      });
-  on_root(c.comm, [&] { write_graph_model(task, trained, out); });
+  const GraphTask model(c, inputs, training, encoder.path);
+  ClassGraphHead head = model.head();
+  ParameterArena arena(model.parameters(head, training.encoder.encoder_rate,
+                                        training.encoder.head_rate, inputs.graph.rate),
+                       c.comm.size());
+  DocumentTask task = model.learnt(/*all=*/false, [&](const PackedIds& batch, DropoutSeed seed) {
+    const MultiLabelBatch labels = gather_labels(model.silver.labels, model.taxonomy.size(),
+                                                 batch.documents, model.encoder->encoder.device());
+    return LossSum{
+        masked_binary_cross_entropy(model.logits(head, batch, seed), labels.targets, labels.mask),
+        static_cast<double>(batch.size())};
+  });
+  Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out)).run();
+  on_root(c.comm, [&] { write_graph_model(model, head, out); });
 }
 
 }  // namespace gpuhpc

@@ -17,6 +17,8 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   t.similarity.check();
   const ModelFiles encoder{shared.model.encoder};
   const ExpectedLeavesOption leaves = o.expected_leaves();
+  const SeedOption seed{shared.training.train.seed};
+  const FineTuning training{o.fine_tune, shared.training};
   Pipeline pipeline(run_folder);
   const EncodingFiles encoding = pipeline.add(
       "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
@@ -36,21 +38,22 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
     if (t.similarity.backend == "nli") return entailment(ModelFiles{t.similarity.nli_model});
     if (t.similarity.backend == "pair")
       return entailment(pipeline.add(
-          "pair-model", PairModelStage{in.taxonomy, encoding, posterior, encoder, t.statements,
-                                       t.pair, leaves, shared.training}));
+          "pair-model", PairModelStage{in.taxonomy,
+                                       {encoding, posterior, t.statements, t.pair, leaves, seed},
+                                       encoder,
+                                       training}));
     if (t.similarity.calibration == "names")
       return similarity(NameSimilarityStage{encoding, o.scoring.scores});
     return similarity(PathSimilarityStage{in.taxonomy, posterior, leaves});
   };
   const CoreFiles cores = pipeline.add("cores", CoreStage{in.taxonomy, encoding, score(), t.cores});
   const GraphInputs graph{in.taxonomy, encoding, cores, t.graph, o.scoring.centring};
-  const GraphModelFiles classifier =
-      pipeline.add("classifier", GraphClassifierStage{graph, encoder, shared.training},
-                   "120 min, on an A6000 45");
+  const GraphModelFiles classifier = pipeline.add(
+      "classifier", GraphClassifierStage{graph, encoder, training}, "120 min, on an A6000 45");
   const SelfTrainingFiles trained = pipeline.add(
       "self-training",
       SelfTrainingStage{graph, posterior, classifier, in.train, encoder, shared.infer, o.scoring,
-                        leaves, o.label_limits(), t.self_training, shared.training},
+                        leaves, o.label_limits(), t.self_training, training},
       "90 min, on an A6000 35");
   pipeline.add("inference", InferenceStage{trained, encoding, in.test, shared.shards, shared.infer,
                                            o.decode, o.submission});

@@ -15,12 +15,10 @@
 #include "gpuhpc/nn/host_matrices.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/replicas.hpp"
 #include "gpuhpc/pipelines/label/smoothed_scores.hpp"
-#include "gpuhpc/pipelines/label/taxoclass/graph/graph_model.hpp"
 #include "gpuhpc/pipelines/label/teacher_files.hpp"
-#include "gpuhpc/pipelines/label/training_run.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -28,23 +26,23 @@ namespace fs = std::filesystem;
 
 constexpr const char* table_head = "batches\tagreement\tchanged_mass\tentropy\n";
 
-// The classifier of one replica, its present targets, and the best state by held-out silver labels.
-class SelfTraining {
+// The classifier learns its own sharpened predictions, until held-out silver labels tell that they
+// get worse.
+class SelfTraining final : public DocumentTask {
  public:
   SelfTraining(const SelfTrainingStage& stage, const StageContext& c, const GraphTask& task,
-               LoadedEncoder& model, ClassGraphHead& head, ParameterArena& arena)
-      : stage_(stage), c_(c), task_(task), model_(model), head_(head), arena_(arena) {}
-
-  LossSum loss(const PackedIds& batch, std::uint64_t seed) const {
-    const at::Tensor targets =
-        gather_rows(targets_.view(), batch.documents, model_.encoder.device());
-    return {
-        binary_divergence(task_.logits(model_.encoder, head_, batch, task_.train, seed), targets),
-        static_cast<double>(batch.size())};
-  }
+               ClassGraphHead& head, ParameterArena& arena)
+      : DocumentTask(task.learnt(
+            /*all=*/true,
+            [this](const PackedIds& batch, DropoutSeed seed) { return loss_of(batch, seed); })),
+        stage_(stage),
+        c_(c),
+        task_(task),
+        head_(head),
+        arena_(arena) {}
 
   // Before every step: new targets when they are due; false when quality has passed its best.
-  bool before_step(std::int64_t step) {
+  bool before_step(std::int64_t step) override {
     const std::int64_t refresh = stage_.options.refresh, due = step - step % refresh;
     if (due == step) {
       if (step > 0 && probabilities_.rows == 0) reload(step - refresh);  // after a restart
@@ -65,6 +63,13 @@ class SelfTraining {
   }
 
  private:
+  LossSum loss_of(const PackedIds& batch, DropoutSeed seed) const {
+    const at::Tensor targets =
+        gather_rows(targets_.view(), batch.documents, task_.encoder->encoder.device());
+    return {binary_divergence(task_.logits(head_, batch, seed), targets),
+            static_cast<double>(batch.size())};
+  }
+
   static constexpr int patience = 2;  // new targets without a better agreement
 
   fs::path file(const std::string& name, std::int64_t step) const {
@@ -76,7 +81,7 @@ class SelfTraining {
     const Range own = own_documents(task_.documents->size(), c_.comm);
     Matrix mine(own.size(), task_.taxonomy.size());
     together(c_.comm, [&] {
-      const DocumentEncoder encoder(model_, *task_.tokenizer, stage_.infer, c_.device);
+      const DocumentEncoder encoder(*task_.encoder, *task_.tokenizer, stage_.infer, c_.device);
       Matrix rows = encoder.encode(token_source(*task_.documents), own);
       normalise_rows(rows.view());
       centre_rows(rows.view(), task_.mean, task_.inputs.centring.share);
@@ -173,7 +178,6 @@ class SelfTraining {
   const SelfTrainingStage& stage_;
   const StageContext& c_;
   const GraphTask& task_;
-  LoadedEncoder& model_;
   ClassGraphHead& head_;
   ParameterArena& arena_;
   Matrix probabilities_, probabilities_before_, targets_;  // (N,C)
@@ -184,7 +188,7 @@ class SelfTraining {
 
 // What labels new text besides the classifier: the sentence encoder's similarity alone, or both.
 void add_teacher(const StageContext& c, const SelfTrainingStage& stage, const GraphTask& task,
-                 const TrainedHead& head, const fs::path& model) {
+                 const ClassGraphHead& head, const fs::path& model) {
   const std::string& labels_from = stage.options.labels_from;
   if (labels_from == "classifier") return;
   on_root(c.comm, [&] {
@@ -198,11 +202,13 @@ void add_teacher(const StageContext& c, const SelfTrainingStage& stage, const Gr
                         model / "gpuhpc" / "text_hashes.h5");
   });
   if (labels_from != "ensemble") return;
+  const Matrix class_vectors = head.class_vectors();
+  const std::vector<float> bias = head.bias();
   write_smoothed_scores(
       c, {stage.inputs.encoding, stage.posterior, stage.infer, stage.scoring}, model,
       task.taxonomy.size(),
       [&](MatrixView centred, MutableMatrixView probabilities) {
-        class_probabilities(centred, head.class_vectors.view(), head.bias, probabilities);
+        class_probabilities(centred, class_vectors.view(), bias, probabilities);
       },
       model / "gpuhpc" / "class_probabilities.h5");
 }
@@ -218,53 +224,28 @@ void SelfTrainingStage::check() const {
 }
 
 void SelfTrainingStage::run(const StageContext& c, const SelfTrainingFiles& out) const {
-  TrainingOptions own_training = training;
-  TrainOptions& train = own_training.train;
-  train.decay = "constant", train.warmup = 0, train.validation = 0, train.restore = "last";
-  const GraphTask task(c, inputs, train, classifier.model);
-  TrainedHead trained;
+  const GraphTask model(c, inputs, training, classifier.model);
+  ClassGraphHead head = model.head();
+  restore_head(head, classifier.graph);
   if (options.batches == 0) {
-    ClassGraphHead head = task.head(task.encoder->encoder.device());
-    restore_head(head, classifier.graph);
     on_root(c.comm, [&] {
       gpuhpc::copy_file(classifier.metrics, out.metrics);
       gpuhpc::copy_file(classifier.ranks, out.ranks);
       write_text_file(out.table, table_head);
     });
-    trained = {head.class_vectors(), head.bias(), head_parameters(head)};
   } else {
-    const DocumentSource source = task.source(/*all=*/true);
-    const std::int64_t batches_an_epoch =
-        std::max<std::int64_t>(1, block_count(source.size(), train.batch));
-    train.epochs = block_count(options.batches, batches_an_epoch);
-    run_replicas(c, training.parallel, classifier.model, *task.encoder,
-                 [&](const StageContext& replica, LoadedEncoder& model) {
-                   ClassGraphHead head = task.head(model.encoder.device());
-                   restore_head(head, classifier.graph);
-                   ParameterArena arena(task.parameters(model.encoder, head, options.encoder_rate,
-                                                        options.head_rate, options.head_rate),
-                                        replica.comm.size());
-                   SelfTraining self(*this, replica, task, model, head, arena);
-                   TrainingRun beside(replica, own_training, arena, source);
-                   TrainHooks hooks = beside.hooks();
-                   hooks.before_step = [&](Trainer&, std::int64_t step) {
-                     return step < options.batches && self.before_step(step);
-                   };
-                   const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-                     return self.loss(batch, seed);
-                   };
-                   Trainer trainer(arena, beside.learnt(), loss, train, training.parallel,
-                                   replica.comm, std::move(hooks), beside.between_gpus());
-                   beside.resume(trainer);
-                   beside.finish(trainer, trainer.run(), out);
-                   self.restore_best();
-                   if (&model == task.encoder.get())
-                     trained = {head.class_vectors(), head.bias(), head_parameters(head)};
-                 });
+    ParameterArena arena(
+        model.parameters(head, options.encoder_rate, options.head_rate, options.head_rate),
+        c.comm.size());
+    SelfTraining task(*this, c, model, head, arena);
+    Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out),
+            Course{.max_steps = options.batches})
+        .run();
+    task.restore_best();
     on_root(c.comm, [&] { gpuhpc::copy_file(c.checkpoints / "self_training.tsv", out.table); });
   }
-  on_root(c.comm, [&] { write_graph_model(task, trained, out); });
-  add_teacher(c, *this, task, trained, out.model);
+  on_root(c.comm, [&] { write_graph_model(model, head, out); });
+  add_teacher(c, *this, model, head, out.model);
 }
 
 }  // namespace gpuhpc

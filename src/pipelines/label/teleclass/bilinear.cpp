@@ -9,10 +9,9 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/label_lists.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/replicas.hpp"
-#include "gpuhpc/pipelines/label/training_run.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -37,7 +36,7 @@ std::vector<std::unique_ptr<TokenDataset>> open_datasets(const StageContext& c,
 }  // namespace
 
 void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
-  const TrainOptions& train = training.train;
+  const TrainOptions& train = training.trainer.train;
   const fs::path generated_tokens = out.folder() / "generated_tokens";
   std::optional<LoadedEncoder> loaded;
   std::unique_ptr<Tokenizer> tokenizer;
@@ -53,50 +52,41 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
   const MappedMatrix classes(encoding.classes, "vectors");
   std::vector<const TokenDataset*> pointers;
   for (const auto& dataset : datasets) pointers.push_back(dataset.get());
-  DocumentSource source(pointers, std::min(train.max_length, unit.max_tokens),
-                        tokenizer->special().single);
-  source.select(set.documents);
-  const std::int64_t real_documents = datasets.front()->size();
-  std::vector<float> weights(static_cast<std::size_t>(source.documents()), 1);
-  const auto generated_weight = static_cast<float>(augmented_weight(set.real, set.generated));
-  for (std::int64_t i = real_documents; i < source.documents(); ++i)
-    weights[static_cast<std::size_t>(i)] = generated_weight;
-  Matrix embeddings, interaction;
-  run_replicas(
-      c, training.parallel, encoder.path, *loaded,
-      [&](const StageContext& replica, LoadedEncoder& model) {
-        Encoder& trained = model.encoder;
-        BilinearHead head(classes.view(), BilinearStart::identity,
-                          static_cast<std::uint64_t>(train.seed), trained.device());
-        ParameterArena arena(encoder_and_head(trained, options.train_encoder ? train.layers : 0,
-                                              trained_parameters(head), train),
-                             replica.comm.size());
-        const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-          const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, trained.device());
-          const MultiLabelBatch wanted =
-              gather_labels(set.labels, classes.view().rows, batch.documents, trained.device());
-          return LossSum{
-              masked_binary_cross_entropy(
-                  head.logits(trained.embed(packed, unit, training_forward(trained, train, seed))),
-                  wanted.targets, wanted.mask, options.positive_weight,
-                  gather_values(weights, batch.documents, trained.device())),
-              static_cast<double>(batch.size())};
-        };
-        TrainingRun run_beside(replica, training, arena, source);
-        Trainer trainer(arena, run_beside.learnt(), loss, train, training.parallel, replica.comm,
-                        run_beside.hooks(), run_beside.between_gpus());
-        run_beside.resume(trainer);
-        run_beside.finish(trainer, trainer.run(), out);
-        if (&model == &*loaded)
-          embeddings = head.class_embeddings(), interaction = head.interaction();
-      });
+  std::vector<float> weights;  // of all documents, filled below
+  Encoder& trained = loaded->encoder;
+  trained.train_top_layers(options.train_encoder ? training.encoder.layers : 0);
+  BilinearHead head(classes.view(), BilinearStart::identity, static_cast<std::uint64_t>(train.seed),
+                    trained.device());
+  ParameterArena arena(
+      parameter_groups({{"encoder", training.encoder.encoder_rate, trained_parameters(trained)},
+                        {"head", training.encoder.head_rate, trained_parameters(head)}},
+                       train),
+      c.comm.size());
+  const auto loss = [&](const PackedIds& batch, DropoutSeed seed) {
+    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, trained.device());
+    const MultiLabelBatch wanted =
+        gather_labels(set.labels, classes.view().rows, batch.documents, trained.device());
+    return LossSum{
+        masked_binary_cross_entropy(
+            head.logits(trained.embed(packed, unit, training_forward(trained, training, seed))),
+            wanted.targets, wanted.mask, options.positive_weight,
+            gather_values(weights, batch.documents, trained.device())),
+        static_cast<double>(batch.size())};
+  };
+  DocumentTask task(pointers, std::min(training.encoder.max_length, unit.max_tokens),
+                    tokenizer->special().single, loss);
+  task.select(set.documents);
+  weights.assign(static_cast<std::size_t>(task.documents()), 1);
+  std::fill(weights.begin() + datasets.front()->size(), weights.end(),
+            static_cast<float>(augmented_weight(set.real, set.generated)));
+  Trainer(arena, task, train, train_context(c, training.trainer, out)).run();
 
   on_root(c.comm, [&] {
     copy_taxonomy(taxonomy, out.model);
     save_encoder_folder(out.model, loaded->encoder, loaded->model.embedding, loaded->model);
+    const Matrix embeddings = head.class_embeddings(), interaction = head.interaction();
     write_arrays(out.model / "gpuhpc" / "head.h5",
-                 {{"class_embeddings", std::as_const(embeddings).view()},
-                  {"interaction", std::as_const(interaction).view()}});
+                 {{"class_embeddings", embeddings.view()}, {"interaction", interaction.view()}});
     ClassifierSettings settings;
     settings.kind = "bilinear";
     write_settings(out.model, settings);

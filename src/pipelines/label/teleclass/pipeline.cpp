@@ -20,6 +20,7 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                             const LabelInputs& in, const std::filesystem::path& run_folder) {
   const ModelFiles encoder{shared.model.encoder};
   const SeedOption seed{shared.training.train.seed};
+  const FineTuning training{o.fine_tune, shared.training};
   Pipeline pipeline(run_folder);
   const EncodingFiles encoding = pipeline.add(
       "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
@@ -42,7 +43,7 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
         pipeline.add("hierarchy", SoftTargetStage{in.taxonomy, posterior, o.teleclass.targets});
     infer(pipeline.add("training",
                        StudentStage{in.taxonomy, encoding, posterior, targets, in.train, encoder,
-                                    shared.infer, o.scoring, o.teleclass.training, shared.training},
+                                    shared.infer, o.scoring, o.teleclass.training, training},
                        training_time));
   } else {
     const PublishedRefinementFiles refined = pipeline.add(
@@ -53,7 +54,7 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
         pipeline.add("hierarchy", TrainingLabelStage{in.taxonomy, encoding, refined, augmentation});
     infer(pipeline.add("training",
                        BilinearStage{in.taxonomy, encoding, augmentation, labels, encoder,
-                                     shared.shards, o.teleclass.training, shared.training},
+                                     shared.shards, o.teleclass.training, training},
                        training_time));
   }
   return pipeline;

@@ -9,11 +9,10 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/replicas.hpp"
 #include "gpuhpc/pipelines/label/smoothed_scores.hpp"
 #include "gpuhpc/pipelines/label/teacher_files.hpp"
-#include "gpuhpc/pipelines/label/training_run.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -23,47 +22,39 @@ namespace fs = std::filesystem;
 // Fine-tunes `student` and returns the learnt path vectors.
 Matrix train_student(const StageContext& c, const StudentStage& s, const TrainedFiles& out,
                      LoadedEncoder& student, const Tokenizer& tokenizer, const Taxonomy& taxonomy) {
-  const TrainOptions& train = s.training.train;
+  const FineTuneOptions& tune = s.training.encoder;
+  const TrainOptions& train = s.training.trainer.train;
   const MappedMatrix classes(s.encoding.classes, "centred"), targets(s.targets.targets);
   const Hdf5File paths(s.posterior.paths);
   const auto document_mean = classes.file().dataset<float>("document_mean"),
              hubness = paths.dataset<float>("hubness");
   const Matrix start = path_vectors(taxonomy, classes.view());
   const TokenDataset documents(s.encoding.tokens);
-  const DocumentSource source({&documents},
-                              std::min(train.max_length, student.model.embedding.max_tokens),
-                              tokenizer.special().single);
   EmbeddingConfig unit = student.model.embedding;
   unit.normalise = true;
-  Matrix learnt;
-  run_replicas(
-      c, s.training.parallel, s.encoder.path, student,
-      [&](const StageContext& replica, LoadedEncoder& model) {
-        Encoder& encoder = model.encoder;
-        PathClassifier head(
-            start.view(), document_mean, hubness,
-            {s.scoring.scores.temperature, s.scoring.scores.csls, s.scoring.centring.share},
-            encoder.device());
-        ParameterArena arena(
-            encoder_and_head(encoder, train.layers, trained_parameters(head), train),
-            replica.comm.size());
-        const Loss loss = [&](const PackedIds& batch, std::uint64_t seed) {
-          const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
-          const at::Tensor logits =
-              head.logits(encoder.embed(packed, unit, training_forward(encoder, train, seed)));
-          return LossSum{
-              soft_target_cross_entropy(
-                  logits, gather_rows(targets.view(), batch.documents, encoder.device())),
-              static_cast<double>(batch.size())};
-        };
-        TrainingRun run(replica, s.training, arena, source);
-        Trainer trainer(arena, run.learnt(), loss, train, s.training.parallel, replica.comm,
-                        run.hooks(), run.between_gpus());
-        run.resume(trainer);
-        run.finish(trainer, trainer.run(), out);
-        if (&model == &student) learnt = head.class_vectors();
-      });
-  return learnt;
+  Encoder& encoder = student.encoder;
+  encoder.train_top_layers(tune.layers);
+  PathClassifier head(
+      start.view(), document_mean, hubness,
+      {s.scoring.scores.temperature, s.scoring.scores.csls, s.scoring.centring.share},
+      encoder.device());
+  ParameterArena arena(
+      parameter_groups({{"encoder", tune.encoder_rate, trained_parameters(encoder)},
+                        {"head", tune.head_rate, trained_parameters(head)}},
+                       train),
+      c.comm.size());
+  const auto loss = [&](const PackedIds& batch, DropoutSeed seed) {
+    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
+    const at::Tensor logits =
+        head.logits(encoder.embed(packed, unit, training_forward(encoder, s.training, seed)));
+    return LossSum{soft_target_cross_entropy(
+                       logits, gather_rows(targets.view(), batch.documents, encoder.device())),
+                   static_cast<double>(batch.size())};
+  };
+  DocumentTask task({&documents}, std::min(tune.max_length, unit.max_tokens),
+                    tokenizer.special().single, loss);
+  Trainer(arena, task, train, train_context(c, s.training.trainer, out)).run();
+  return head.class_vectors();
 }
 
 // The student's posterior over the training corpus, smoothed with the teacher's neighbours:

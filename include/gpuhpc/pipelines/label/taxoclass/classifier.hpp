@@ -11,7 +11,7 @@ struct GraphClassifierStage {
   using Outputs = GraphModelFiles;
   GraphInputs inputs;
   ModelFiles encoder;
-  TrainingOptions training;
+  FineTuning training;
   void run(const StageContext& context, const GraphModelFiles& out) const;
 };
 

@@ -20,7 +20,7 @@ struct SelfTrainingStage {
   ExpectedLeavesOption expected_leaves;
   LabelLimits limits;
   SelfTrainingOptions options;
-  TrainingOptions training;
+  FineTuning training;
   void check() const;
   void run(const StageContext& context, const SelfTrainingFiles& out) const;
 };

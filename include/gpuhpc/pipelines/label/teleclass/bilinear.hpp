@@ -16,7 +16,7 @@ struct BilinearStage {
   ModelFiles encoder;
   ShardOptions shards;
   TrainedHeadOptions options;
-  TrainingOptions training;
+  FineTuning training;
   void run(const StageContext& context, const TrainedFiles& out) const;
 };
 

@@ -19,7 +19,7 @@ struct StudentStage {
   InferOptions infer;
   PathScoring scoring;
   TrainedHeadOptions options;
-  TrainingOptions training;
+  FineTuning training;
   void run(const StageContext& context, const TrainedFiles& out) const;
 };
 

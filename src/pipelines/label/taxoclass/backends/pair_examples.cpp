@@ -54,14 +54,14 @@ struct Drawn {
 
 class Drawing {
  public:
-  Drawing(const PairModelStage& stage, const Taxonomy& taxonomy, const Tokenizer& tokenizer)
-      : stage_(stage),
+  Drawing(const PairSources& sources, const Taxonomy& taxonomy, const Tokenizer& tokenizer)
+      : sources_(sources),
         taxonomy_(taxonomy),
         tokenizer_(tokenizer),
-        first_(stage.posterior.first),
-        smoothed_(stage.posterior.posterior),
+        first_(sources.posterior.first),
+        smoothed_(sources.posterior.posterior),
         documents_(smoothed_.view().rows),
-        wanted_(std::clamp<std::int64_t>(stage.options.examples / a_document, 1, documents_)) {}
+        wanted_(std::clamp<std::int64_t>(sources.options.examples / a_document, 1, documents_)) {}
 
   std::int64_t documents() const { return documents_; }
   bool chosen(std::int64_t document) const {
@@ -73,7 +73,7 @@ class Drawing {
     const auto [title, body] = split_title(whole);
     drawn.add_tokens(premise(whole));
     drawn.add_tokens(premise(body));
-    drawn.add_tokens(ids_of(tokenizer_, statement(stage_.statements.hypothesis, title)));
+    drawn.add_tokens(ids_of(tokenizer_, statement(sources_.statements.hypothesis, title)));
     add_classes(document);
   }
 
@@ -82,23 +82,23 @@ class Drawing {
  private:
   TokenIds premise(const std::string& text) const {
     TokenIds ids = ids_of(tokenizer_, text);
-    ids.resize(std::min(ids.size(), static_cast<std::size_t>(stage_.statements.premise_tokens)));
+    ids.resize(std::min(ids.size(), static_cast<std::size_t>(sources_.statements.premise_tokens)));
     return ids;
   }
 
   // The classes nearest to the document and some others.
   void add_classes(std::int64_t document) {
     Matrix before(1, taxonomy_.size()), after(1, taxonomy_.size());
-    leaf_probabilities(taxonomy_, stage_.expected_leaves.value, first_.view().slice(document, 1),
+    leaf_probabilities(taxonomy_, sources_.expected_leaves.value, first_.view().slice(document, 1),
                        before.view());
-    leaf_probabilities(taxonomy_, stage_.expected_leaves.value, smoothed_.view().slice(document, 1),
-                       after.view());
+    leaf_probabilities(taxonomy_, sources_.expected_leaves.value,
+                       smoothed_.view().slice(document, 1), after.view());
     std::vector<ClassId> agreeing;
     for (ClassId c = 0; c < taxonomy_.size(); ++c)
       if ((value(before, c) > agreed) == (value(after, c) > agreed)) agreeing.push_back(c);
     std::ranges::stable_sort(agreeing, std::greater{}, [&](ClassId c) { return value(after, c); });
     const auto near = std::min<std::ptrdiff_t>(nearest_classes, std::ssize(agreeing));
-    RandomStream random(static_cast<std::uint64_t>(stage_.training.train.seed),
+    RandomStream random(static_cast<std::uint64_t>(sources_.seed.value),
                         static_cast<std::uint64_t>(document));
     const auto some = std::min<std::ptrdiff_t>(random_classes, std::ssize(agreeing) - near);
     for (std::ptrdiff_t i = near; i < near + some; ++i)  // the first places of a shuffle
@@ -114,7 +114,7 @@ class Drawing {
     return row.values[static_cast<std::size_t>(c)];
   }
 
-  const PairModelStage& stage_;
+  const PairSources& sources_;
   const Taxonomy& taxonomy_;
   const Tokenizer& tokenizer_;
   MappedMatrix first_, smoothed_;
@@ -177,12 +177,12 @@ void add_class_texts(const std::filesystem::path& file, const Taxonomy& taxonomy
 
 }  // namespace
 
-PairExamples make_pair_examples(const StageContext& c, const PairModelStage& stage,
+PairExamples make_pair_examples(const StageContext& c, const PairSources& sources,
                                 const Taxonomy& taxonomy, const Tokenizer& tokenizer) {
   Drawn drawn;
   together(c.comm, [&] {
-    Drawing drawing(stage, taxonomy, tokenizer);
-    const TokenDataset corpus(stage.encoding.tokens);
+    Drawing drawing(sources, taxonomy, tokenizer);
+    const TokenDataset corpus(sources.encoding.tokens);
     const Range own = own_documents(drawing.documents(), c.comm);
     for (std::int64_t d = own.first; d < own.last; ++d) {
       if (!drawing.chosen(d)) continue;
@@ -194,11 +194,11 @@ PairExamples make_pair_examples(const StageContext& c, const PairModelStage& sta
   drawn.gather(c.comm);
   PairExamples pairs;
   together(c.comm, [&] {
-    pairs.hypotheses = tokenize(tokenizer, class_statements(taxonomy, stage.statements.hypothesis),
-                                c.device.threads);
-    const auto seed = static_cast<std::uint64_t>(stage.training.train.seed);
+    pairs.hypotheses = tokenize(
+        tokenizer, class_statements(taxonomy, sources.statements.hypothesis), c.device.threads);
+    const auto seed = static_cast<std::uint64_t>(sources.seed.value);
     add_documents(drawn, seed, pairs);
-    add_class_texts(stage.encoding.class_texts, taxonomy, tokenizer, seed, pairs);
+    add_class_texts(sources.encoding.class_texts, taxonomy, tokenizer, seed, pairs);
   });
   if (c.comm.is_root())
     c.log->info("{} pairs to learn from: {} documents, {} classes", pairs.examples.size(),
@@ -206,12 +206,12 @@ PairExamples make_pair_examples(const StageContext& c, const PairModelStage& sta
   return pairs;
 }
 
-std::int64_t PairSource::length(std::int64_t item) const {
+std::int64_t PairTask::cost(std::int64_t item) const {
   const TextPair& p = pair(item);
   return std::min(longest_, std::ssize(premise(p)) + std::ssize(hypothesis(p)) + form_.specials());
 }
 
-PackedIds PairSource::pack(std::span<const std::int64_t> items) const {
+PackedIds PairTask::pack(std::span<const std::int64_t> items) const {
   PackedIds packed;
   for (const std::int64_t item : items) {
     const TokenPair tokens = paired(form_, premise(pair(item)), hypothesis(pair(item)), longest_);

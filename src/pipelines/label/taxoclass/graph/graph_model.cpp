@@ -12,10 +12,8 @@
 #include "gpuhpc/labels/core_classes.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/smoothed_scores.hpp"
-#include "gpuhpc/pipelines/label/teacher_files.hpp"
-#include "gpuhpc/pipelines/label/training_run.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -43,9 +41,9 @@ Matrix word_features(const Taxonomy& taxonomy, const LoadedEncoder& encoder,
 
 }  // namespace
 
-GraphTask::GraphTask(const StageContext& c, const GraphInputs& in, const TrainOptions& options,
+GraphTask::GraphTask(const StageContext& c, const GraphInputs& in, const FineTuning& options,
                      const fs::path& folder)
-    : inputs(in), train(options) {
+    : inputs(in), training(options) {
   together(c.comm, [&] {
     taxonomy = in.taxonomy.load();
     encoder = std::make_unique<LoadedEncoder>(load_encoder(folder, torch_device(c.device)));
@@ -56,7 +54,7 @@ GraphTask::GraphTask(const StageContext& c, const GraphInputs& in, const TrainOp
     silver = read_labels(in.cores.labels);
     if (in.graph.held_out > 0)
       for (const std::int64_t i : hold_out(std::ssize(silver.documents), in.graph.held_out,
-                                           static_cast<std::uint64_t>(train.seed))
+                                           static_cast<std::uint64_t>(training.trainer.train.seed))
                                       .validation)
         held_out.push_back(silver.documents[static_cast<std::size_t>(i)]);
     const Hdf5File classes(in.encoding.classes);
@@ -95,58 +93,49 @@ void GraphTask::choose_bias() {
     bias_.assign(shares.size(), 0);  // no share below one half could be met
 }
 
-ClassGraphHead GraphTask::head(at::Device device) const {
+ClassGraphHead GraphTask::head() const {
   const GraphOptions& o = inputs.graph;
   return {taxonomy,
           features_.view(),
           bias_,
           mean,
           {o.hidden, o.layers, o.residual, o.scale, inputs.centring.share},
-          static_cast<std::uint64_t>(train.seed),
-          device};
+          static_cast<std::uint64_t>(training.trainer.train.seed),
+          encoder->encoder.device()};
 }
 
-at::Tensor GraphTask::logits(const Encoder& model, const ClassGraphHead& head,
-                             const PackedIds& batch, const TrainOptions& options,
-                             std::uint64_t seed) const {
+at::Tensor GraphTask::logits(const ClassGraphHead& head, const PackedIds& batch,
+                             DropoutSeed seed) const {
+  const Encoder& model = encoder->encoder;
   const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, model.device());
   const at::Tensor logits =
-      head.logits(model.embed(packed, unit, training_forward(model, options, seed)));
+      head.logits(model.embed(packed, unit, training_forward(model, training, seed)));
   return inputs.graph.link_kind() == Link::sigmoid ? logits
                                                    : logits.clamp_max(largest_exponent).exp();
 }
 
-std::vector<ParameterGroup> GraphTask::parameters(Encoder& model, ClassGraphHead& head,
-                                                  double encoder_rate, double head_rate,
-                                                  double graph_rate) const {
+std::vector<ParameterGroup> GraphTask::parameters(ClassGraphHead& head, double encoder_rate,
+                                                  double head_rate, double graph_rate) const {
+  encoder->encoder.train_top_layers(training.encoder.layers);
   std::vector<ParameterSlot> classes = trained_parameters(head);  // features and bias come first
   const std::vector<ParameterSlot> graph(classes.begin() + 2, classes.end());
   classes.resize(2);
-  TrainOptions rates = train;
-  rates.encoder_rate = encoder_rate, rates.head_rate = head_rate;
-  std::vector<ParameterGroup> groups = encoder_and_head(model, rates.layers, classes, rates);
-  for (ParameterGroup& group : split_by_decay("graph", graph_rate, rates.weight_decay, graph))
-    groups.push_back(std::move(group));
-  return groups;
+  return parameter_groups({{"encoder", encoder_rate, trained_parameters(encoder->encoder)},
+                           {"head", head_rate, classes},
+                           {"graph", graph_rate, graph}},
+                          training.trainer.train);
 }
 
-DocumentSource GraphTask::source(bool all) const {
-  DocumentSource source({documents.get()},
-                        std::min(train.max_length, encoder->model.embedding.max_tokens),
-                        tokenizer->special().single);
+DocumentTask GraphTask::learnt(bool all, PackedTask::Loss loss) const {
+  DocumentTask task({documents.get()},
+                    std::min(training.encoder.max_length, encoder->model.embedding.max_tokens),
+                    tokenizer->special().single, std::move(loss));
   std::vector<std::int64_t> candidates(static_cast<std::size_t>(documents->size())), learnt;
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i] = static_cast<std::int64_t>(i);
   std::ranges::set_difference(all ? candidates : silver.documents, held_out,
                               std::back_inserter(learnt));
-  source.select(std::move(learnt));
-  return source;
-}
-
-NamedMatrices head_parameters(const ClassGraphHead& head) {
-  NamedMatrices parameters;
-  for (const auto& parameter : head.parameters())
-    parameters.emplace_back(parameter.name, to_matrix(parameter.value));
-  return parameters;
+  task.select(std::move(learnt));
+  return task;
 }
 
 void restore_head(ClassGraphHead& head, const fs::path& graph) {
@@ -161,16 +150,22 @@ void restore_head(ClassGraphHead& head, const fs::path& graph) {
   }
 }
 
-void write_graph_model(const GraphTask& task, const TrainedHead& head, const GraphModelFiles& out) {
+void write_graph_model(const GraphTask& task, const ClassGraphHead& head,
+                       const GraphModelFiles& out) {
   copy_taxonomy(task.inputs.taxonomy, out.model);
   save_encoder_folder(out.model, task.encoder->encoder, task.encoder->model.embedding,
                       task.encoder->model);
+  std::vector<std::pair<std::string, Matrix>> values;  // a vector has one row
+  for (const auto& parameter : head.parameters())
+    values.emplace_back(parameter.name, to_matrix(parameter.value));
   NamedArrays parameters;
-  for (const auto& [name, values] : head.parameters) parameters.emplace_back(name, values.view());
+  for (const auto& [name, matrix] : values) parameters.emplace_back(name, matrix.view());
   write_arrays(out.graph, parameters);
+  const Matrix class_vectors = head.class_vectors();
+  const std::vector<float> bias = head.bias();
   write_arrays(out.model / "gpuhpc" / "head.h5",
-               {{"class_embeddings", head.class_vectors.view()},
-                {"bias", std::span<const float>(head.bias)},
+               {{"class_embeddings", class_vectors.view()},
+                {"bias", std::span<const float>(bias)},
                 {"document_mean", std::span<const float>(task.mean)}});
   ClassifierSettings settings;
   settings.kind = "bilinear";

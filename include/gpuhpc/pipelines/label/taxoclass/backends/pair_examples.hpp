@@ -10,8 +10,9 @@
 
 #include "gpuhpc/infer/pair_scorer.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
-#include "gpuhpc/pipelines/label/taxoclass/backends/pair_model.hpp"
-#include "gpuhpc/train/batch_source.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/train/task.hpp"
 
 namespace gpuhpc {
 
@@ -25,18 +26,30 @@ struct PairExamples {
   std::vector<PairExample> examples;
 };
 
+struct PairSources {
+  EncodingFiles encoding;
+  PosteriorFiles posterior;
+  StatementOptions statements;
+  PairModelOptions options;
+  ExpectedLeavesOption expected_leaves;
+  SeedOption seed;
+};
+
 // About taxoclass.pair-examples of them, from documents spread evenly over the corpus; the same on
 // any number of ranks. Collective.
-PairExamples make_pair_examples(const StageContext& context, const PairModelStage& stage,
+PairExamples make_pair_examples(const StageContext& context, const PairSources& sources,
                                 const Taxonomy& taxonomy, const Tokenizer& tokenizer);
 
-// Each example is an item. The examples must outlive the source.
-class PairSource final : public BatchSource {
+// Each example is an item. The examples must outlive the task.
+class PairTask final : public PackedTask {
  public:
-  PairSource(const PairExamples& examples, PairTemplate form, std::int64_t longest)
-      : examples_(examples), form_(std::move(form)), longest_(longest) {}
+  PairTask(const PairExamples& examples, PairTemplate form, std::int64_t longest, Loss loss)
+      : PackedTask(std::move(loss)),
+        examples_(examples),
+        form_(std::move(form)),
+        longest_(longest) {}
   std::int64_t size() const override { return std::ssize(examples_.examples); }
-  std::int64_t length(std::int64_t item) const override;
+  std::int64_t cost(std::int64_t item) const override;
   PackedIds pack(std::span<const std::int64_t> items) const override;
 
  private:

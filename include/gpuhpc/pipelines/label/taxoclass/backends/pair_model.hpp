@@ -1,6 +1,7 @@
 #pragma once
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/backends/pair_examples.hpp"
 #include "gpuhpc/pipelines/options.hpp"
 
 namespace gpuhpc {
@@ -11,13 +12,9 @@ namespace gpuhpc {
 struct PairModelStage {
   using Outputs = TrainedFiles;
   TaxonomyFiles taxonomy;
-  EncodingFiles encoding;
-  PosteriorFiles posterior;
+  PairSources sources;
   ModelFiles encoder;
-  StatementOptions statements;
-  PairModelOptions options;
-  ExpectedLeavesOption expected_leaves;
-  TrainingOptions training;
+  FineTuning training;
   void check() const;
   void run(const StageContext& context, const TrainedFiles& out) const;
 };

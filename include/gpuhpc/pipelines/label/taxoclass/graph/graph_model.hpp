@@ -15,8 +15,8 @@
 #include "gpuhpc/pipelines/label/taxoclass/graph/class_graph.hpp"
 #include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
-#include "gpuhpc/train/batch_source.hpp"
-#include "gpuhpc/train/parameters.hpp"
+#include "gpuhpc/train/arena.hpp"
+#include "gpuhpc/train/sampler.hpp"
 
 namespace gpuhpc {
 
@@ -31,24 +31,22 @@ struct GraphInputs {
 
 struct GraphTask {
   // Collective. `encoder`: a model folder.
-  GraphTask(const StageContext& context, const GraphInputs& inputs, const TrainOptions& train,
+  GraphTask(const StageContext& context, const GraphInputs& inputs, const FineTuning& training,
             const std::filesystem::path& encoder);
   // The head as it starts: features from stage 1, every class's bias such that it gets its silver
   // share of the corpus.
-  ClassGraphHead head(at::Device device) const;
+  ClassGraphHead head() const;
   // (B,C) logits of one micro-batch.
-  at::Tensor logits(const Encoder& encoder, const ClassGraphHead& head, const PackedIds& batch,
-                    const TrainOptions& train, std::uint64_t seed) const;
+  at::Tensor logits(const ClassGraphHead& head, const PackedIds& batch, DropoutSeed seed) const;
   // Top encoder layers, features and bias, graph.
-  std::vector<ParameterGroup> parameters(Encoder& encoder, ClassGraphHead& head,
-                                         double encoder_rate, double head_rate,
-                                         double graph_rate) const;
+  std::vector<ParameterGroup> parameters(ClassGraphHead& head, double encoder_rate,
+                                         double head_rate, double graph_rate) const;
   // The documents that are learnt from: with `all` every one, else those with a core class; the
   // held-out ones in neither case.
-  DocumentSource source(bool all) const;
+  DocumentTask learnt(bool all, PackedTask::Loss loss) const;
 
   const GraphInputs& inputs;
-  const TrainOptions& train;
+  const FineTuning& training;
   Taxonomy taxonomy;
   std::unique_ptr<LoadedEncoder> encoder;
   EmbeddingConfig unit;  // the encoder's, to unit length
@@ -65,19 +63,11 @@ struct GraphTask {
   std::vector<float> bias_;
 };
 
-// The head's parameters, by name, as matrices (a vector has one row).
-using NamedMatrices = std::vector<std::pair<std::string, Matrix>>;
-NamedMatrices head_parameters(const ClassGraphHead& head);
 void restore_head(ClassGraphHead& head, const std::filesystem::path& graph);  // from graph.h5
 
-// The trained head as the ranks hand it on.
-struct TrainedHead {
-  Matrix class_vectors;  // (C,H)
-  std::vector<float> bias;
-  NamedMatrices parameters;
-};
 // model/ and graph.h5 of a training stage: the encoder as it is now and a head over classes, which
 // label new text as they are.
-void write_graph_model(const GraphTask& task, const TrainedHead& head, const GraphModelFiles& out);
+void write_graph_model(const GraphTask& task, const ClassGraphHead& head,
+                       const GraphModelFiles& out);
 
 }  // namespace gpuhpc

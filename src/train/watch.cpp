@@ -1,5 +1,6 @@
-#include "gpuhpc/pipelines/label/metrics_log.hpp"
+#include "gpuhpc/train/watch.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -41,7 +42,7 @@ std::vector<Scalar> scalars_of(const Json& line) {
     scalars.push_back(
         {"speed/data_wait_percent", 100 * line.at("data_seconds").get<double>() / seconds});
     scalars.push_back({"speed/exposed_communication_percent",
-                       100 * line.at("sum_seconds").get<double>() / seconds});
+                       100 * line.at("exposed_communication_seconds").get<double>() / seconds});
   }
   return scalars;
 }
@@ -62,13 +63,12 @@ void empty_event_files(const fs::path& folder) {
 }  // namespace
 
 MetricsLog::MetricsLog(fs::path lines, fs::path events, const ParameterArena& model,
-                       const DeviceChoice& device, const Communicator& comm)
+                       const DeviceChoice& device, std::string host)
     : lines_(std::move(lines)),
       events_(std::move(events)),
       model_(model),
       device_(device),
-      root_(comm.is_root()),
-      host_(comm.host()) {}
+      host_(std::move(host)) {}
 
 void MetricsLog::begin(std::int64_t done) {
   if (device_.cuda) gpu_.emplace(query_gpu(device_.index).bus);
@@ -77,33 +77,30 @@ void MetricsLog::begin(std::int64_t done) {
     write_text_file(lines_, "");
   else
     cut_step_lines(lines_, done);
-  std::vector<Json> lines;
-  double seconds = 0;
-  LineReader reader(lines_);
-  for (std::string line; reader.next(line);) {
-    lines.push_back(parse_json(line, reader.where()));
-    seconds += lines.back().value("step_seconds", 0.0);
-  }
+  const auto for_lines = [&](const auto& use) {
+    LineReader reader(lines_);
+    for (std::string line; reader.next(line);) use(parse_json(line, reader.where()));
+  };
+  double time = now();
+  for_lines([&](const Json& line) { time -= line.value("step_seconds", 0.0); });
   empty_event_files(events_);
-  double time = now() - seconds;
   file_.emplace(events_, host_, time);
-  for (const Json& line : lines) {
+  for_lines([&](const Json& line) {
     time += line.value("step_seconds", 0.0);
     file_->write(line.at("step"), time, scalars_of(line));
-  }
+  });
 }
 
 void MetricsLog::step(const StepReport& r) {
-  if (!root_) return;
   Json rates = Json::object();
   for (const ParameterArena::Group& group : model_.groups())
-    rates[group.name] = group.learning_rate * r.rate_factor;
+    rates[group.name] = group.learning_rate * r.learning_rate_multiplier;
   const HostMemory tensors = host_memory();
   Json line{{"step", r.step},
             {"epoch", r.epoch},
             {"loss", r.loss},
             {"gradient_norm", r.gradient_norm},
-            {"rate_factor", r.rate_factor},
+            {"learning_rate_multiplier", r.learning_rate_multiplier},
             {"learning_rates", rates},
             {"skipped", r.skipped},
             {"documents", r.documents},
@@ -114,7 +111,7 @@ void MetricsLog::step(const StepReport& r) {
             {"step_seconds", r.step_seconds},
             {"data_seconds", r.data_seconds},
             {"compute_seconds", r.compute_seconds},
-            {"sum_seconds", r.sum_seconds},
+            {"exposed_communication_seconds", r.exposed_communication_seconds},
             {"update_seconds", r.update_seconds},
             {"host_memory", tensors.peak > 0 ? tensors.used : resident_memory()}};
   if (device_.cuda) line["device_memory"] = device_memory(device_.index).used;
@@ -124,7 +121,7 @@ void MetricsLog::step(const StepReport& r) {
 }
 
 void MetricsLog::validation(std::int64_t step, std::int64_t epoch, double loss) {
-  if (root_) add({{"step", step}, {"epoch", epoch}, {"validation_loss", loss}});
+  add({{"step", step}, {"epoch", epoch}, {"validation_loss", loss}});
 }
 
 void MetricsLog::add(const Json& line) {
@@ -141,7 +138,7 @@ void write_rank_times(const fs::path& path, const TrainSummary& s, const DeviceC
                   {"tokens", s.own_tokens},
                   {"data_seconds", s.data_seconds},
                   {"compute_seconds", s.compute_seconds},
-                  {"sum_seconds", s.sum_seconds},
+                  {"exposed_communication_seconds", s.exposed_communication_seconds},
                   {"update_seconds", s.update_seconds},
                   {"other_seconds", s.other_seconds},
                   {"wall_seconds", s.seconds},
@@ -152,6 +149,73 @@ void write_rank_times(const fs::path& path, const TrainSummary& s, const DeviceC
     for (const std::string& line : all) lines += line + "\n";
     write_text_file(path, lines);
   });
+}
+
+std::optional<SlowRank> slow_rank(std::span<const double> seconds_a_token) {
+  if (seconds_a_token.size() < 2) return std::nullopt;
+  std::vector<double> others(seconds_a_token.begin(), seconds_a_token.end());
+  const auto slowest = std::ranges::max_element(others);
+  const auto rank = static_cast<std::size_t>(slowest - others.begin());
+  others.erase(slowest);
+  const auto middle = others.begin() + std::ssize(others) / 2;
+  std::ranges::nth_element(others, middle);
+  const double times = seconds_a_token[rank] / *middle;
+  return times >= 1.2 ? std::optional(SlowRank{rank, times}) : std::nullopt;
+}
+
+SlowRankWatch::SlowRankWatch(Communicator& comm, Log log, std::int64_t window)
+    : comm_(comm),
+      log_(std::move(log)),
+      window_(window),
+      hosts_(comm.all_gather_strings(comm.host())) {}
+
+void SlowRankWatch::after_step(const StepReport& report) {
+  if (comm_.size() == 1) return;
+  seconds_ += report.data_seconds + report.compute_seconds;
+  tokens_ += report.own_tokens;
+  if (++steps_ < window_) return;
+  const double mine = tokens_ > 0 ? seconds_ / tokens_ : 0;
+  seconds_ = tokens_ = 0, steps_ = 0;
+  const auto slow = slow_rank(comm_.all_gather_vector(std::span(&mine, 1)));
+  if (slow && slow->rank != named_ && log_ && comm_.is_root())
+    log_->warn(
+        "rank {} on {} takes {:.1f} times as long for a token as the others, who wait for it: look "
+        "there for other work, fewer cores or heat",
+        slow->rank, hosts_[slow->rank], slow->times);
+  named_ = slow ? std::optional(slow->rank) : std::nullopt;
+}
+
+namespace {
+
+double percent(double part, const TrainSummary& s) {
+  return 100 * part /
+         std::max(1e-9, s.data_seconds + s.compute_seconds + s.exposed_communication_seconds +
+                            s.update_seconds + s.other_seconds);
+}
+
+}  // namespace
+
+std::string describe_times(const TrainSummary& s) {
+  return fmt::format(
+      "data {:.0f}%, compute {:.0f}%, sums over ranks {:.0f}%, update {:.0f}%, other {:.0f}%",
+      percent(s.data_seconds, s), percent(s.compute_seconds, s),
+      percent(s.exposed_communication_seconds, s), percent(s.update_seconds, s),
+      percent(s.other_seconds, s));
+}
+
+std::vector<std::string> time_advice(const TrainSummary& s) {
+  std::vector<std::string> sentences;
+  if (const double data = percent(s.data_seconds, s); data > 5)
+    sentences.push_back(
+        fmt::format("{:.0f}% of the training went into waiting for data: put the run folder on a "
+                    "faster disk, or start fewer ranks on a host",
+                    data));
+  if (const double sums = percent(s.exposed_communication_seconds, s); sums > 20)
+    sentences.push_back(
+        fmt::format("{:.0f}% of the training went into sums over ranks that no computing hides: a "
+                    "larger --train.batch, --parallel.reduce-type bf16, or fewer ranks",
+                    sums));
+  return sentences;
 }
 
 }  // namespace gpuhpc

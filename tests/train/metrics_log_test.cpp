@@ -1,4 +1,4 @@
-#include "gpuhpc/pipelines/label/metrics_log.hpp"
+#include "gpuhpc/train/watch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 
 #include "../io/event_reader.hpp"
 #include "../io/scratch_folder.hpp"
-#include "../train/tiny_model.hpp"
 #include "gpuhpc/io/lines.hpp"
+#include "tiny_model.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -28,7 +28,7 @@ StepReport report(std::int64_t step) {
   return {.step = step,
           .loss = 10. - static_cast<double>(step),
           .gradient_norm = 2,
-          .rate_factor = .5,
+          .learning_rate_multiplier = .5,
           .documents = 24,
           .tokens = 480,
           .tokens_per_second = 1200,
@@ -36,12 +36,12 @@ StepReport report(std::int64_t step) {
           .step_seconds = .4,
           .data_seconds = .1,
           .compute_seconds = .15,
-          .sum_seconds = .05,
+          .exposed_communication_seconds = .05,
           .update_seconds = .1};
 }
 
 struct Watched {
-  Watched() : log(lines, events, task.arena, {}, *comm) {}
+  Watched() : log(lines, events, task.arena, {}, comm->host()) {}
   const ScratchFolder folder;
   const std::filesystem::path lines = folder / "checkpoints/metrics.jsonl",
                               events = folder / "events";
@@ -63,11 +63,12 @@ TEST(MetricsLog, WritesALineAndAnEventAStep) {
   ASSERT_EQ(lines.size(), 3U);
   std::vector<std::string> keys;
   for (const auto& [key, value] : lines[0].items()) keys.push_back(key);
-  EXPECT_THAT(keys, UnorderedElementsAre("step", "epoch", "loss", "gradient_norm", "rate_factor",
-                                         "learning_rates", "skipped", "documents", "tokens",
-                                         "tokens_per_second", "micro_batch", "loss_scale",
-                                         "step_seconds", "data_seconds", "compute_seconds",
-                                         "sum_seconds", "update_seconds", "host_memory"));
+  EXPECT_THAT(
+      keys, UnorderedElementsAre("step", "epoch", "loss", "gradient_norm",
+                                 "learning_rate_multiplier", "learning_rates", "skipped",
+                                 "documents", "tokens", "tokens_per_second", "micro_batch",
+                                 "loss_scale", "step_seconds", "data_seconds", "compute_seconds",
+                                 "exposed_communication_seconds", "update_seconds", "host_memory"));
   EXPECT_EQ(lines[0].at("learning_rates"), (Json{{"model", 5e-3}, {"model.no-decay", 5e-3}}));
   EXPECT_GT(lines[0].at("host_memory").get<double>(),
             1e6);  // this process, where nobody counts tensors
@@ -102,7 +103,7 @@ TEST(MetricsLog, ARunThatGoesOnIsOneCurve) {
                               oldest = killed.events / "events.out.tfevents.0.other.1";
   std::ofstream(older, std::ios::binary) << "an older one";
   std::ofstream(oldest, std::ios::binary) << "";
-  MetricsLog log(killed.lines, killed.events, killed.task.arena, {}, *killed.comm);
+  MetricsLog log(killed.lines, killed.events, killed.task.arena, {}, killed.comm->host());
   log.begin(3);
   for (int step = 4; step <= 6; ++step) log.step(report(step));
   const std::vector<ReadEvent> events = testing::read_events(testing::event_file(killed.events));
@@ -128,7 +129,7 @@ TEST(RankTimes, HoldWhatAddsUp) {
   const auto comm = make_single_communicator();
   TrainSummary summary;
   summary.own_steps = 7, summary.own_tokens = 700;
-  summary.data_seconds = 1, summary.compute_seconds = 2, summary.sum_seconds = 3,
+  summary.data_seconds = 1, summary.compute_seconds = 2, summary.exposed_communication_seconds = 3,
   summary.update_seconds = 4, summary.other_seconds = 5, summary.seconds = 15;
   write_rank_times(folder / "ranks.jsonl", summary, {}, *comm);
   std::vector<Json> lines = lines_of(folder / "ranks.jsonl");
@@ -142,7 +143,7 @@ TEST(RankTimes, HoldWhatAddsUp) {
                             {"tokens", 700},
                             {"data_seconds", 1.},
                             {"compute_seconds", 2.},
-                            {"sum_seconds", 3.},
+                            {"exposed_communication_seconds", 3.},
                             {"update_seconds", 4.},
                             {"other_seconds", 5.},
                             {"wall_seconds", 15.}}));

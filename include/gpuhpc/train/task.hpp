@@ -1,0 +1,104 @@
+#pragma once
+// What a Trainer learns: a training job is one Task.
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gpuhpc/data/batches.hpp"
+#include "gpuhpc/data/token_shards.hpp"
+
+namespace gpuhpc {
+
+// The loss of some items: a scalar with its graph, summed (not averaged) over `count` documents (or
+// tokens, or weights). The update divides the sum over all micro-batches and ranks by the sum of
+// the counts.
+struct LossSum {
+  at::Tensor sum;
+  double count = 0;
+};
+
+// Of dropout: a function of the run's seed, the global step and the micro-batch's number in the
+// global batch. None: validation, nothing is dropped.
+using DropoutSeed = std::optional<std::uint64_t>;
+
+// Over what a loss is defined.
+enum class LossScope {
+  item,          // each item: any micro-batches of a global batch give the same sum
+  global_batch,  // all items of it together, as with in-batch negatives
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual std::int64_t size() const = 0;                              // items
+  virtual std::int64_t cost(std::int64_t item) const = 0;             // tokens computed for it
+  virtual std::int64_t key(std::int64_t item) const { return item; }  // Course::no_duplicates
+  virtual LossScope scope() const { return LossScope::item; }
+
+  // Called right before a loss or representation of the same items: what the host must read and
+  // pack for them. Its time counts as waiting for data.
+  virtual void load(std::span<const std::int64_t> /*items*/) {}
+  // A task of scope `item` has this one alone.
+  virtual LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed);
+  // A task of scope `global_batch` has these two: a row an item (B,W), all that its loss needs to
+  // know of them; and the loss of the rows of a whole global batch, fp32. The Trainer computes the
+  // rows of all micro-batches without graph, gathers them over the ranks, takes loss and gradient
+  // of all of them, and computes each micro-batch once more, with graph and the same seed, for its
+  // part of that gradient (GradCache, Gao et al. 2021): micro-batches, ranks and a retry after
+  // out of memory never change the answer. Parameters may stand in either function.
+  virtual at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed);
+  virtual LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items);
+
+  // Before each step on every rank, with the number of steps done; false, alike on all ranks: the
+  // training is over.
+  virtual bool before_step(std::int64_t /*step*/) { return true; }
+};
+
+// Items that are packed into one batch of ids; their loss is a function of the batch, whose
+// `documents` it looks its targets up by.
+class PackedTask : public Task {
+ public:
+  using Loss = std::function<LossSum(const PackedIds&, DropoutSeed)>;
+  explicit PackedTask(Loss loss) : loss_(std::move(loss)) {}
+  virtual PackedIds pack(std::span<const std::int64_t> items) const = 0;
+  void load(std::span<const std::int64_t> items) override { packed_ = pack(items); }
+  LossSum loss(std::span<const std::int64_t>, DropoutSeed seed) override {
+    return loss_(packed_, seed);
+  }
+
+ private:
+  Loss loss_;
+  PackedIds packed_;
+};
+
+// Documents of several datasets, numbered one dataset behind the other (real, then generated), cut
+// to `max_length` tokens special tokens included. The datasets must outlive the task.
+class DocumentTask : public PackedTask {
+ public:
+  DocumentTask(std::vector<const TokenDataset*> datasets, std::int64_t max_length,
+               TextTemplate form, Loss loss);
+  // Only these documents are items (those with a label, for example; perhaps none); numbers stay
+  // those of the datasets.
+  void select(std::vector<std::int64_t> documents) { selected_ = std::move(documents); }
+  std::int64_t documents() const { return first_.back(); }
+  std::int64_t size() const override { return selected_ ? std::ssize(*selected_) : documents(); }
+  std::int64_t cost(std::int64_t item) const override;
+  PackedIds pack(std::span<const std::int64_t> items) const override;
+
+ private:
+  std::int64_t document(std::int64_t item) const {
+    return selected_ ? (*selected_)[static_cast<std::size_t>(item)] : item;
+  }
+  std::span<const std::int32_t> tokens(std::int64_t document) const;  // cut, without specials
+  std::vector<const TokenDataset*> datasets_;
+  std::vector<std::int64_t> first_{0};
+  std::optional<std::vector<std::int64_t>> selected_;
+  std::int64_t max_length_;
+  TextTemplate form_;
+};
+
+}  // namespace gpuhpc

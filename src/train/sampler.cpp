@@ -1,0 +1,170 @@
+#include "gpuhpc/train/sampler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <unordered_set>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/random.hpp"
+
+namespace gpuhpc {
+namespace {
+
+// A batch looks at no more items than this beyond those that it takes, so that a step's time does
+// not depend on how often one key comes.
+constexpr std::int64_t most_put_off = 1024;
+
+void shuffle(std::vector<std::int64_t>& order, std::int64_t first, std::int64_t items,
+             std::uint64_t seed, std::int64_t epoch) {
+  order.resize(static_cast<std::size_t>(items));
+  std::iota(order.begin(), order.end(), first);
+  RandomStream(seed, /*stream=*/static_cast<std::uint64_t>(epoch)).shuffle(order);
+}
+
+}  // namespace
+
+HeldOut hold_out(std::int64_t items, double share, std::uint64_t seed) {
+  // A seed of its own: the shuffles of the epochs do not follow from what is held out.
+  std::vector<std::int64_t> order;
+  shuffle(order, 0, items, seed ^ 0x94d049bb133111ebULL, 0);
+  const auto first = order.begin() + std::llround(share * static_cast<double>(items));
+  std::sort(order.begin(), first);
+  std::sort(first, order.end());
+  return {{first, order.end()}, {order.begin(), first}};
+}
+
+Sampler::Sampler(const Task& task, const TrainOptions& options, const Course& course,
+                 std::int64_t batch)
+    : task_(task),
+      seed_(static_cast<std::uint64_t>(options.seed)),
+      items_(task.size()),
+      batch_size_(batch),
+      batch_tokens_(options.batch_tokens),
+      no_duplicates_(course.no_duplicates) {
+  split(course, course.validation);
+  if (items_ == 0) throw input_error("there is nothing to train on: no document has a target");
+  begin_epoch(0);
+  const bool by_items = batch_tokens_ == 0 && !no_duplicates_ && streams_.size() == 1;
+  const auto batches_of = [&](Sampler& sampler, std::int64_t epoch) {
+    if (by_items) return block_count(items_, batch_size_);
+    sampler.begin_epoch(epoch);
+    while (!sampler.epoch_over()) {
+      const std::int64_t size = std::ssize(sampler.next());
+      if (epoch == 0) largest_ = std::max(largest_, size);
+    }
+    return sampler.batch_;
+  };
+  Sampler count = *this;
+  const std::int64_t first = batches_of(count, 0);
+  if (by_items) largest_ = std::min(items_, batch_size_);
+  mean_batch_ = batch_tokens_ > 0 ? static_cast<double>(items_) / static_cast<double>(first)
+                                  : static_cast<double>(batch_size_);
+  total_ = course.max_steps;
+  for (std::int64_t epoch = 0; course.max_steps == 0 && epoch < course.epochs; ++epoch)
+    total_ += epoch == 0 ? first : batches_of(count, epoch);
+}
+
+// Validation items leave what is learnt from; each corpus becomes a stream of what is left of it.
+void Sampler::split(const Course& course, double share) {
+  if (!course.validation_items.empty()) {
+    validation_ = course.validation_items;
+    std::ranges::sort(validation_);
+    std::vector<std::int64_t> all(static_cast<std::size_t>(items_));
+    std::iota(all.begin(), all.end(), std::int64_t{0});
+    learnt_.emplace();
+    std::ranges::set_difference(all, validation_, std::back_inserter(*learnt_));
+  } else if (share > 0) {
+    HeldOut parts = hold_out(items_, share, seed_);
+    if (items_ > 0 && (parts.learnt.empty() || parts.validation.empty()))
+      throw Error(ExitCode::configuration,
+                  fmt::format("--train.validation {} of {} documents leaves {} to learn from and "
+                              "{} to validate on; give another share, or 0",
+                              share, items_, parts.learnt.size(), parts.validation.size()),
+                  true);
+    learnt_ = std::move(parts.learnt), validation_ = std::move(parts.validation);
+  }
+  if (learnt_) items_ = std::ssize(*learnt_);
+  const auto place = [&](std::int64_t number) {
+    return learnt_ ? std::ranges::lower_bound(*learnt_, number) - learnt_->begin() : number;
+  };
+  for (const CorpusItems& corpus : course.corpora)
+    if (const Range places{place(corpus.items.first), place(corpus.items.last)}; places.size() > 0)
+      streams_.push_back({places, corpus.weight});
+  if (course.corpora.empty()) streams_.push_back({{0, items_}});
+  items_ = 0;
+  for (const Stream& stream : streams_) items_ += stream.places.size();
+}
+
+void Sampler::begin_epoch(std::int64_t epoch) {
+  epoch_ = epoch, batch_ = drawn_ = 0;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    streams_[i].pass = streams_[i].batches = 0;
+    streams_[i].put_off.clear();
+    begin_pass(i);
+  }
+}
+
+// The first corpus's first pass is shuffled by (seed, epoch) alone.
+void Sampler::begin_pass(std::size_t index) {
+  Stream& stream = streams_[index];
+  const std::uint64_t seed = seed_ + 0xbf58476d1ce4e5b9ULL * index +
+                             0x94d049bb133111ebULL * static_cast<std::uint64_t>(stream.pass);
+  shuffle(stream.order, stream.places.first, stream.places.size(), seed, epoch_);
+  stream.next = 0;
+}
+
+// The corpus that is furthest behind its share of the batches.
+std::size_t Sampler::choose() const {
+  const auto turn = [](const Stream& stream) {
+    return static_cast<double>(stream.batches + 1) / stream.weight;
+  };
+  return static_cast<std::size_t>(std::ranges::min_element(streams_, {}, turn) - streams_.begin());
+}
+
+std::vector<std::int64_t> Sampler::next() {
+  if (epoch_over()) begin_epoch(epoch_ + 1);
+  const std::size_t chosen = choose();
+  Stream& stream = streams_[chosen];
+  if (stream.next == std::ssize(stream.order) && stream.put_off.empty())
+    ++stream.pass, begin_pass(chosen);
+  ++stream.batches, ++batch_;
+  return cut(stream);
+}
+
+std::vector<std::int64_t> Sampler::cut(Stream& stream) {
+  std::vector<std::int64_t> batch, put_off;
+  std::unordered_set<std::int64_t> keys;
+  std::int64_t tokens = 0;
+  const auto full = [&](std::int64_t item) {
+    if (batch_tokens_ == 0) return std::ssize(batch) == batch_size_;
+    return !batch.empty() && tokens + task_.cost(item) > batch_tokens_;
+  };
+  const auto take = [&](std::int64_t item) {
+    if (no_duplicates_ && !keys.insert(task_.key(item)).second) return put_off.push_back(item);
+    batch.push_back(item);
+    if (batch_tokens_ > 0) tokens += task_.cost(item);
+  };
+  std::size_t again = 0;
+  while (again < stream.put_off.size() && !full(stream.put_off[again]))
+    take(stream.put_off[again++]);
+  const bool waiting = again < stream.put_off.size();  // they come before what is new
+  put_off.insert(put_off.end(), stream.put_off.begin() + static_cast<std::ptrdiff_t>(again),
+                 stream.put_off.end());
+  while (!waiting && stream.next < std::ssize(stream.order) && std::ssize(put_off) < most_put_off) {
+    const std::int64_t number = item(stream.order[static_cast<std::size_t>(stream.next)]);
+    if (full(number)) break;
+    take(number);
+    ++stream.next;
+  }
+  stream.put_off = std::move(put_off);
+  drawn_ = std::min(items_, drawn_ + std::ssize(batch));
+  return batch;
+}
+
+void Sampler::seek(std::int64_t epoch, std::int64_t batch) {
+  begin_epoch(epoch);
+  while (batch_ < batch) next();
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,247 @@
+// What surrounds the steps: how they are set up, validation, and the files of a training.
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/nccl.hpp"
+#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/train/micro_batch.hpp"
+#include "gpuhpc/train/trainer.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+SyncOptions sync_options(const ParallelOptions& parallel) {
+  return {parallel.strategy_kind() == Strategy::zero1, parallel.reduce_in_bfloat16(),
+          parallel.bucket_bytes, parallel.overlap, parallel.reproducible};
+}
+
+// None unless every rank has a GPU.
+std::unique_ptr<Communicator> make_between_gpus(const TrainContext& c) {
+  if (c.comm.size() == 1 || c.comm.all_reduce_value<std::int32_t>(c.device.cuda, Reduce::min) == 0)
+    return nullptr;
+  return make_nccl_communicator(c.comm, make_nccl_api(c.device.index), c.parallel);
+}
+
+std::optional<Trace> make_trace(const TrainContext& c) {
+  if (c.profile.range().size() == 0) return std::nullopt;
+  return Trace(c.profile.range(),
+               c.run_folder / "trace" / c.stage / fmt::format("rank-{:05d}.json", c.comm.rank()),
+               c.comm.rank(), c.comm.host());
+}
+
+}  // namespace
+
+Trainer::Trainer(ParameterArena& model, Task& task, const TrainOptions& options,
+                 TrainContext context, std::optional<Course> course)
+    : model_(model),
+      task_(task),
+      options_(options),
+      context_(std::move(context)),
+      comm_(context_.comm),
+      course_(course ? *course : options.course()),
+      batch_(options.global_batch(comm_.size())),
+      between_gpus_(make_between_gpus(context_)),
+      trace_(make_trace(context_)),
+      sync_(model, comm_, sync_options(context_.parallel), between_gpus_.get(),
+            trace_ ? &*trace_ : nullptr),
+      optimizer_(make_optimizer(
+          options.optimizer, model, options.optimizer_options(), sync_.owned(),
+          sync_.sharded() ? [&comm = comm_](std::span<double> norms) { comm.all_reduce(norms); }
+                          : Lamb::Sum{})),
+      scaler_(options.scaler_options(!model.parameters().is_cpu())),
+      sampler_(task, options, course_, batch_),
+      schedule_{sampler_.total_steps(), warmup_steps(course_.warmup, sampler_.total_steps()),
+                course_.decay},
+      rule_(rate_rule(options.rate_rule, sampler_.mean_batch())),
+      batch_factor_(
+          batch_factor(rule_, sampler_.mean_batch(), static_cast<double>(options.base_batch))),
+      slow_ranks_(comm_, context_.log) {
+  state_.micro_batch = options.micro_batch;
+  state_.batch_size = options.batch_tokens > 0 ? options.batch_tokens : batch_;
+  if (!context_.checkpoints.empty())
+    checkpointer_.emplace(CheckpointSettings{context_.checkpoints, context_.task, options.keep},
+                          options, comm_, context_.log);
+}
+
+// --train.micro-batch auto: tried on the longest documents, so that nothing later needs more.
+void Trainer::prepare() {
+  if (state_.micro_batch >= 0) return;
+  std::vector<std::int64_t> items(static_cast<std::size_t>(task_.size()));
+  std::iota(items.begin(), items.end(), std::int64_t{0});
+  std::ranges::stable_sort(items, std::greater{},
+                           [&](std::int64_t item) { return task_.cost(item); });
+  const std::int64_t limit = block_count(sampler_.largest_batch(), comm_.size());
+  state_.micro_batch = largest_fitting(limit, [&](std::int64_t size) {
+    return fits(std::span(items).first(static_cast<std::size_t>(size)));
+  });
+  if (state_.micro_batch == 0)
+    throw Error(ExitCode::out_of_memory,
+                "out of memory with the longest document alone; cut documents shorter or let fewer "
+                "layers learn",
+                true);
+}
+
+bool Trainer::fits(std::span<const std::int64_t> items) {
+  std::exception_ptr error;
+  try {
+    task_.load(items);
+    const LossSum loss = task_.loss(items, 0);
+    (loss.sum * scaler_.scale()).backward();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const bool starved = is_out_of_memory(error);
+  together(comm_, [&] {
+    if (error && !starved) std::rethrow_exception(error);
+  });
+  model_.zero_gradients();
+  if (!model_.parameters().is_cpu()) at::accelerator::emptyCache();
+  return comm_.all_reduce_value<std::int32_t>(starved, Reduce::max) == 0;
+}
+
+// From the newest checkpoint, and the files of what is watched as far as it goes.
+void Trainer::resume() {
+  if (checkpointer_) checkpointer_->resume(*this);
+  const Range chosen = context_.profile.range();
+  on_root(comm_, [&] {
+    if (!context_.folder.empty()) {
+      metrics_.emplace(context_.checkpoints / "metrics.jsonl",
+                       context_.run_folder / "events" / context_.stage, model_, context_.device,
+                       comm_.host());
+      metrics_->begin(state_.step);
+    }
+    if (chosen.size() > 0) fs::remove_all(context_.run_folder / "trace" / context_.stage);
+  });
+  if (chosen.size() > 0 && (chosen.last <= state_.step + 1 || chosen.first > total_steps()) &&
+      context_.log && comm_.is_root())
+    context_.log->warn(
+        "--profile.steps {}: there will be no trace of the stage {}, this start makes the updates "
+        "{} to {}",
+        context_.profile.steps, context_.stage, state_.step + 1, total_steps());
+}
+
+void Trainer::validate() {
+  const std::vector<std::int64_t>& items = sampler_.validation();
+  const double loss = mean_loss(items);
+  state_.validated_at = state_.step, state_.metric = -loss;
+  const bool better = state_.metric > state_.best_metric;
+  if (better) state_.best_metric = state_.metric, state_.best_step = state_.step;
+  if (metrics_) metrics_->validation(state_.step, sampler_.epoch(), loss);
+  if (context_.log && comm_.is_root())
+    context_.log->info("epoch {}: validation loss {:.5f} on {} documents{}", sampler_.epoch() + 1,
+                       loss, items.size(), better ? ", the best so far" : "");
+}
+
+double Trainer::mean_loss(std::span<const std::int64_t> items) {
+  const c10::NoGradGuard no_grad;
+  const std::int64_t at_once =
+      state_.micro_batch > 0
+          ? state_.micro_batch
+          : batch_shape(std::llround(sampler_.mean_batch()), state_.micro_batch, comm_.size())
+                .micro_batch;
+  Pieces pieces;  // the same ones on any number of ranks
+  if (task_.scope() == LossScope::item)
+    pieces = cut_micro_batches(task_, items, at_once, /*ranks=*/1);
+  else
+    for (const std::int64_t size = std::llround(sampler_.mean_batch()); !items.empty();
+         items = items.subspan(pieces.back().size()))
+      pieces.emplace_back(items.begin(), items.begin() + std::min(size, std::ssize(items)));
+  const Range mine = blocks_of_rank(std::ssize(pieces), comm_.rank(), comm_.size());
+  std::vector<double> terms;  // sum, count, sum, count ..
+  together(comm_, [&] {
+    for (std::int64_t i = mine.first; i < mine.last; ++i) {
+      const LossSum loss = loss_without_graph(pieces[static_cast<std::size_t>(i)], at_once);
+      terms.insert(terms.end(), {loss.sum.item<double>(), loss.count});
+    }
+  });
+  terms = comm_.all_gather_vector(std::span<const double>(terms));  // in the order of the pieces
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < terms.size(); i += 2) sum += terms[i], count += terms[i + 1];
+  return sum / count;
+}
+
+LossSum Trainer::loss_without_graph(std::span<const std::int64_t> items, std::int64_t at_once) {
+  if (task_.scope() == LossScope::item) {
+    task_.load(items);
+    return task_.loss(items, std::nullopt);
+  }
+  std::vector<at::Tensor> rows;
+  for (std::size_t first = 0; first < items.size(); first += static_cast<std::size_t>(at_once)) {
+    const auto part =
+        items.subspan(first, std::min(static_cast<std::size_t>(at_once), items.size() - first));
+    task_.load(part);
+    rows.push_back(task_.represent(part, std::nullopt).to(at::kFloat));
+  }
+  return task_.batch_loss(at::cat(rows), items);
+}
+
+TrainerState Trainer::state() const {
+  TrainerState state = state_;
+  state.epoch = sampler_.epoch(), state.batch = sampler_.batch();
+  state.loss_scale = scaler_.scale();
+  state.good_steps = scaler_.good_steps();
+  return state;
+}
+
+void Trainer::restore(const TrainerState& state) {
+  state_ = state;
+  sampler_.seek(state.epoch, state.batch);
+  scaler_.restore(state.loss_scale, state.good_steps);
+}
+
+// The best weights where those were asked for, and the stage's files.
+void Trainer::finish(TrainSummary& own) {
+  own.steps = state_.step;
+  own.skipped = state_.skipped;
+  own.documents = state_.documents;
+  own.tokens = state_.tokens;
+  if (course_.restore_best && checkpointer_) checkpointer_->restore_best(*this);
+  if (!context_.folder.empty()) {
+    on_root(comm_, [&] {
+      gpuhpc::copy_file(context_.checkpoints / "metrics.jsonl", context_.folder / "metrics.jsonl");
+    });
+    write_rank_times(context_.folder / "ranks.jsonl", own, context_.device, comm_);
+  }
+  if (!context_.log || !comm_.is_root()) return;
+  context_.log->info("time of rank 0: {}", describe_times(own));
+  for (const std::string& sentence : time_advice(own)) context_.log->warn(sentence);
+}
+
+std::string Trainer::describe() const {
+  const auto documents = static_cast<std::int64_t>(std::llround(sampler_.mean_batch()));
+  const BatchShape shape = batch_shape(documents, state_.micro_batch, comm_.size());
+  const bool exact = options_.batch_tokens == 0 &&
+                     shape.ranks * shape.micro_batch * shape.accumulation == documents;
+  std::string base, peak;
+  for (const ParameterArena::Group& group : model_.groups()) {
+    base += fmt::format("{}{} {:g}", base.empty() ? "" : ", ", group.name, group.learning_rate);
+    peak += fmt::format("{}{:g}", peak.empty() ? "" : ", ", group.learning_rate * batch_factor_);
+  }
+  const std::string batch =
+      options_.batch_tokens > 0
+          ? fmt::format("{} tokens (about {} documents)", options_.batch_tokens, documents)
+          : fmt::format("{} documents", documents);
+  const std::string epochs =
+      course_.max_steps > 0 ? "" : fmt::format("{} epochs, ", course_.epochs);
+  return fmt::format(
+      "training {} parameters on {} documents, {}{} steps: {} ranks x micro-batch {} x "
+      "accumulation {} {} global batch {}; "
+      "base rates {} for a batch of {}, rule {}, peak rates {} after {} steps, then {}; {}, {}, "
+      "{}; seed {}",
+      model_.parameter_count(), sampler_.items(), epochs, total_steps(), shape.ranks,
+      shape.micro_batch, shape.accumulation, exact ? "=" : ">=", batch, base, options_.base_batch,
+      name_of(rule_), peak, schedule_.warmup_steps, name_of(course_.decay), options_.optimizer,
+      name_of(options_.precision_kind(!model_.parameters().is_cpu())), context_.parallel.strategy,
+      options_.seed);
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,253 @@
+// A toy task whose loss is over the whole global batch: pairs, each one's positive among those of
+// all others (in-batch negatives), with a temperature that is learnt. The file holds all that such
+// a task needs; `Trainer(arena, task, options, context).run()` is the one line that trains it. One
+// answer for every micro-batch, number of ranks and retry. Run on 1, 2 and 4 ranks.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/tanh.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/mpi.hpp"
+#include "tiny_model.hpp"
+
+namespace gpuhpc {
+namespace {
+
+constexpr std::int64_t pairs = 37, features = 9, vector_size = 6;
+
+struct PairModel {
+  struct Parameter {
+    std::string name;
+    at::Tensor value;
+  };
+  const std::vector<Parameter>& parameters() const { return values; }
+  void rebind(std::size_t i, at::Tensor view) { values[i].value = std::move(view); }
+  at::Tensor vectors(const at::Tensor& rows, double dropout, std::uint64_t seed) const {
+    const at::Tensor hidden =
+        seeded_dropout(at::tanh(at::linear(rows, values[0].value, values[1].value)), dropout,
+                       make_generator(at::kCPU, seed));
+    return hidden / (hidden.square().sum(1, /*keepdim=*/true) + 1e-6).sqrt();
+  }
+  // Cross-entropy of each anchor with the positives of all (van den Oord et al. 2018).
+  at::Tensor loss(const at::Tensor& anchors, const at::Tensor& positives) const {
+    const at::Tensor scores = at::matmul(anchors, positives.t()) * values[2].value.exp();
+    return at::log_softmax(scores, 1).diagonal().sum().neg();
+  }
+  std::vector<Parameter> values{{"weight", random_tensor({vector_size, features}, 21, .5)},
+                                {"bias", random_tensor({vector_size}, 22, .1)},
+                                {"temperature", random_tensor({1}, 23, .3)}};
+};
+
+at::Tensor rows_of(const at::Tensor& table, std::span<const std::int64_t> items) {
+  return table.index_select(0, at::tensor(std::vector<std::int64_t>(items.begin(), items.end())));
+}
+
+const at::Tensor anchors = random_tensor({pairs, features}, 24, 1).detach(),
+                 positives = anchors * .7 + random_tensor({pairs, features}, 25, 1).detach() * .3;
+
+class PairsTask final : public Task {
+ public:
+  explicit PairsTask(int ranks, double dropout = 0)
+      : arena({{"model", 1e5, 0, trained_parameters(model)}}, ranks), dropout_(dropout) {}
+  std::int64_t size() const override { return pairs; }
+  std::int64_t cost(std::int64_t item) const override { return 3 + item * 5 % 11; }
+  LossScope scope() const override { return LossScope::global_batch; }
+  at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed) override {
+    if (failing) failing(items);
+    const auto part = [&](const at::Tensor& table, std::uint64_t number) {
+      return model.vectors(rows_of(table, items), seed ? dropout_ : 0, seed.value_or(0) + number);
+    };
+    const at::Tensor rows = at::cat({part(anchors, 0), part(positives, 1)}, 1);
+    std::vector<at::Tensor>& passes = seen[{items.begin(), items.end()}];
+    passes.push_back(rows.detach());
+    return rows;
+  }
+  LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items) override {
+    return {model.loss(rows.narrow(1, 0, vector_size), rows.narrow(1, vector_size, vector_size)),
+            static_cast<double>(items.size())};
+  }
+  std::function<void(std::span<const std::int64_t>)> failing;
+  std::map<std::vector<std::int64_t>, std::vector<at::Tensor>> seen;
+  PairModel model;
+  ParameterArena arena;
+
+ private:
+  double dropout_;
+};
+
+// With so large an epsilon AdamW is plain gradient descent of rate 1e5 / 1e6 = .1.
+TrainOptions descent(std::int64_t micro_batch) {
+  TrainOptions options;
+  options.epochs = 3;
+  options.batch = 12;
+  options.micro_batch = micro_batch;
+  options.precision = "fp32";
+  options.rate_rule = "none";
+  options.epsilon = 1e6, options.beta1 = 0, options.beta2 = 0;
+  options.clip = 0, options.warmup = 0, options.decay = "constant";
+  return options;
+}
+
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::vector<float> weights;  // without padding
+};
+
+void add_weights(const PairModel& model, std::vector<float>& weights) {
+  for (const auto& parameter : model.values) {
+    const at::Tensor value = parameter.value.detach().contiguous();
+    weights.insert(weights.end(), value.const_data_ptr<float>(),
+                   value.const_data_ptr<float>() + value.numel());
+  }
+}
+
+// The definition: automatic differentiation over each whole batch, w -= .1 x mean gradient.
+Outcome reference() {
+  PairModel model;
+  Outcome outcome;
+  const PairsTask task(1);
+  Sampler sampler(task, descent(0), descent(0).course(), 12);
+  for (std::int64_t step = 0; step < sampler.total_steps(); ++step) {
+    const std::vector<std::int64_t> batch = sampler.next();
+    const auto count = static_cast<double>(batch.size());
+    const at::Tensor loss = model.loss(model.vectors(rows_of(anchors, batch), 0, 0),
+                                       model.vectors(rows_of(positives, batch), 0, 0)) /
+                            count;
+    loss.backward();
+    double square = 0;
+    for (auto& parameter : model.values) {
+      at::Tensor& value = parameter.value;
+      square += value.grad().square().sum().item<double>();
+      const c10::NoGradGuard no_grad;
+      value.sub_(value.grad(), .1);
+      value.mutable_grad().reset();
+    }
+    outcome.losses.push_back(loss.item<double>());
+    outcome.norms.push_back(std::sqrt(square));
+  }
+  add_weights(model, outcome.weights);
+  return outcome;
+}
+
+Outcome train(PairsTask& task, std::int64_t micro_batch, Communicator& comm,
+              const std::string& strategy = "ddp") {
+  Outcome outcome;
+  ParallelOptions parallel;
+  parallel.strategy = strategy;
+  Trainer(task.arena, task, descent(micro_batch),
+          {.comm = comm,
+           .parallel = parallel,
+           .report =
+               [&](const StepReport& r) {
+                 outcome.losses.push_back(r.loss), outcome.norms.push_back(r.gradient_norm);
+               }})
+      .run();
+  add_weights(task.model, outcome.weights);
+  return outcome;
+}
+
+void expect_near(const Outcome& found, const Outcome& wanted) {
+  ASSERT_EQ(found.losses.size(), wanted.losses.size());
+  for (std::size_t i = 0; i < wanted.losses.size(); ++i) {
+    EXPECT_NEAR(found.losses[i], wanted.losses[i], 1e-5) << "step " << i + 1;
+    EXPECT_NEAR(found.norms[i], wanted.norms[i], 1e-5) << "step " << i + 1;
+  }
+  for (std::size_t i = 0; i < wanted.weights.size(); ++i)
+    EXPECT_NEAR(found.weights[i], wanted.weights[i], 1e-5) << i;
+}
+
+TEST(Pairs, OneAnswerForEveryMicroBatchAndAnyRanks) {
+  const auto comm = MpiSession::world();
+  const Outcome wanted = reference();
+  ASSERT_EQ(wanted.losses.size(), 12U);
+  ASSERT_LT(wanted.losses[8], wanted.losses[0]);
+  for (const char* strategy : {"ddp", "zero1"})
+    for (const std::int64_t micro : {0, 1, 3, 5, 12}) {
+      SCOPED_TRACE(fmt::format("{}, micro-batch {}", strategy, micro));
+      PairsTask task(comm->size());
+      expect_near(train(task, micro, *comm, strategy), wanted);
+    }
+}
+
+TEST(Pairs, AnyNumberOfRanksGivesTheSameBits) {
+  const auto comm = MpiSession::world(), alone = make_single_communicator();
+  PairsTask many(comm->size(), .2), one(1, .2);
+  EXPECT_EQ(train(many, 3, *comm).weights, train(one, 3, *alone).weights);
+}
+
+// After a few steps no more than two pairs at once fit on the last rank, in the first pass or
+// in the second.
+TEST(Pairs, RunningOutOfMemoryChangesNothing) {
+  const auto comm = MpiSession::world();
+  for (const bool in_second_pass : {false, true}) {
+    PairsTask task(comm->size());
+    std::int64_t calls = 0, failures = 0;
+    task.failing = [&](std::span<const std::int64_t> items) {
+      if (++calls < 12 || items.size() <= 2 || comm->rank() != comm->size() - 1 ||
+          c10::GradMode::is_enabled() != in_second_pass)
+        return;
+      ++failures;
+      throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "out of memory");
+    };
+    SCOPED_TRACE(in_second_pass ? "second pass" : "first pass");
+    expect_near(train(task, 4, *comm), reference());
+    EXPECT_EQ(failures, comm->rank() == comm->size() - 1 ? 1 : 0);
+  }
+}
+
+TEST(Pairs, AnErrorOnOneRankIsThrownOnAll) {
+  const auto comm = MpiSession::world();
+  PairsTask task(comm->size());
+  std::int64_t calls = 0;
+  task.failing = [&](std::span<const std::int64_t>) {
+    if (comm->rank() == comm->size() - 1 && ++calls == 4) throw input_error("shard 7 is cut");
+  };
+  try {
+    train(task, 3, *comm);
+    FAIL() << "no error on rank " << comm->rank();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "shard 7 is cut");
+  }
+}
+
+// Both passes drop the same: or the gradient would belong to other vectors than the loss.
+TEST(Pairs, BothPassesSeeTheSameDropout) {
+  const auto alone = make_single_communicator();
+  PairsTask task(1, .3);
+  Trainer(task.arena, task, descent(5), {.comm = *alone}).step();
+  ASSERT_EQ(task.seen.size(), 3U);
+  for (const auto& [items, passes] : task.seen) {
+    ASSERT_EQ(passes.size(), 2U);
+    EXPECT_TRUE(passes[0].equal(passes[1]));
+    EXPECT_GT((passes[0] == 0).sum().item<std::int64_t>(), 0) << "something is dropped";
+  }
+}
+
+// Negatives of a validation are those of batches of the training's size.
+TEST(Pairs, TheValidationLossIsOfWholeBatchesWithoutDropout) {
+  const auto comm = MpiSession::world();
+  PairsTask task(comm->size(), .3);
+  std::vector<std::int64_t> items;
+  for (std::int64_t i = 0; i < 17; ++i) items.push_back(2 * i + 1);
+  double sum = 0;
+  for (const auto part : {std::span(items).first(12), std::span(items).subspan(12)})
+    sum += task.model
+               .loss(task.model.vectors(rows_of(anchors, part), 0, 0),
+                     task.model.vectors(rows_of(positives, part), 0, 0))
+               .item<double>();
+  for (const std::int64_t micro : {0, 3, 12})
+    EXPECT_NEAR(Trainer(task.arena, task, descent(micro), {.comm = *comm}).mean_loss(items),
+                sum / 17, 1e-6)
+        << micro;
+}
+
+}  // namespace
+}  // namespace gpuhpc

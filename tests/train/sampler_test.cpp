@@ -1,0 +1,196 @@
+// Global batches: what comes in which, and that nothing but the permutation is kept.
+#include "gpuhpc/train/sampler.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/random.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using Items = std::vector<std::int64_t>;
+
+// Items that cost 1 to 40 tokens; every `same`-th one has the same key.
+class Numbers final : public Task {
+ public:
+  explicit Numbers(std::int64_t items, std::int64_t same = 1 << 30) : items_(items), same_(same) {}
+  std::int64_t size() const override { return items_; }
+  std::int64_t cost(std::int64_t item) const override { return 1 + item * 7 % 40; }
+  std::int64_t key(std::int64_t item) const override { return item % same_; }
+
+ private:
+  std::int64_t items_, same_;
+};
+
+Items numbers(std::int64_t first, std::int64_t last) {
+  Items all(static_cast<std::size_t>(last - first));
+  std::iota(all.begin(), all.end(), first);
+  return all;
+}
+
+TrainOptions seeded(std::int64_t seed = 42) {
+  TrainOptions options;
+  options.seed = seed;
+  return options;
+}
+
+std::vector<Items> next_epoch(Sampler& sampler) {
+  std::vector<Items> batches{sampler.next()};
+  while (!sampler.epoch_over()) batches.push_back(sampler.next());
+  return batches;
+}
+
+Items joined(const std::vector<Items>& batches) {
+  Items all;
+  for (const Items& batch : batches) all.insert(all.end(), batch.begin(), batch.end());
+  return all;
+}
+
+// The contract with runs of older programs: Philox by (seed, epoch), cut in order.
+TEST(Sampler, AnEpochIsOnePermutationBySeedAndEpochCutInOrder) {
+  const Numbers task(103);
+  Sampler sampler(task, seeded(), {.epochs = 3}, 10);
+  EXPECT_EQ(sampler.total_steps(), 33);
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+    Items order = numbers(0, 103);
+    RandomStream(42, epoch).shuffle(order);
+    const auto batches = next_epoch(sampler);
+    ASSERT_EQ(batches.size(), 11U);
+    EXPECT_EQ(batches.back().size(), 3U);
+    EXPECT_EQ(joined(batches), order);
+    EXPECT_EQ(sampler.epoch(), static_cast<std::int64_t>(epoch));
+  }
+  Sampler other(task, seeded(43), {}, 10), same(task, seeded(), {}, 10);
+  EXPECT_NE(next_epoch(other), next_epoch(same));
+}
+
+TEST(Sampler, ByTokensEveryItemOnceAndNoMoreThanTheBudget) {
+  const Numbers task(200);
+  for (const std::int64_t budget : {1, 30, 500, 1'000'000}) {
+    TrainOptions options = seeded();
+    options.batch_tokens = budget;
+    Sampler sampler(task, options, {.epochs = 2}, 32), whole(task, seeded(), {}, 200);
+    const auto batches = next_epoch(sampler);
+    std::size_t largest = 0;
+    for (const Items& batch : batches) {
+      std::int64_t tokens = 0;
+      for (const std::int64_t item : batch) tokens += task.cost(item);
+      EXPECT_TRUE(tokens <= budget || batch.size() == 1) << tokens << " tokens of " << budget;
+      largest = std::max(largest, batch.size());
+    }
+    EXPECT_EQ(joined(batches), whole.next());  // the same shuffle
+    EXPECT_EQ(sampler.largest_batch(), static_cast<std::int64_t>(largest));
+    EXPECT_EQ(sampler.total_steps(),
+              static_cast<std::int64_t>(batches.size() + next_epoch(sampler).size()));
+  }
+}
+
+TEST(Sampler, WhatIsHeldOutIsADrawBySeedAloneAndNeverLearnt) {
+  const HeldOut parts = hold_out(103, .1, 42);
+  EXPECT_EQ(parts.validation.size(), 10U);
+  Items all = parts.learnt;
+  all.insert(all.end(), parts.validation.begin(), parts.validation.end());
+  EXPECT_THAT(all, testing::UnorderedElementsAreArray(numbers(0, 103)));
+  EXPECT_EQ(parts.validation, hold_out(103, .1, 42).validation);
+  EXPECT_NE(parts.validation, hold_out(103, .1, 43).validation);
+  const Numbers task(103);
+  Sampler sampler(task, seeded(), {.validation = .1}, 10);
+  EXPECT_EQ(sampler.validation(), parts.validation);
+  EXPECT_THAT(joined(next_epoch(sampler)), testing::UnorderedElementsAreArray(parts.learnt));
+  EXPECT_THROW(Sampler(task, seeded(), {.validation = .001}, 10), Error);
+}
+
+TEST(Sampler, NoKeyComesTwiceInABatchAndEveryItemOnceAnEpoch) {
+  for (const std::int64_t keys : {7, 20, 90}) {
+    const Numbers task(103, keys);
+    Sampler sampler(task, seeded(), {.epochs = 2, .no_duplicates = true}, 10);
+    std::int64_t steps = 0;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      const auto batches = next_epoch(sampler);
+      for (const Items& batch : batches) {
+        std::set<std::int64_t> seen;
+        for (const std::int64_t item : batch)
+          EXPECT_TRUE(seen.insert(task.key(item)).second) << keys << ": key " << task.key(item);
+      }
+      EXPECT_THAT(joined(batches), testing::UnorderedElementsAreArray(numbers(0, 103)));
+      steps += std::ssize(batches);
+    }
+    EXPECT_EQ(sampler.total_steps(), steps);
+  }
+}
+
+// 50,000 items of one key: each batch is one item, and looks at a bounded number of others.
+TEST(Sampler, OneKeyForAllDoesNotMakeAStepLong) {
+  class Counting final : public Task {
+   public:
+    std::int64_t size() const override { return 50'000; }
+    std::int64_t cost(std::int64_t) const override { return 1; }
+    std::int64_t key(std::int64_t) const override { return ++asked, 0; }
+    mutable std::int64_t asked = 0;
+  };
+  const Counting task;
+  Sampler sampler(task, seeded(), {.max_steps = 20, .no_duplicates = true}, 8);
+  task.asked = 0;
+  for (int step = 0; step < 20; ++step) EXPECT_EQ(sampler.next().size(), 1U);
+  EXPECT_LE(task.asked, 20 * 2100);
+}
+
+// Three batches of the first corpus for each of the second: batches never mix them.
+TEST(Sampler, CorporaTakeTurnsByWeight) {
+  const Numbers task(160);
+  const Course weighted{.max_steps = 40, .corpora = {{{0, 40}, 3}, {{40, 160}, 1}}};
+  Sampler sampler(task, seeded(), weighted, 10);
+  std::string turns;
+  std::map<std::int64_t, int> drawn;
+  for (const Items& batch : next_epoch(sampler)) {
+    turns += batch.front() < 40 ? 'a' : 'b';
+    for (const std::int64_t item : batch) {
+      EXPECT_EQ(item < 40, batch.front() < 40);
+      ++drawn[item];
+    }
+  }
+  EXPECT_EQ(turns, "aaabaaabaaabaaab");  // 160 items; the small corpus is used three times
+  for (std::int64_t item = 0; item < 40; ++item) EXPECT_EQ(drawn[item], 3) << item;
+  Sampler turn_about(task, seeded(), {.corpora = {{{0, 40}}, {{40, 160}}}}, 10);
+  EXPECT_LT(turn_about.next().front(), 40);
+  EXPECT_GE(turn_about.next().front(), 40);
+  EXPECT_LT(turn_about.next().front(), 40);
+}
+
+// From any batch on, whatever the kind of sampling: the rest is the same.
+TEST(Sampler, GoesOnFromAnyPosition) {
+  const Numbers task(160, 23);
+  TrainOptions by_tokens = seeded();
+  by_tokens.batch_tokens = 150;
+  const std::vector<std::pair<TrainOptions, Course>> kinds = {
+      {seeded(), {}},
+      {by_tokens, {.validation = .2}},
+      {seeded(), {.no_duplicates = true}},
+      {by_tokens, {.corpora = {{{0, 40}, 3}, {{40, 160}, 1}}, .no_duplicates = true}}};
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    const auto& [options, course] = kinds[kind];
+    std::vector<Items> whole;
+    std::vector<std::pair<std::int64_t, std::int64_t>> places;
+    Sampler sampler(task, options, course, 12);
+    for (int step = 0; step < 40; ++step) {
+      whole.push_back(sampler.next());
+      places.emplace_back(sampler.epoch(), sampler.batch());
+    }
+    for (std::size_t at = 0; at < 39; at += 3) {
+      Sampler later(task, options, course, 12);
+      later.seek(places[at].first, places[at].second);
+      for (std::size_t step = at + 1; step < 40; ++step)
+        ASSERT_EQ(later.next(), whole[step]) << "kind " << kind << " from " << at;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpuhpc
