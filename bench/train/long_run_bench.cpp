@@ -4,6 +4,7 @@
 // Prints a table: after each tenth of the steps the mean time of its steps, resident memory, and
 // the bytes of the newest checkpoint.
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/randn.h>

@@ -40,14 +40,13 @@ class Resume : public CheckpointFolder {
   // The validation loss of step n is -sin(n): of steps 10, 20 .. 100 the best is 20.
   class Stopped final : public TinyTask {
    public:
-    Stopped(Resume& test, int ranks)
-        : TinyTask(resume_documents + resume_validation, ranks, /*dropout=*/.2), test_(test) {
+    explicit Stopped(int ranks)
+        : TinyTask(resume_documents + resume_validation, ranks, /*dropout=*/.2) {
       compute = [this](const PackedIds& batch, DropoutSeed seed) {
         if (seed) {
           asked = asked || wants_stop();
           return plain(batch, seed);
         }
-        if (step == 20) test_.weights_of_step_20_ = compact_weights();
         const auto count = static_cast<double>(batch.size());
         return LossSum{at::scalar_tensor(-std::sin(static_cast<double>(step)) * count, at::kDouble),
                        count};
@@ -61,15 +60,12 @@ class Resume : public CheckpointFolder {
     bool wants_stop() const { return stop_here && step + 1 == stop_at; }
     std::int64_t first = -1, step = 0, stop_at = 0;  // step: done so far
     bool asked = false, stop_here = false;
-
-   private:
-    Resume& test_;
   };
   // One start of the program. `stop_at`: asked to stop on rank `stop_rank` while the micro-batches
   // of that step are computed.
   Outcome start(Communicator& comm, const std::string& strategy = "ddp", std::int64_t stop_at = 0,
                 int stop_rank = 0) {
-    Stopped task(*this, comm.size());
+    Stopped task(comm.size());
     task.stop_at = stop_at, task.stop_here = comm.rank() == stop_rank;
     Outcome outcome;
     ParallelOptions parallel;
@@ -90,6 +86,7 @@ class Resume : public CheckpointFolder {
                      .report =
                          [&](const StepReport& report) {
                            task.step = report.step, ++outcome.steps;
+                           if (report.step == 20) weights_of_step_20_ = task.compact_weights();
                            if (after_step_) after_step_(report.step);
                          }},
                     course);

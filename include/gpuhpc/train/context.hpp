@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpuhpc/base/log.hpp"
@@ -16,6 +17,9 @@ namespace gpuhpc {
 
 // What the checkpoints of a folder belong to; those of another task are refused.
 struct CheckpointTask {
+  CheckpointTask() = default;  // constructors: GCC 12 loses track of an aggregate within another
+  CheckpointTask(std::string hash, std::vector<std::string> values)
+      : fingerprint(std::move(hash)), options(std::move(values)) {}
   std::string fingerprint;           // of option values, input files and earlier stages
   std::vector<std::string> options;  // "section.key = value": named when they differ
 };
