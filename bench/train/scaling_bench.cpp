@@ -20,8 +20,8 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/random.hpp"
 #include "gpuhpc/comm/mpi.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/comm/tensors.hpp"
-#include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/io/json.hpp"
@@ -169,7 +169,7 @@ void check_sum(const Measured& measured, Communicator& comm) {
   std::array<double, phases> sums{};
   for (std::size_t i = 0; i < measured.times.size(); ++i) sums[i % phases] += measured.times[i];
   const double parts = std::accumulate(sums.begin() + 1, sums.end(), 0.0);
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     if (!(std::abs(parts - sums[wall]) <= .02 * sums[wall]))
       throw internal_error(
           "the phases of rank {} add up to {:.3f} s of {:.3f} s by the clock, more than 2% away",
@@ -180,7 +180,7 @@ void check_sum(const Measured& measured, Communicator& comm) {
 // The steps as the table wants them: phases of the rank that computed longest, and how long the
 // others waited for it on average.
 Json steps_of(const Measured& measured, const Settings& settings, Communicator& comm) {
-  const std::vector<double> all = comm.all_gather_vector(std::span<const double>(measured.times));
+  const std::vector<double> all = comm.all_gather_v(std::span<const double>(measured.times));
   const auto steps = static_cast<std::size_t>(settings.steps),
              ranks = static_cast<std::size_t>(comm.size());
   Json result = Json::array();
@@ -243,7 +243,7 @@ double message_seconds(Communicator& comm) {
 void run(Communicator& comm, const std::vector<std::string>& arguments) {
   Settings settings;
   config::OptionSet set;
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     declare(set, settings);
     set.parse({}, arguments);
   });
@@ -255,7 +255,7 @@ void run(Communicator& comm, const std::vector<std::string>& arguments) {
   if (settings.kind == "weak") settings.train.batch *= ranks;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Model> model;
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     tokenizer = load_tokenizer(settings.encoder);
     model = std::make_unique<Model>(settings, ranks);
   });

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 
 namespace gpuhpc {
 
@@ -34,14 +34,15 @@ void check_gpus_apart(const std::vector<RankPlace>& ranks) {
 
 DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& options) {
   RankPlace mine{comm.host(), "", 0};
-  together(comm, [&] { mine.cuda_devices = options.kind == "cpu" ? 0 : query_cuda_devices(); });
+  run_collectively(comm,
+                   [&] { mine.cuda_devices = options.kind == "cpu" ? 0 : query_cuda_devices(); });
   const CoreSet cores = query_cores();
   const std::vector<std::string> hosts = comm.all_gather_strings(mine.host);
   const std::vector<std::int32_t> gpus =
-      comm.all_gather_vector(std::span<const std::int32_t>(&mine.cuda_devices, 1));
+      comm.all_gather_v(std::span<const std::int32_t>(&mine.cuda_devices, 1));
   const std::vector<std::string> sets = comm.all_gather_strings(cores.to_string());
   DeviceChoice choice;
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     std::vector<RankPlace> ranks;
     std::vector<CoreSet> on_host;
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {

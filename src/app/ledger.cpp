@@ -7,7 +7,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/json.hpp"

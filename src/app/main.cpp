@@ -1,9 +1,6 @@
-// From the command line to an exit code. Without another command the stages of a pipeline run one
-// after the other: run_command(), below. A reader who goes on to the optimizer step opens three
-// files: pipelines/label/teleclass/pipeline.cpp, which lists the stages;
-// pipelines/label/teleclass/variants/student_training.cpp, which hands model, documents and loss of
-// the training stage to a Trainer; and train/trainer.cpp with its loop and, on one screen,
-// Trainer::step().
+// From the command line to an exit code. Without another command the labelling job runs:
+// run_command(), below. docs/architecture.md names the files that lead from here to the optimizer's
+// step (three more) and to a prediction.
 #include <c10/util/Exception.h>
 #include <fmt/ranges.h>
 
@@ -22,8 +19,8 @@
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/comm/thread.hpp"
-#include "gpuhpc/comm/together.hpp"
 #include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/io/hdf5.hpp"
 #include "gpuhpc/kernels/isa.hpp"
@@ -44,7 +41,7 @@ void run_command(CommandContext& c) {
   Job job{Pipeline(o.run.dir), o.shared.input.dir, inputs.description, inputs.warnings, {}};
   const fs::path gold = o.eval.gold.empty() ? inputs.gold : fs::path(o.eval.gold);
   Taxonomy taxonomy;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     o.shared.training.train.check(c.set);
     o.shared.training.profile.range();
     const auto pipeline =
@@ -76,7 +73,7 @@ void run_rank(Communicator& comm, const Command& command, const config::OptionSe
     if (comm.is_root()) fmt::print("{}", set.ini());
     return;
   }
-  together(comm, [&] { apply(device_options, device); });
+  run_collectively(comm, [&] { apply(device_options, device); });
   CommandContext context{comm, make_console_log(comm.rank()), set, options, device, command_line};
   command.run(context);
 }
@@ -111,7 +108,7 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
   Invocation invocation;
   int replicas = 1;
   declare_options(set, options);
-  together(world, [&] {
+  run_collectively(world, [&] {
     invocation = read_invocation(arguments);
     if (invocation.help || invocation.version) return;
     find_command(invocation.command);

@@ -7,7 +7,7 @@
 #include "gpuhpc/app/ledger.hpp"
 #include "gpuhpc/app/run_report.hpp"
 #include "gpuhpc/app/signals.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/report/page.hpp"
@@ -60,7 +60,7 @@ void run_job(CommandContext& c, const Job& job) {
     write_text_file(run / "config.ini", c.set.ini());
     write_run_facts(c, job, {});
   });
-  together(c.comm, [&] { add_file_log(c.log, run / "log", c.comm.rank()); });
+  run_collectively(c.comm, [&] { add_file_log(c.log, run / "log", c.comm.rank()); });
   if (c.comm.is_root())
     c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s",
                 describe(c.device), job.description);

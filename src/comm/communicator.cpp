@@ -62,8 +62,8 @@ std::string Communicator::broadcast_string(std::string text, int root) {
 
 std::vector<std::string> Communicator::all_gather_strings(const std::string& mine) {
   const std::int64_t length = std::ssize(mine);
-  const std::vector<std::int64_t> lengths = all_gather_vector(std::span(&length, 1));
-  const std::vector<char> all = all_gather_vector(std::span<const char>(mine));
+  const std::vector<std::int64_t> lengths = all_gather_v(std::span(&length, 1));
+  const std::vector<char> all = all_gather_v(std::span<const char>(mine));
   std::vector<std::string> texts;
   auto at = all.begin();
   for (const std::int64_t n : lengths) {

@@ -9,7 +9,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/collective.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -171,7 +171,7 @@ class NcclCommunicator final : public Communicator {
     on_root(host_,
             [&] { check(api_.get_unique_id(id), "making the id of the NCCL communicator"); });
     host_.broadcast(id.data(), std::ssize(id), DataType::uint8, 0);
-    together(host_, [&] { connect(id); });
+    run_collectively(host_, [&] { connect(id); });
     stream_ = api_.create_stream();
     watch_ = std::make_unique<NcclWatch>(host_, api_, comm_, static_cast<double>(options.timeout));
   }

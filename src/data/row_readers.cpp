@@ -184,7 +184,7 @@ class ColumnRows final : public RowReader {
   }
   void split(std::string_view line, bool& open) {
     if (!split_csv(line, fields_, open))
-      throw input_error("{}: text behind a closing quote; double the quotes inside the field",
+      throw input_error("{}: text after a closing quote; double the quotes inside the field",
                         where());
   }
   bool quoted_;

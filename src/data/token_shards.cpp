@@ -5,7 +5,7 @@
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/parallel.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/json.hpp"
@@ -101,7 +101,7 @@ ShardManifest read_manifest(const fs::path& folder) {
     }
     return manifest;
   } catch (const Json::exception&) {
-    throw input_error("{}: this is no manifest of token shards; run `gpuhpc prepare` again",
+    throw input_error("{}: this is not a manifest of token shards; run `gpuhpc prepare` again",
                       path.string());
   }
 }
@@ -179,7 +179,7 @@ ShardEntry write_shard(const fs::path& path, const ShardPart& part, const Tokeni
                        Texts texts, Communicator& comm) {
   const std::vector<std::int64_t> mine{std::ssize(part.ids), std::ssize(part.tokens),
                                        std::ssize(part.text), part.longest, part.widest};
-  const auto sizes = comm.all_gather_vector<std::int64_t>(mine);
+  const auto sizes = comm.all_gather_v<std::int64_t>(mine);
   PartSizes before, all;
   for (int rank = 0; rank < comm.size(); ++rank) {
     const auto one =
@@ -198,7 +198,7 @@ ShardEntry write_shard(const fs::path& path, const ShardPart& part, const Tokeni
                         {{"format", "gpuhpc token shard"},
                          {"tokenizer", tokenizer.fingerprint()},
                          {"vocabulary", std::to_string(tokenizer.vocabulary_size())}});
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     if (part.ids.empty()) return;
     file.write_rows<std::int32_t>("tokens", before.tokens, part.tokens);
     write_ends(file, "offsets", before.documents, before.tokens, part.ends);
@@ -240,7 +240,7 @@ ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer
                             Communicator& comm, int threads,
                             const std::function<void(std::int64_t)>& progress) {
   std::unique_ptr<CorpusBlocks> blocks;
-  together(comm, [&] { blocks = std::make_unique<CorpusBlocks>(corpus); });
+  run_collectively(comm, [&] { blocks = std::make_unique<CorpusBlocks>(corpus); });
   on_root(comm, [&] { clear_folder(folder); });
   ShardManifest manifest{tokenizer.fingerprint(), tokenizer.vocabulary_size(), {}, ""};
   ShardSummary summary;
@@ -248,7 +248,7 @@ ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer
     for (const Range& shard : cut_shards(corpus, options)) {
       const Range mine = blocks_of_rank(shard.size(), comm.rank(), comm.size());
       ShardPart part;
-      together(comm, [&] {
+      run_collectively(comm, [&] {
         std::vector<Document> documents;
         for (std::int64_t block = shard.first + mine.first; block < shard.first + mine.last;
              ++block) {

@@ -9,7 +9,7 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/infer/runner.hpp"
 #include "gpuhpc/nn/folder.hpp"
 
@@ -194,7 +194,7 @@ Matrix DocumentEncoder::encode(const TokenSource& source, Range documents,
 
 Matrix DocumentEncoder::encode_together(const TokenSource& source, Communicator& comm) const {
   std::vector<float> mine;
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     const std::vector<ItemBatch> batches = state_->cut(source, {0, source.size});
     const auto own = share_of_rank(batches, comm.rank(), comm.size());
     if (own.empty()) return;
@@ -208,7 +208,7 @@ Matrix DocumentEncoder::encode_together(const TokenSource& source, Communicator&
   Matrix all;
   all.rows = source.size;
   all.columns = dimension();
-  all.values = comm.all_gather_vector(std::span<const float>(mine));
+  all.values = comm.all_gather_v(std::span<const float>(mine));
   return all;
 }
 
@@ -220,7 +220,7 @@ void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& co
                                      const std::function<void()>& after_batch) const {
   std::vector<ItemBatch> batches;
   std::vector<ArraySpec> arrays{{"values", ElementType::float32, {source.size, dimension()}}};
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     batches = state_->cut(source, {0, source.size});
     if (!id) return;
     std::int64_t width = 1;
@@ -228,7 +228,7 @@ void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& co
     arrays.push_back({"ids", ElementType::string, {source.size}, width});
   });
   MatrixFileWriter writer(path, comm, arrays, attributes);
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     const auto own = share_of_rank(batches, comm.rank(), comm.size());
     const std::int64_t documents = own.empty() ? 0 : own.back().last - own.front().first;
     Progress progress(log, "encoding", documents, "documents", comm.is_root());

@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "gpuhpc/base/block.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 
 namespace gpuhpc {
@@ -123,7 +123,7 @@ MatrixFileWriter::MatrixFileWriter(const fs::path& path, Communicator& comm,
     state.places[i].offset = offsets[2 * i];
     state.places[i].checksum_offset = offsets[2 * i + 1];
   }
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     state.descriptor = ::open(state.temporary.c_str(), O_RDWR | O_CLOEXEC);
     if (state.descriptor < 0) throw system_error("open", state.temporary, errno);
   });
@@ -167,7 +167,7 @@ void MatrixFileWriter::write_strings(const std::string& name, std::int64_t first
 void MatrixFileWriter::commit() {
   State& state = *state_;
   Communicator& comm = state.comm;
-  together(comm, [&] { sync_descriptor(state.descriptor, state.path); });
+  run_collectively(comm, [&] { sync_descriptor(state.descriptor, state.path); });
   comm.barrier();
   // Each rank reads back its share of the blocks, also rows that others wrote: the checksums are of
   // what the file holds.
@@ -175,11 +175,11 @@ void MatrixFileWriter::commit() {
   for (const ArrayPlace& place : state.places) {
     const Range mine = blocks_of_rank(checksum_count(place.spec), comm.rank(), comm.size());
     std::vector<std::uint64_t> sums;
-    together(comm, [&] {
+    run_collectively(comm, [&] {
       sums = block_checksums(state.descriptor, place, mine.first, mine.last, state.path);
     });
     std::vector<std::int64_t> wire(sums.begin(), sums.end());
-    const auto all = comm.all_gather_vector<std::int64_t>(wire);
+    const auto all = comm.all_gather_v<std::int64_t>(wire);
     checksums.emplace_back(all.begin(), all.end());
   }
   on_root(comm, [&] { seal_hdf5(state.temporary, state.path, state.places, checksums); });

@@ -5,7 +5,7 @@
 
 #include "checkpoint_part.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/checksum.hpp"
 
@@ -100,12 +100,12 @@ void CheckpointStore::commit() {
   if (part_.valid()) keep_failure([&] { mine = part_.get(); });
   if (!started_ && manifest_.valid()) keep_failure([&] { manifest_.get(); });
   const bool begun = std::exchange(started_, false);
-  together(comm_, [&, failure = std::exchange(failure_, nullptr)] {
+  run_collectively(comm_, [&, failure = std::exchange(failure_, nullptr)] {
     if (failure) std::rethrow_exception(failure);
   });
   if (!begun) return;
   const auto bytes =
-      comm_.all_gather_vector(std::span<const std::byte>(std::as_bytes(std::span(&mine, 1))));
+      comm_.all_gather_v(std::span<const std::byte>(std::as_bytes(std::span(&mine, 1))));
   if (!comm_.is_root()) return;
   std::vector<Part> parts(static_cast<std::size_t>(comm_.size()));
   std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(parts)).begin());

@@ -7,7 +7,7 @@
 
 #include "checkpoint_part.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/train/checkpoint.hpp"
@@ -115,7 +115,7 @@ std::vector<Range> old_ranges(const Json& manifest, const ParameterArena& arena,
 std::optional<CheckpointState> CheckpointStore::load(const CheckpointBuffers& buffers) {
   std::vector<std::int64_t> steps;
   if (comm_.is_root()) steps = steps_on_disk(settings_.folder);
-  steps = comm_.all_gather_vector(std::span<const std::int64_t>(steps));
+  steps = comm_.all_gather_v(std::span<const std::int64_t>(steps));
   std::optional<CheckpointState> state;
   for (const std::int64_t step : steps) {
     Json manifest;
@@ -160,7 +160,7 @@ Json CheckpointStore::agree_on_manifest(std::int64_t step) {
   });
   text = comm_.broadcast_string(std::move(text));
   Json manifest;
-  together(comm_, [&] {
+  run_collectively(comm_, [&] {
     manifest = parse_json(checked_text(text, path), path.string());
     if (manifest.value("format", 0) != 2)
       throw input_error("{}: written by another version", path.string());
@@ -174,7 +174,7 @@ Json CheckpointStore::agree_on_manifest(std::int64_t step) {
 // The ranks share the work; nothing of this rank is touched yet.
 void CheckpointStore::verify_parts(const Json& manifest, std::int64_t step) {
   const Json& parts = manifest.at("parts");
-  together(comm_, [&] {
+  run_collectively(comm_, [&] {
     for (std::size_t i = static_cast<std::size_t>(comm_.rank()); i < parts.size();
          i += static_cast<std::size_t>(comm_.size()))
       view_part(read_checked_part(folder_of(step), parts[i]), parts[i].at("file"));
@@ -221,7 +221,7 @@ void CheckpointStore::name_others() const {
 CheckpointState CheckpointStore::restore(const Json& manifest, std::int64_t step,
                                          const CheckpointBuffers& buffers) {
   CheckpointState state{step, metric_of(manifest), manifest.at("values")};
-  together(comm_, [&] {
+  run_collectively(comm_, [&] {
     const std::vector<Range> old_entries = old_ranges(manifest, buffers.arena, folder_of(step));
     std::int64_t found = 0, wanted = 0;
     for (const Range& entry : old_entries) wanted += entry.size();

@@ -15,7 +15,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/train/micro_batch.hpp"
 
 namespace gpuhpc {
@@ -199,7 +199,7 @@ at::Tensor Trainer::cached_gradients(std::span<const std::int64_t> batch, const 
       items += std::ssize(pieces[static_cast<std::size_t>(i)]);
     return items;
   }();
-  std::vector<float> all = comm_.all_gather_vector(std::span<const float>(own));
+  std::vector<float> all = comm_.all_gather_v(std::span<const float>(own));
   const std::int64_t width = comm_.all_reduce_value(width_here, Reduce::max);
   if (share.error || std::ssize(all) != width * std::ssize(batch)) return {};
   // From the order of the micro-batches to that of the batch, which does not depend on them.
@@ -268,7 +268,7 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
   stop_ = sums[stop] > 0;
   writers_ = {sums[writing] > 0, sums[not_written] > 0, sums[due] > 0};
   if (sums[failed] > 0)
-    together(comm_, [&] {
+    run_collectively(comm_, [&] {
       if (share.error && !starved) std::rethrow_exception(share.error);
     });
   if (sums[out_of_memory] > 0) {
@@ -303,7 +303,7 @@ void Trainer::shrink_micro_batch(std::span<const std::int64_t> batch,
                                  const std::exception_ptr& error) {
   const std::int64_t before = largest_micro_batch(batch);
   if (before == 1)
-    together(comm_, [&] {
+    run_collectively(comm_, [&] {
       if (error)
         throw Error(ExitCode::out_of_memory,
                     fmt::format("step {}: out of memory with one document at a time; cut documents "
@@ -346,7 +346,7 @@ void Trainer::end_of_step() {
   if (!sampler_.validation().empty() && sampler_.epoch_over()) validate();
   if (checkpointer_) checkpointer_->after_step(*this, writers_, stop_ || over);
   if (trace_ && trace_->complete(state_.step, stop_ || over))
-    together(comm_, [&] { trace_->write(); });
+    run_collectively(comm_, [&] { trace_->write(); });
   if (stop_ && !over)
     throw Error(
         ExitCode::requeue,

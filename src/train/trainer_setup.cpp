@@ -10,7 +10,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/nccl.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/train/micro_batch.hpp"
 #include "gpuhpc/train/trainer.hpp"
@@ -100,7 +100,7 @@ bool Trainer::fits(std::span<const std::int64_t> items) {
     error = std::current_exception();
   }
   const bool starved = is_out_of_memory(error);
-  together(comm_, [&] {
+  run_collectively(comm_, [&] {
     if (error && !starved) std::rethrow_exception(error);
   });
   model_.zero_gradients();
@@ -157,13 +157,13 @@ double Trainer::mean_loss(std::span<const std::int64_t> items) {
       pieces.emplace_back(items.begin(), items.begin() + std::min(size, std::ssize(items)));
   const Range mine = blocks_of_rank(std::ssize(pieces), comm_.rank(), comm_.size());
   std::vector<double> terms;  // sum, count, sum, count ..
-  together(comm_, [&] {
+  run_collectively(comm_, [&] {
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
       const LossSum loss = loss_without_graph(pieces[static_cast<std::size_t>(i)], at_once);
       terms.insert(terms.end(), {loss.sum.item<double>(), loss.count});
     }
   });
-  terms = comm_.all_gather_vector(std::span<const double>(terms));  // in the order of the pieces
+  terms = comm_.all_gather_v(std::span<const double>(terms));  // in the order of the pieces
   double sum = 0, count = 0;
   for (std::size_t i = 0; i < terms.size(); i += 2) sum += terms[i], count += terms[i + 1];
   return sum / count;

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/device/gpu.hpp"
 #include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
@@ -176,7 +176,7 @@ void SlowRankWatch::after_step(const StepReport& report) {
   if (++steps_ < window_) return;
   const double mine = tokens_ > 0 ? seconds_ / tokens_ : 0;
   seconds_ = tokens_ = 0, steps_ = 0;
-  const auto slow = slow_rank(comm_.all_gather_vector(std::span(&mine, 1)));
+  const auto slow = slow_rank(comm_.all_gather_v(std::span(&mine, 1)));
   if (slow && slow->rank != named_ && log_ && comm_.is_root())
     log_->warn(
         "rank {} on {} takes {:.1f} times as long for a token as the others, who wait for it: look "

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 
 namespace gpuhpc {
 
@@ -185,7 +185,7 @@ TEST_P(Conformance, GathersRaggedPieces) {
     std::vector<std::int32_t> expected;
     for (int r = 0; r < comm.size(); ++r)
       expected.insert(expected.end(), static_cast<std::size_t>(r) * 3, r);
-    EXPECT_EQ(comm.all_gather_vector(std::span<const std::int32_t>(mine)), expected);
+    EXPECT_EQ(comm.all_gather_v(std::span<const std::int32_t>(mine)), expected);
   });
 }
 
@@ -256,7 +256,7 @@ TEST_P(Conformance, AnErrorOnOneRankIsThrownOnAll) {
   on_ranks([](Communicator& comm) {
     const int victim = comm.size() - 1;
     try {
-      together(comm, [&] {
+      run_collectively(comm, [&] {
         if (comm.rank() == victim) throw io_error("disk full on rank {}", victim);
       });
       ADD_FAILURE() << "nothing thrown";
@@ -264,7 +264,7 @@ TEST_P(Conformance, AnErrorOnOneRankIsThrownOnAll) {
       EXPECT_EQ(e.code(), ExitCode::io);
       EXPECT_EQ(e.what(), "disk full on rank " + std::to_string(victim));
     }
-    together(comm, [] {});  // and the ranks are still in step
+    run_collectively(comm, [] {});  // and the ranks are still in step
     EXPECT_THROW(on_root(comm, [] { throw input_error("bad"); }), Error);
   });
 }

@@ -65,7 +65,7 @@ TEST_F(Layout, TestTextsServeWhenThereIsNoTrainCorpus) {
   const InputLayout layout = resolve_layout(folder.path());
   EXPECT_TRUE(layout.test_serves_as_train);
   EXPECT_EQ(layout.train_corpus, folder / "test/corpus.jsonl");
-  EXPECT_THAT(describe(layout), HasSubstr("the test texts serve, unlabelled"));
+  EXPECT_THAT(describe(layout), HasSubstr("the test texts take their place, without labels"));
 }
 
 TEST_F(Layout, WhatIsMissingOrTwiceIsNamed) {

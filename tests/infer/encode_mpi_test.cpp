@@ -8,7 +8,7 @@
 #include <random>
 
 #include "gpuhpc/comm/mpi.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/nn/folder.hpp"
 

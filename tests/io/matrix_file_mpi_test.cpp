@@ -5,7 +5,7 @@
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 

@@ -103,7 +103,7 @@ TEST_F(Training, StepTimesAreMeansOfNeighbours) {
   for (int step = 1; step <= 600; ++step) {
     run.steps.push_back(step);
     run.columns["compute_seconds"].push_back(step % 2 == 0 ? 4 : 2);
-    run.columns["sum_seconds"].push_back(step == 20 ? NAN : 1);
+    run.columns["exposed_communication_seconds"].push_back(step == 20 ? NAN : 1);
   }
   const Json split = step_split(run);
   EXPECT_EQ(split.at("count"), 600);

@@ -12,8 +12,8 @@ namespace {
 // Every rank works on its own part only; the gathered result must have the bits that one rank alone
 // computes.
 void expect_gathered(Communicator& comm, const Neighbours& part, const Neighbours& whole) {
-  EXPECT_EQ(comm.all_gather_vector(std::span<const std::int32_t>(part.indices)), whole.indices);
-  EXPECT_EQ(comm.all_gather_vector(std::span<const float>(part.weights)), whole.weights);
+  EXPECT_EQ(comm.all_gather_v(std::span<const std::int32_t>(part.indices)), whole.indices);
+  EXPECT_EQ(comm.all_gather_v(std::span<const float>(part.weights)), whole.weights);
 }
 
 TEST(RetrievalOverRanks, TfidfAndNeighboursAreBitEqual) {
@@ -30,13 +30,13 @@ TEST(RetrievalOverRanks, TfidfAndNeighboursAreBitEqual) {
   };
   DocumentFrequencies part, merged, whole;
   part.add(part_of(texts));
-  merged.merge(comm->all_gather_vector(std::span<const std::int64_t>(part.pack())));
+  merged.merge(comm->all_gather_v(std::span<const std::int64_t>(part.pack())));
   whole.add(texts);
   EXPECT_EQ(merged.pack(), whole.pack());
   const TfidfModel model(merged);
   const SparseMatrix all = model.transform(texts), rows = model.transform(part_of(texts));
-  EXPECT_EQ(comm->all_gather_vector(std::span<const float>(rows.values)), all.values);
-  EXPECT_EQ(comm->all_gather_vector(std::span<const std::int32_t>(rows.columns)), all.columns);
+  EXPECT_EQ(comm->all_gather_v(std::span<const float>(rows.values)), all.values);
+  EXPECT_EQ(comm->all_gather_v(std::span<const std::int32_t>(rows.columns)), all.columns);
   const SparseIndex index(all);
   expect_gathered(*comm, index.exact(all, mine, QuerySet::same),
                   index.exact(all, {0, all.rows()}, QuerySet::same));
@@ -58,7 +58,7 @@ TEST(RetrievalOverRanks, DenseIndexIsBitEqual) {
   const Matrix rows = testing_fixture::random_rows(count, 16, 50);
   const Range mine = items_of_rank(count, DenseIndex::query_block, comm->rank(), comm->size());
   DenseIndex dealt(rows.view(), {}), alone(rows.view(), {});
-  dealt.set_lists(comm->all_gather_vector(std::span<const std::int32_t>(dealt.assign(mine))));
+  dealt.set_lists(comm->all_gather_v(std::span<const std::int32_t>(dealt.assign(mine))));
   alone.set_lists(alone.assign({0, count}));
   expect_gathered(*comm, dealt.search(rows.view(), mine, QuerySet::same),
                   alone.search(rows.view(), {0, count}, QuerySet::same));

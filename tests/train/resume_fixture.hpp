@@ -7,7 +7,7 @@
 
 #include "checkpoint_fixture.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/train/trainer.hpp"

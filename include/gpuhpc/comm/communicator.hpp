@@ -97,7 +97,7 @@ class Communicator {
   }
   // The pieces of all ranks one behind the other, in rank order; every rank gets the whole.
   template <typename T>
-  std::vector<T> all_gather_vector(std::span<const T> mine);
+  std::vector<T> all_gather_v(std::span<const T> mine);
   std::string broadcast_string(std::string text, int root = 0);
   std::vector<std::string> all_gather_strings(
       const std::string& mine);  // one per rank, in rank order
@@ -105,7 +105,7 @@ class Communicator {
 };
 
 template <typename T>
-std::vector<T> Communicator::all_gather_vector(std::span<const T> mine) {
+std::vector<T> Communicator::all_gather_v(std::span<const T> mine) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(size()));
   const std::int64_t count = std::ssize(mine);
   all_gather(&count, 1, DataType::int64, counts.data());

@@ -4,7 +4,7 @@
 #include "gpuhpc/app/launch.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/links.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/device/gpu.hpp"
 #include "gpuhpc/report/terminal.hpp"
 
@@ -26,7 +26,7 @@ void show_places(CommandContext& c) {
   Communicator& comm = c.comm;
   RankPlace mine{comm.host(), "", 0};
   std::string device = "cpu", access = "-";
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     if (!c.device.cuda) return;
     const GpuFacts gpu = query_gpu(c.device.index);
     mine.bus = gpu.bus;

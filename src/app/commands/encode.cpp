@@ -1,6 +1,6 @@
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/pipelines/label/predict.hpp"
 #include "gpuhpc/pipelines/label/text_encoder.hpp"

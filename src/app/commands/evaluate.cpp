@@ -1,7 +1,7 @@
 #include "gpuhpc/pipelines/label/evaluate.hpp"
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/layout.hpp"
 #include "gpuhpc/report/terminal.hpp"
 
@@ -13,7 +13,7 @@ void evaluate_command(CommandContext& c) {
   InputLayout layout;
   Taxonomy taxonomy;
   fs::path predictions, gold, folder;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     layout = resolve_layout(o.shared.input.dir, false);
     taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
     predictions = o.eval.predictions.empty() ? fs::path(o.run.dir) / "predictions.jsonl"

@@ -3,7 +3,7 @@
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/pipelines/label/predict.hpp"
@@ -23,7 +23,7 @@ std::string line_of(const Prediction& p, const ClassWords& words, double review_
 
 void predict_command(CommandContext& c) {
   const Options& o = c.options;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     if (o.shared.model.dir.empty())
       throw usage_error("predict needs --model.dir FOLDER, the model/ of a finished run");
   });

@@ -1,7 +1,7 @@
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
@@ -10,7 +10,7 @@ namespace gpuhpc {
 void prepare_command(CommandContext& c) {
   const Options& o = c.options;
   std::unique_ptr<Tokenizer> tokenizer;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     if (o.output.dir.empty()) throw usage_error("name the folder for the shards with --output.dir");
     tokenizer = load_tokenizer(o.shared.model.encoder);
   });

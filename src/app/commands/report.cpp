@@ -1,7 +1,7 @@
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/run_report.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/report/page.hpp"
 
 namespace gpuhpc {

@@ -1,6 +1,6 @@
 // A trained head over classes on new text: sigmoid(c^T W d) of TELEClass, sigmoid(c . d + b) of
 // TaxoClass.
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/labels/vectors.hpp"
@@ -63,7 +63,7 @@ std::unique_ptr<Classifier> load_bilinear_classifier(
     const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
     const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log) {
   Head head;
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     const Hdf5File file(model / "gpuhpc" / "head.h5");
     if (settings.classes) {
       const auto bias = file.dataset<float>("bias"), mean = file.dataset<float>("document_mean");

@@ -68,8 +68,8 @@ std::vector<ClassList> gather_lists(std::span<const ClassList> own, Communicator
     sizes.push_back(std::ssize(list));
     flat.insert(flat.end(), list.begin(), list.end());
   }
-  const auto all_sizes = comm.all_gather_vector(std::span<const std::int64_t>(sizes));
-  const auto all_flat = comm.all_gather_vector(std::span<const ClassId>(flat));
+  const auto all_sizes = comm.all_gather_v(std::span<const std::int64_t>(sizes));
+  const auto all_flat = comm.all_gather_v(std::span<const ClassId>(flat));
   std::vector<ClassList> lists;
   auto at = all_flat.begin();
   for (const std::int64_t size : all_sizes) {

@@ -1,6 +1,6 @@
 #include "gpuhpc/pipelines/label/classifier.hpp"
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 
 namespace gpuhpc {
@@ -10,7 +10,7 @@ std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model,
                                             Communicator& comm, Log log) {
   ClassifierSettings settings;
   Taxonomy taxonomy;
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     settings = read_settings(model);
     const auto file = [&](const std::string& name) {
       const auto plain = model / "gpuhpc" / name;

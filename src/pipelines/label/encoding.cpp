@@ -1,7 +1,7 @@
 #include "gpuhpc/pipelines/label/encoding.hpp"
 
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/class_files.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
@@ -103,7 +103,7 @@ std::vector<float> mean_document(const std::filesystem::path& documents, Communi
 
 void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
   ClassInputs inputs;
-  together(c.comm, [&] { inputs = read_class_inputs(*this); });
+  run_collectively(c.comm, [&] { inputs = read_class_inputs(*this); });
   const TextEncoder text_encoder(encoder.path, infer, c.device, c.comm, c.log);
   {
     Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());

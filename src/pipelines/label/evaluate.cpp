@@ -1,6 +1,6 @@
 #include "gpuhpc/pipelines/label/evaluate.hpp"
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/gold.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/atomic_file.hpp"

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/pipelines/label/predict.hpp"

@@ -1,7 +1,7 @@
 #include "gpuhpc/pipelines/label/inputs.hpp"
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/class_files.hpp"
 #include "gpuhpc/data/layout.hpp"
 
@@ -27,7 +27,7 @@ std::vector<std::string> ScannedCorpus::settings() const {
 LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format, bool labels_text,
                         Communicator& comm) {
   InputLayout layout;
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     layout = resolve_layout(input.dir);
     if (layout.test_corpus.empty() && labels_text)
       throw input_error(

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "gpuhpc/base/parallel.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
@@ -14,17 +14,16 @@ namespace {
 TfidfModel fit_tfidf(const TokenDataset& corpus, const TfidfOptions& options, Communicator& comm,
                      int threads) {
   DocumentFrequencies own(options);
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     for_own_blocks(corpus, comm,
                    [&](Range, std::span<const std::string> texts) { own.add(texts, threads); });
   });
   if (comm.size() == 1) return TfidfModel(own);
   DocumentFrequencies all(options);
   const std::vector<std::int64_t> packed = own.pack();
-  std::vector<std::int64_t> sizes = comm.all_gather_vector(
+  std::vector<std::int64_t> sizes = comm.all_gather_v(
       std::span<const std::int64_t>(std::vector<std::int64_t>{std::ssize(packed)}));
-  const std::vector<std::int64_t> pieces =
-      comm.all_gather_vector(std::span<const std::int64_t>(packed));
+  const std::vector<std::int64_t> pieces = comm.all_gather_v(std::span<const std::int64_t>(packed));
   std::size_t at = 0;
   for (const std::int64_t size : sizes) {
     all.merge(std::span(pieces).subspan(at, static_cast<std::size_t>(size)));
@@ -66,12 +65,12 @@ Neighbours search_dense(MatrixView vectors, Range own, const NeighbourOptions& o
   const Range blocks =
       items_of_rank(vectors.rows, DenseIndex::query_block, comm.rank(), comm.size());
   const std::vector<std::int32_t> clusters = index.assign(blocks);
-  index.set_lists(comm.all_gather_vector(std::span<const std::int32_t>(clusters)));
+  index.set_lists(comm.all_gather_v(std::span<const std::int32_t>(clusters)));
   const Neighbours mine = search_blocks(blocks, DenseIndex::query_block, threads, [&](Range rows) {
     return index.search(vectors, rows, QuerySet::same);
   });
-  const auto indices = comm.all_gather_vector(std::span<const std::int32_t>(mine.indices));
-  const auto weights = comm.all_gather_vector(std::span<const float>(mine.weights));
+  const auto indices = comm.all_gather_v(std::span<const std::int32_t>(mine.indices));
+  const auto weights = comm.all_gather_v(std::span<const float>(mine.weights));
   const std::int64_t k = options.k;
   return {k,
           {indices.begin() + own.first * k, indices.begin() + own.last * k},
@@ -90,7 +89,7 @@ CorpusNeighbours find_neighbours(const TokenDataset& corpus, const std::filesyst
   result.tfidf = fit_tfidf(corpus, tfidf, comm, threads);
   SparseMatrix mine;
   mine.columns_count = result.tfidf.size();
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     for_own_blocks(corpus, comm, [&](Range, std::span<const std::string> texts) {
       mine = stack_rows(std::move(mine), result.tfidf.transform(texts, threads));
     });

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "gpuhpc/base/parallel.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/decoding.hpp"
@@ -95,7 +95,7 @@ class PathPredictor final : public Classifier {
         student_encoder_ ? centred(*student_encoder_, documents, comm) : Matrix();
     const std::int64_t rows = documents.own.size();
     ClassScores scores{Matrix(rows, taxonomy().size()), Matrix(rows, teacher_.vectors.rows)};
-    together(comm, [&] {
+    run_collectively(comm, [&] {
       parallel_for(0, block_count(rows, neighbour_block), threads_, [&](std::int64_t i, int) {
         const Range block = block_items(i, rows, neighbour_block);
         const MutableMatrixView posterior =
@@ -228,7 +228,7 @@ std::unique_ptr<Classifier> load_path_classifier(const fs::path& model, Taxonomy
                                                  const DeviceChoice& device, Communicator& comm,
                                                  Log log) {
   std::unique_ptr<PathPredictor> predictor;
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     predictor =
         std::make_unique<PathPredictor>(model, std::move(taxonomy), settings, device.threads);
   });

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
@@ -28,7 +28,7 @@ struct Pass {
 // Document frequencies of class-name words, over the whole corpus.
 void fit_lexical(const Pass& pass) {
   std::vector<std::int64_t> frequencies(static_cast<std::size_t>(pass.lexical.terms()));
-  together(pass.context.comm, [&] {
+  run_collectively(pass.context.comm, [&] {
     for_own_blocks(pass.corpus, pass.context.comm, [&](Range, std::span<const std::string> texts) {
       for (const std::string& text : texts) pass.lexical.count(text, frequencies);
     });
@@ -40,7 +40,7 @@ void fit_lexical(const Pass& pass) {
 // One soft refinement: every path vector moves to the documents that the first posterior gives it.
 Matrix refine(const Pass& pass, const PathModel& model, double name_votes) {
   FixedSums sums(pass.paths, pass.centred.columns);
-  together(pass.context.comm, [&] {
+  run_collectively(pass.context.comm, [&] {
     Matrix posterior(document_block, pass.paths);
     for_own_blocks(
         pass.corpus, pass.context.comm, [&](Range rows, std::span<const std::string> texts) {
@@ -58,7 +58,7 @@ void write_first_posterior(const Pass& pass, const PathModel& model, const fs::p
   Communicator& comm = pass.context.comm;
   MatrixFileWriter writer(path, comm,
                           {{"values", ElementType::float32, {pass.documents(), pass.paths}}});
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     Matrix posterior(document_block, pass.paths);
     for_own_blocks(pass.corpus, comm, [&](Range rows, std::span<const std::string> texts) {
       const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
@@ -94,13 +94,13 @@ std::vector<float> find_hubness(MatrixView centred, MatrixView vectors, Communic
     score_paths(centred.slice(first, block.rows), vectors, block);
     top.add(block);
   }
-  merged.merge(comm.all_gather_vector(top.values()));
+  merged.merge(comm.all_gather_v(top.values()));
   return merged.means();
 }
 
 void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const {
   Taxonomy classes;
-  together(c.comm, [&] { classes = taxonomy.load(); });
+  run_collectively(c.comm, [&] { classes = taxonomy.load(); });
   const MappedMatrix centred(encoding.centred), class_rows(encoding.classes, "centred");
   LexicalEvidence lexical(classes);
   const TokenDataset documents(encoding.tokens);

@@ -1,7 +1,7 @@
 #include "gpuhpc/pipelines/label/predict.hpp"
 
 #include "gpuhpc/base/parallel.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
@@ -39,7 +39,7 @@ class StreamChunks {
     chunk.own = own_rows(count, comm_.rank(), comm_.size());
     chunk.texts = scatter(std::move(texts), count);
     std::vector<std::vector<std::int32_t>> own;
-    together(comm_, [&] { own = tokenize(tokenizer_, chunk.texts, threads_); });
+    run_collectively(comm_, [&] { own = tokenize(tokenizer_, chunk.texts, threads_); });
     const auto all =
         std::make_shared<std::vector<std::vector<std::int32_t>>>(gather_lists(own, comm_));
     chunk.tokens = {count, [all](std::int64_t i) {
@@ -119,10 +119,10 @@ void predict_corpus(const Classifier& classifier, const ChunkSource& source,
   for (DocumentChunk chunk; source(chunk);) {
     const ClassScores scores = classifier.score(chunk, comm);
     std::vector<ClassList> labels;
-    together(comm, [&] { labels = decode_rows(decoder, scores, threads); });
+    run_collectively(comm, [&] { labels = decode_rows(decoder, scores, threads); });
     labels = gather_lists(labels, comm);
     Matrix marginals(chunk.tokens.size, scores.marginals.columns);
-    marginals.values = comm.all_gather_vector(std::span<const float>(scores.marginals.values));
+    marginals.values = comm.all_gather_v(std::span<const float>(scores.marginals.values));
     on_root(comm, [&] {
       std::vector<Prediction> predictions(chunk.ids.size());
       parallel_for(0, marginals.rows, threads, [&](std::int64_t i, int) {

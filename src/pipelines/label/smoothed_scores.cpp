@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/vectors.hpp"
@@ -34,7 +34,7 @@ void write_smoothed_scores(const StageContext& c, const ScoredCorpus& corpus,
                      });
   }
   SparseMatrix neighbours;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     const Range own = own_documents(documents.size(), c.comm);
     neighbours = sparse_rows(read_sparse(corpus.posterior.neighbours), own.first, own.size());
   });

@@ -1,7 +1,7 @@
 #include "gpuhpc/pipelines/label/smoothing.hpp"
 
 #include "gpuhpc/base/parallel.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
@@ -27,10 +27,10 @@ SparseMatrix gather_rows_of_ranks(const SparseMatrix& own, Communicator& comm) {
     lengths.push_back(own.offsets[row + 1] - own.offsets[row]);
   SparseMatrix all;
   all.columns_count = own.columns_count;
-  for (const std::int64_t length : comm.all_gather_vector(std::span<const std::int64_t>(lengths)))
+  for (const std::int64_t length : comm.all_gather_v(std::span<const std::int64_t>(lengths)))
     all.offsets.push_back(all.offsets.back() + length);
-  all.columns = comm.all_gather_vector(std::span<const std::int32_t>(own.columns));
-  all.values = comm.all_gather_vector(std::span<const float>(own.values));
+  all.columns = comm.all_gather_v(std::span<const std::int32_t>(own.columns));
+  all.values = comm.all_gather_v(std::span<const float>(own.values));
   return all;
 }
 
@@ -39,7 +39,7 @@ void write_row_blocks(const std::filesystem::path& path, std::int64_t rows, std:
                       const std::function<void(Range, MutableMatrixView)>& fill) {
   MatrixFileWriter writer(path, comm, {{"values", ElementType::float32, {rows, columns}}});
   const Range own = own_documents(rows, comm);
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     std::vector<Matrix> blocks(static_cast<std::size_t>(threads), Matrix(document_block, columns));
     parallel_for(
         0, block_count(own.size(), document_block), threads, [&](std::int64_t i, int thread) {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/nn/folder.hpp"
 
 namespace gpuhpc {
@@ -18,7 +18,7 @@ struct TextEncoder::State {
 TextEncoder::TextEncoder(const std::filesystem::path& folder, const InferOptions& infer,
                          const DeviceChoice& device, Communicator& comm, Log log)
     : state_(std::make_unique<State>()) {
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     state_->model.emplace(load_encoder(folder, torch_device(device)));
     state_->model->model.embedding.normalise = true;  // every use here compares directions
     state_->tokenizer = load_tokenizer(folder);

@@ -1,6 +1,6 @@
 #include "gpuhpc/pipelines/label/taxoclass/classifier.hpp"
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/label/fine_tuning.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
@@ -40,8 +40,8 @@ std::vector<float> medians_over_ranks(const Mined& mined, std::int64_t classes,
     for (const Candidate& candidate : mined.candidates[i]) ids.push_back(candidate.id);
     confidences.insert(confidences.end(), mined.confidences[i].begin(), mined.confidences[i].end());
   }
-  return confidence_medians(classes, comm.all_gather_vector(std::span<const ClassId>(ids)),
-                            comm.all_gather_vector(std::span<const float>(confidences)));
+  return confidence_medians(classes, comm.all_gather_v(std::span<const ClassId>(ids)),
+                            comm.all_gather_v(std::span<const float>(confidences)));
 }
 
 // The classifier's positives are cores and their parents; children of cores say nothing (TaxoClass
@@ -79,7 +79,7 @@ void write_labels(const StageContext& c, const CoreFiles& out, const Taxonomy& t
 
 void CoreStage::run(const StageContext& c, const CoreFiles& out) const {
   Taxonomy classes;
-  together(c.comm, [&] { classes = taxonomy.load(); });
+  run_collectively(c.comm, [&] { classes = taxonomy.load(); });
   const MappedMatrix rows(similarity.similarity);
   const TokenDataset documents(encoding.tokens);
   const Range own = own_documents(documents.size(), c.comm);

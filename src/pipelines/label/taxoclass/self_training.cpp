@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/lines.hpp"
@@ -80,7 +80,7 @@ class SelfTraining final : public DocumentTask {
   Matrix corpus_probabilities() const {
     const Range own = own_documents(task_.documents->size(), c_.comm);
     Matrix mine(own.size(), task_.taxonomy.size());
-    together(c_.comm, [&] {
+    run_collectively(c_.comm, [&] {
       const DocumentEncoder encoder(*task_.encoder, *task_.tokenizer, stage_.infer, c_.device);
       Matrix rows = encoder.encode(token_source(*task_.documents), own);
       normalise_rows(rows.view());
@@ -89,7 +89,7 @@ class SelfTraining final : public DocumentTask {
                           mine.view(), task_.inputs.graph.link_kind());
     });
     Matrix all(task_.documents->size(), task_.taxonomy.size());
-    all.values = c_.comm.all_gather_vector(std::span<const float>(mine.values));
+    all.values = c_.comm.all_gather_v(std::span<const float>(mine.values));
     return all;
   }
 
@@ -165,7 +165,7 @@ class SelfTraining final : public DocumentTask {
 
   // After a restart between two refreshes: what the last one left.
   void reload(std::int64_t step) {
-    together(c_.comm, [&] {
+    run_collectively(c_.comm, [&] {
       const Hdf5File saved(file("refresh", step));
       probabilities_ = read_matrix(file("refresh", step), "probabilities");
       const Matrix best = read_matrix(file("refresh", step), "best");

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
@@ -14,7 +14,7 @@ namespace gpuhpc {
 
 void PathSimilarityStage::run(const StageContext& c, const SimilarityFiles& out) const {
   Taxonomy classes;
-  together(c.comm, [&] { classes = taxonomy.load(); });
+  run_collectively(c.comm, [&] { classes = taxonomy.load(); });
   const MappedMatrix rows(posterior.posterior);
   write_row_blocks(out.similarity, rows.view().rows, classes.size(), c.comm, c.device.threads,
                    [&](Range range, MutableMatrixView values) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/class_files.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
@@ -71,7 +71,7 @@ std::vector<std::vector<std::int64_t>> find_nearest(const StageContext& c,
     multiply_transposed(vectors.view().slice(first, count), wanted.view(), scores.view());
     top.add(std::as_const(scores).view(), first);
   }
-  merged.merge(c.comm.all_gather_vector(top.scores()), c.comm.all_gather_vector(top.documents()));
+  merged.merge(c.comm.all_gather_v(top.scores()), c.comm.all_gather_v(top.documents()));
   std::vector<std::vector<std::int64_t>> nearest;
   for (ClassId i = 0; i < wanted.rows; ++i) nearest.push_back(merged.of(i));
   return nearest;
@@ -103,7 +103,7 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c, const Au
   const TokenDataset documents(s.encoding.tokens);
   std::vector<ClassId> starved;
   std::vector<std::vector<std::string>> terms(static_cast<std::size_t>(taxonomy.size()));
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     starved = starved_leaves(s, taxonomy, documents);
     if (!s.classes.keywords.empty()) terms = read_class_terms(s.classes.keywords, taxonomy.names());
   });
@@ -145,7 +145,7 @@ void AugmentationStage::run(const StageContext& c, const AugmentationFiles& out)
   std::vector<AugmentedDocument> documents;
   const bool generated =
       options.kind == "generated" || (options.kind == "auto" && !classes.generated_docs.empty());
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     names = taxonomy.load();
     if (!generated) return;
     GeneratedDocuments given =

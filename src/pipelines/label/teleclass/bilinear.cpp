@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/nn/folder.hpp"
@@ -41,7 +41,7 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
   std::optional<LoadedEncoder> loaded;
   std::unique_ptr<Tokenizer> tokenizer;
   LabelledSet set;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     loaded.emplace(load_encoder(encoder.path, torch_device(c.device)));
     tokenizer = load_tokenizer(encoder.path);
     set = read_labels(labels.labels);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/class_files.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
@@ -50,7 +50,7 @@ void write_per_class(const std::filesystem::path& path, const Taxonomy& taxonomy
 
 void SoftTargetStage::run(const StageContext& c, const TargetFiles& out) const {
   Taxonomy classes;
-  together(c.comm, [&] { classes = taxonomy.load(); });
+  run_collectively(c.comm, [&] { classes = taxonomy.load(); });
   const MappedMatrix mapped(posterior.posterior);
   const MatrixView rows = mapped.view();
   const Mass mass = sum_mass(classes, rows, c.comm);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/class_files.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
@@ -38,7 +38,7 @@ std::vector<std::string> mine_terms(const EncodedCorpus& corpus) {
   options.most = 20000;
   PhraseMiner miner(options);
   while (!miner.done()) {
-    together(comm, [&] {
+    run_collectively(comm, [&] {
       corpus.for_texts([&](std::int64_t, const std::string& text) { miner.count(text); });
     });
     std::vector<std::string> partials;
@@ -112,7 +112,7 @@ void refine_by_terms(const EncodedCorpus& corpus, const PublishedRefinementFiles
   const Matrix term_vectors = encoder.encode(terms, comm);
   TermCounts counts(taxonomy.size(), std::ssize(terms));
   std::vector<std::vector<std::int32_t>> document_terms(cores.size());
-  together(comm, [&] {
+  run_collectively(comm, [&] {
     PhraseFinder finder(terms);
     corpus.for_texts([&](std::int64_t row, const std::string& text) {
       auto& found = document_terms[static_cast<std::size_t>(row)];
@@ -158,7 +158,7 @@ void refine_by_terms(const EncodedCorpus& corpus, const PublishedRefinementFiles
     refined.push_back(cut.classes);
   }
   const std::vector<bool> kept =
-      keep_confident(comm.all_gather_vector(std::span<const float>(confidences)), .75);
+      keep_confident(comm.all_gather_v(std::span<const float>(confidences)), .75);
   std::vector<ClassList> all = gather_lists(refined, comm);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!kept[i]) all[i].clear();
@@ -186,7 +186,7 @@ void refine_by_nearest_documents(const EncodedCorpus& corpus, const PublishedRef
       multiply_transposed(corpus.vectors.slice(first, count), classes.view(), block);
       top.add(block, first);
     }
-    merged.merge(comm.all_gather_vector(top.scores()), comm.all_gather_vector(top.documents()));
+    merged.merge(comm.all_gather_v(top.scores()), comm.all_gather_v(top.documents()));
     FixedSums sums(class_count, classes.columns);
     std::vector<std::int64_t> counts(static_cast<std::size_t>(class_count));
     add_top_documents(merged, corpus.own_vectors(), corpus.own().first, sums, counts);
@@ -204,7 +204,7 @@ void PublishedRefinementStage::run(const StageContext& c,
                                    const PublishedRefinementFiles& out) const {
   Taxonomy names;
   std::vector<std::vector<std::string>> terms;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     names = taxonomy.load();
     terms.resize(static_cast<std::size_t>(names.size()));
     if (!classes.keywords.empty()) terms = read_class_terms(classes.keywords, names.names());

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
@@ -80,7 +80,7 @@ void StudentStage::run(const StageContext& c, const TrainedFiles& out) const {
   std::optional<LoadedEncoder> student;
   std::unique_ptr<Tokenizer> tokenizer;
   Taxonomy classes;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     student.emplace(load_encoder(encoder.path, torch_device(c.device)));
     tokenizer = load_tokenizer(encoder.path);
     classes = taxonomy.load();

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "gpuhpc/base/progress.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/infer/pair_scorer.hpp"
@@ -77,7 +77,7 @@ void EntailmentStage<Model>::run(const StageContext& c, const SimilarityFiles& o
   const fs::path folder = folder_of(model);
   Taxonomy classes;
   std::unique_ptr<PairScorer> scorer;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     classes = taxonomy.load();
     scorer = std::make_unique<PairScorer>(folder, infer, c.device);
   });
@@ -91,7 +91,7 @@ void EntailmentStage<Model>::run(const StageContext& c, const SimilarityFiles& o
   const auto start = std::chrono::steady_clock::now();
   MatrixFileWriter writer(out.similarity, c.comm,
                           {{"values", ElementType::float32, {documents, classes.size()}}});
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     Progress progress(c.log, "entailment", own_documents(documents, c.comm).size(), "documents",
                       c.comm.is_root());
     for_own_blocks(corpus, c.comm, [&](Range rows, std::span<const std::string> block) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gpuhpc/base/random.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
@@ -45,7 +45,7 @@ struct Drawn {
   }
   void gather(Communicator& comm) {
     const auto all = [&](auto& values) {
-      values = comm.all_gather_vector(
+      values = comm.all_gather_v(
           std::span<const typename std::remove_reference_t<decltype(values)>::value_type>(values));
     };
     all(lengths), all(tokens), all(classes), all(class_counts), all(targets);
@@ -180,7 +180,7 @@ void add_class_texts(const std::filesystem::path& file, const Taxonomy& taxonomy
 PairExamples make_pair_examples(const StageContext& c, const PairSources& sources,
                                 const Taxonomy& taxonomy, const Tokenizer& tokenizer) {
   Drawn drawn;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     Drawing drawing(sources, taxonomy, tokenizer);
     const TokenDataset corpus(sources.encoding.tokens);
     const Range own = own_documents(drawing.documents(), c.comm);
@@ -193,7 +193,7 @@ PairExamples make_pair_examples(const StageContext& c, const PairSources& source
   });
   drawn.gather(c.comm);
   PairExamples pairs;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     pairs.hypotheses = tokenize(
         tokenizer, class_statements(taxonomy, sources.statements.hypothesis), c.device.threads);
     const auto seed = static_cast<std::uint64_t>(sources.seed.value);

@@ -2,7 +2,7 @@
 
 #include <ATen/ops/stack.h>
 
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/nn/sequence_classifier.hpp"
@@ -18,7 +18,7 @@ void PairModelStage::run(const StageContext& c, const TrainedFiles& out) const {
   Taxonomy classes;
   std::unique_ptr<LoadedEncoder> own;
   std::unique_ptr<Tokenizer> tokenizer;
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     classes = taxonomy.load();
     own = std::make_unique<LoadedEncoder>(load_encoder(encoder.path, torch_device(c.device)));
     tokenizer = load_tokenizer(encoder.path);

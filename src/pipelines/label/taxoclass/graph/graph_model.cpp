@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/core_classes.hpp"
@@ -44,7 +44,7 @@ Matrix word_features(const Taxonomy& taxonomy, const LoadedEncoder& encoder,
 GraphTask::GraphTask(const StageContext& c, const GraphInputs& in, const FineTuning& options,
                      const fs::path& folder)
     : inputs(in), training(options) {
-  together(c.comm, [&] {
+  run_collectively(c.comm, [&] {
     taxonomy = in.taxonomy.load();
     encoder = std::make_unique<LoadedEncoder>(load_encoder(folder, torch_device(c.device)));
     unit = encoder->model.embedding;

@@ -1,4 +1,4 @@
-#include "gpuhpc/comm/together.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 
 #include <c10/util/Exception.h>
 
@@ -29,7 +29,7 @@ std::optional<Error> run_catching(const std::function<void()>& work) {
 
 }  // namespace
 
-void together(Communicator& comm, const std::function<void()>& work) {
+void run_collectively(Communicator& comm, const std::function<void()>& work) {
   const std::optional<Error> mine = run_catching(work);
   const int first =
       comm.all_reduce_value<std::int32_t>(mine ? comm.rank() : comm.size(), Reduce::min);
@@ -41,7 +41,7 @@ void together(Communicator& comm, const std::function<void()>& work) {
 }
 
 void on_root(Communicator& comm, const std::function<void()>& work) {
-  together(comm, comm.is_root() ? work : std::function<void()>([] {}));
+  run_collectively(comm, comm.is_root() ? work : std::function<void()>([] {}));
 }
 
 }  // namespace gpuhpc

@@ -9,7 +9,7 @@ namespace gpuhpc {
 
 // Runs `work` on this rank, then all ranks agree: if any rank threw, every rank throws the error of
 // the lowest such rank (same code and message). `work` must not contain collectives.
-void together(Communicator& comm, const std::function<void()>& work);
+void run_collectively(Communicator& comm, const std::function<void()>& work);
 
 // Runs `work` on rank 0 only; all ranks throw if it does.
 void on_root(Communicator& comm, const std::function<void()>& work);
