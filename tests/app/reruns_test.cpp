@@ -42,11 +42,14 @@ class Reruns : public testing::Test {
     Options options;
     config::OptionSet set;
     declare_options(set, options);
-    arguments.insert(arguments.begin(), "--model.encoder=" + (root_ / "encoder").string());
+    for (const char* option : {"--model.encoder=", "--taxoclass.nli-model="})
+      arguments.insert(arguments.begin(), option + (root_ / "encoder").string());
     set.parse({}, arguments);
     const auto pipeline =
         options.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
-    const Pipeline stages = pipeline(options.shared, options.label, inputs_, root_ / "run");
+    LabelInputs inputs = inputs_;
+    inputs.train.scan.options = inputs.test.scan.options = options.shared.corpus;
+    const Pipeline stages = pipeline(options.shared, options.label, inputs, root_ / "run");
     const std::vector<std::string> hashes = stage_fingerprints(stages.stages());
     Fingerprints found;
     for (std::size_t i = 0; i < hashes.size(); ++i) found[stages.stages()[i].name] = hashes[i];
@@ -88,6 +91,7 @@ const std::map<std::string, Arguments> kShapes = {
     {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},
     {"taxoclass", {"--pipeline.method=taxoclass"}},
     {"pair", {"--pipeline.method=taxoclass", "--taxoclass.similarity=pair"}},
+    {"nli", {"--pipeline.method=taxoclass", "--taxoclass.similarity=nli"}},
 };
 // They say which stages there are, and what the others are.
 const std::set<std::string> kNotChanged = {"pipeline.method", "pipeline.preset",
