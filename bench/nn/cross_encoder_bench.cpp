@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "../answer.hpp"
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/io/safetensors.hpp"
 #include "gpuhpc/nn/sequence_classifier.hpp"
 

@@ -4,7 +4,6 @@
 
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/checksum.hpp"

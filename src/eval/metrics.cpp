@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "document_sums.hpp"
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/base/random.hpp"
 
 namespace gpuhpc {

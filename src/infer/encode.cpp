@@ -6,8 +6,8 @@
 #include <cmath>
 #include <mutex>
 
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/infer/runner.hpp"

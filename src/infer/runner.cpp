@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "gpuhpc/base/parallel.hpp"
+#include "gpuhpc/base/block.hpp"
 
 namespace gpuhpc {
 

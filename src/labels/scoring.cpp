@@ -286,4 +286,12 @@ void self_training_targets(MatrixView probabilities, const FixedSums& sums,
   }
 }
 
+void PathModel::posterior(MatrixView centred, std::span<const std::string> texts,
+                          const LexicalEvidence& lexical, MutableMatrixView posterior) const {
+  score_paths(centred, vectors.view(), posterior);
+  to_logits(posterior, hubness, temperature, csls);
+  if (lexical_weight > 0) lexical.add(texts, lexical_weight, posterior);
+  softmax_rows(posterior);
+}
+
 }  // namespace gpuhpc

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cpu_layer.hpp"
+#include "cpu_products.hpp"
 #include "cpu_relative.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/kernels/encoder_kernels.hpp"
@@ -98,18 +99,6 @@ Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wi
   layer.output_beta = padded(p[output_norm_bias]);
   if (encoder.config().relative) layer.relative = pack_relative_layer<W>(encoder, index);
   return layer;
-}
-
-kernels::Activation kernel_activation(Activation activation) {
-  switch (activation) {
-    case Activation::gelu:
-      return kernels::Activation::gelu;
-    case Activation::gelu_tanh:
-      return kernels::Activation::gelu_tanh;
-    case Activation::relu:
-      return kernels::Activation::relu;
-  }
-  throw internal_error("activation {} is unknown", static_cast<int>(activation));
 }
 
 // Adds the time since the last mark to one part of the workspace, when it asks for times.

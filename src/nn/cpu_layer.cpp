@@ -1,6 +1,5 @@
 #include "cpu_layer.hpp"
 
-#include <gpuhpc/base/error.hpp>
 #include <gpuhpc/kernels/isa.hpp>
 
 #include <ATen/ops/empty.h>
@@ -36,18 +35,6 @@ struct LayerState : torch::CustomClassHolder {
   LayerRecord record;
   std::int64_t rows_behind_attention() const { return firsts.defined() ? firsts.size(0) : tokens; }
 };
-
-kernels::Activation kernel_activation(Activation activation) {
-  switch (activation) {
-    case Activation::gelu:
-      return kernels::Activation::gelu;
-    case Activation::gelu_tanh:
-      return kernels::Activation::gelu_tanh;
-    case Activation::relu:
-      return kernels::Activation::relu;
-  }
-  throw internal_error("activation {} is unknown", static_cast<int>(activation));
-}
 
 // Sums over rows, one lot a thread, added up in thread order.
 class RowSums {

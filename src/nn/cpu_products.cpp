@@ -1,11 +1,25 @@
 #include "cpu_products.hpp"
 
+#include "gpuhpc/base/error.hpp"
+
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
 namespace gpuhpc {
+
+kernels::Activation kernel_activation(Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return kernels::Activation::gelu;
+    case Activation::gelu_tanh:
+      return kernels::Activation::gelu_tanh;
+    case Activation::relu:
+      return kernels::Activation::relu;
+  }
+  throw internal_error("activation {} is unknown", static_cast<int>(activation));
+}
 
 using kernels::BFloat16;
 using kernels::kPanel;

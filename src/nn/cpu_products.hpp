@@ -3,6 +3,7 @@
 // padded_rows(T) rows of which T count.
 #include <gpuhpc/kernels/encoder_kernels.hpp>
 #include <gpuhpc/kernels/training_kernels.hpp>
+#include <gpuhpc/nn/encoder_config.hpp>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -13,6 +14,9 @@
 #include <vector>
 
 namespace gpuhpc {
+
+// The kernels' name of an activation.
+kernels::Activation kernel_activation(Activation activation);
 
 // Kernels work on blocks of 32 rows, attention on tiles of 16 from any row: room for both.
 inline std::int64_t padded_rows(std::int64_t tokens) { return kernels::round_up(tokens, 32) + 32; }

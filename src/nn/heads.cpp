@@ -57,13 +57,4 @@ at::Tensor BilinearHead::logits(const at::Tensor& documents) const {
 Matrix BilinearHead::class_embeddings() const { return to_matrix(parameters_[0].value); }
 Matrix BilinearHead::interaction() const { return to_matrix(parameters_[1].value); }
 
-template <typename Head>
-Matrix head_logits(const Head& head, MatrixView rows) {
-  const c10::NoGradGuard no_grad;
-  const at::Device device = head.parameters()[0].value.device();
-  return to_matrix(head.logits(host_view(rows).to(device)));
-}
-template Matrix head_logits(const PathClassifier&, MatrixView);
-template Matrix head_logits(const BilinearHead&, MatrixView);
-
 }  // namespace gpuhpc

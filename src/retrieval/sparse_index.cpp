@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "row_blocks.hpp"
 

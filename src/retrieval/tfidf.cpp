@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/text/words.hpp"
 
 namespace gpuhpc {

@@ -16,7 +16,7 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
-#include "gpuhpc/train/micro_batch.hpp"
+#include "gpuhpc/train/sampler.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -12,7 +12,7 @@
 #include "gpuhpc/comm/nccl.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
-#include "gpuhpc/train/micro_batch.hpp"
+#include "gpuhpc/train/sampler.hpp"
 #include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {

@@ -8,7 +8,6 @@
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/log.hpp"
-#include "gpuhpc/base/parallel.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/base/random.hpp"
 

@@ -129,17 +129,5 @@ TEST(BilinearHead, UniformStartIsBoundedSeededAndAroundZero) {
   EXPECT_NE(first.interaction().values, other.interaction().values);
 }
 
-TEST(Heads, LogitsOfAMatrixEqualThoseOfATensor) {
-  const HeadFixture fixture;
-  const auto B = fixture.size("B"), K = fixture.size("K"), H = fixture.size("H");
-  const PathClassifier head(fixture.matrix("path", "class_vectors", K, H).view(),
-                            fixture.values("path", "mean"), fixture.values("path", "hub"));
-  const Matrix logits = head_logits(head, fixture.matrix("path", "documents", B, H).view());
-  ASSERT_EQ(logits.rows, B);
-  const std::vector<float> expected = fixture.values("path", "logits");
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    EXPECT_NEAR(logits.values[i], expected[i], 1e-5);
-}
-
 }  // namespace
 }  // namespace gpuhpc

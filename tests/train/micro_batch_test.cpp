@@ -1,4 +1,4 @@
-#include "gpuhpc/train/micro_batch.hpp"
+#include "gpuhpc/train/sampler.hpp"
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>

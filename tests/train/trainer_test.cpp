@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/train/micro_batch.hpp"
+#include "gpuhpc/train/sampler.hpp"
 #include "tiny_model.hpp"
 
 namespace gpuhpc {

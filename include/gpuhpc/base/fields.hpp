@@ -19,7 +19,7 @@ constexpr bool takes(std::index_sequence<I...>) {
 }
 
 // From above: a member without a default constructor wants its initializer.
-template <class T, std::size_t N = 17>
+template <class T, std::size_t N = 13>
 constexpr std::size_t count() {
   if constexpr (N == 0 || takes<T>(std::make_index_sequence<N>{}))
     return N;
@@ -29,11 +29,11 @@ constexpr std::size_t count() {
 
 }  // namespace fields_detail
 
-// References to the members of `s`, in order: an aggregate of 1 to 16 members without base classes.
+// References to the members of `s`, in order: an aggregate of 1 to 12 members without base classes.
 template <class S>
 auto fields_of(const S& s) {
   constexpr std::size_t members = fields_detail::count<S>();
-  static_assert(members >= 1 && members <= 16, "fields_of() knows structs of 1 to 16 members");
+  static_assert(members >= 1 && members <= 12, "fields_of() knows structs of 1 to 12 members");
   if constexpr (members == 1) {
     const auto& [a] = s;
     return std::tie(a);
@@ -70,18 +70,6 @@ auto fields_of(const S& s) {
   } else if constexpr (members == 12) {
     const auto& [a, b, c, d, e, f, g, h, i, j, k, l] = s;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
-  } else if constexpr (members == 13) {
-    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = s;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
-  } else if constexpr (members == 14) {
-    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = s;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n);
-  } else if constexpr (members == 15) {
-    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = s;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
-  } else if constexpr (members == 16) {
-    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = s;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
   }
 }
 

@@ -8,9 +8,11 @@
 //   add_lexical, softmax_rows = P1
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/labels/lexical.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
 #include "gpuhpc/labels/vectors.hpp"
 
@@ -96,5 +98,18 @@ void add_probability_sums(MatrixView probabilities, FixedSums& sums);
 // (B, C).
 void self_training_targets(MatrixView probabilities, const FixedSums& sums,
                            MutableMatrixView targets);
+
+// Scores of documents against root-to-leaf paths (quality recipe, steps 3 to 7), as the refinement
+// learns them and as new text is scored.
+struct PathModel {
+  Matrix vectors;              // (K,H)
+  std::vector<float> hubness;  // r (K)
+  double temperature = 20, csls = .25, lexical_weight = 1;
+
+  // softmax over paths of temperature (x'.c - csls r) + lexical; centred (B,H), texts (B),
+  // posterior (B,K).
+  void posterior(MatrixView centred, std::span<const std::string> texts,
+                 const LexicalEvidence& lexical, MutableMatrixView posterior) const;
+};
 
 }  // namespace gpuhpc

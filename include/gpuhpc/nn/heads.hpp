@@ -65,8 +65,4 @@ class BilinearHead : public HeadParameters {
   Matrix interaction() const;                            // (H,H)
 };
 
-// The logits of a head for many document vectors, without gradients; `rows` (N,H) -> (N, outputs).
-template <typename Head>
-Matrix head_logits(const Head& head, MatrixView rows);
-
 }  // namespace gpuhpc

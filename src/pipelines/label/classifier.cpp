@@ -1,9 +1,62 @@
 #include "gpuhpc/pipelines/label/classifier.hpp"
 
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/labels/vectors.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/label/text_encoder.hpp"
 
 namespace gpuhpc {
+namespace {
+
+struct Head {
+  Matrix classes;  // (C,H); TELEClass: c^T W, the interaction is folded into the class vectors
+  std::vector<float> bias, mean;  // (C), (H): TaxoClass's
+  Link link = Link::sigmoid;
+};
+
+class BilinearPredictor final : public Classifier {
+ public:
+  BilinearPredictor(Taxonomy taxonomy, Head head, double centring,
+                    std::unique_ptr<TextEncoder> encoder)
+      : Classifier(std::move(taxonomy)),
+        head_(std::move(head)),
+        centring_(centring),
+        encoder_(std::move(encoder)) {}
+
+  bool gives_memberships() const override { return true; }
+  const Tokenizer& tokenizer() const override { return encoder_->tokenizer(); }
+  ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
+    Matrix all = encoder_->encode(documents.tokens, comm);
+    const MutableMatrixView rows = all.view().slice(documents.own.first, documents.own.size());
+    if (!head_.mean.empty()) centre_rows(rows, head_.mean, centring_);
+    ClassScores scores;
+    scores.marginals = Matrix(rows.rows, head_.classes.rows);
+    class_probabilities(rows, head_.classes.view(), head_.bias, scores.marginals.view(),
+                        head_.link);
+    return scores;
+  }
+
+ private:
+  Head head_;
+  double centring_;
+  std::unique_ptr<TextEncoder> encoder_;
+};
+
+// (C,H) rows c^T W.
+Matrix fold(MatrixView classes, MatrixView interaction) {
+  Matrix folded(classes.rows, interaction.columns);
+  for (std::int64_t c = 0; c < classes.rows; ++c)
+    for (std::int64_t i = 0; i < interaction.rows; ++i)
+      for (std::int64_t j = 0; j < interaction.columns; ++j)
+        folded.row(c)[static_cast<std::size_t>(j)] +=
+            classes.row(c)[static_cast<std::size_t>(i)] *
+            interaction.row(i)[static_cast<std::size_t>(j)];
+  return folded;
+}
+
+}  // namespace
 
 std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model,
                                             const InferOptions& infer, const DeviceChoice& device,
@@ -20,6 +73,27 @@ std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model,
   });
   const auto load = settings.kind == "paths" ? load_path_classifier : load_bilinear_classifier;
   return load(model, std::move(taxonomy), settings, infer, device, comm, std::move(log));
+}
+
+std::unique_ptr<Classifier> load_bilinear_classifier(
+    const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
+    const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log) {
+  Head head;
+  run_collectively(comm, [&] {
+    const Hdf5File file(model / "gpuhpc" / "head.h5");
+    if (settings.classes) {
+      const auto bias = file.dataset<float>("bias"), mean = file.dataset<float>("document_mean");
+      head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"),
+              {bias.begin(), bias.end()},
+              {mean.begin(), mean.end()},
+              settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid};
+    } else {
+      head.classes = fold(file.matrix("class_embeddings"), file.matrix("interaction"));
+    }
+  });
+  return std::make_unique<BilinearPredictor>(
+      std::move(taxonomy), std::move(head), settings.centring,
+      std::make_unique<TextEncoder>(model, infer, device, comm, std::move(log)));
 }
 
 }  // namespace gpuhpc

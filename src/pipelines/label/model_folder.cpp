@@ -2,8 +2,11 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/checksum.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
 
 namespace gpuhpc {
+namespace fs = std::filesystem;
 
 ClassifierSettings path_settings(const PathScoring& scoring, bool transductive) {
   ClassifierSettings settings;
@@ -75,6 +78,22 @@ void copy_taxonomy(const TaxonomyFiles& taxonomy, const std::filesystem::path& m
   };
   copy(taxonomy.labels, "labels.txt");
   copy(taxonomy.hierarchy, "label_hierarchy.txt");
+}
+
+void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior,
+                  const LoadedEncoder& teacher, const fs::path& model) {
+  for (const fs::path& file : {posterior.paths, posterior.posterior, posterior.tfidf,
+                               posterior.tfidf_rows, encoding.centred, encoding.classes})
+    gpuhpc::copy_file(file, model / "gpuhpc" / file.filename());
+  save_encoder_folder(model / "gpuhpc" / "teacher", teacher.encoder, teacher.model.embedding,
+                      teacher.model);
+}
+
+void write_text_hashes(const TokenDataset& corpus, const fs::path& path) {
+  std::vector<std::int64_t> hashes;
+  for (std::int64_t i = 0; i < corpus.size(); ++i)
+    hashes.push_back(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(corpus.text(i))))));
+  write_arrays(path, {{"hashes", std::span<const std::int64_t>(hashes)}});
 }
 
 }  // namespace gpuhpc

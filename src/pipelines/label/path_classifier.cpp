@@ -4,7 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "gpuhpc/base/parallel.hpp"
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
@@ -12,7 +12,6 @@
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/classifier.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/path_model.hpp"
 #include "gpuhpc/pipelines/label/text_encoder.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "gpuhpc/retrieval/tfidf.hpp"

@@ -7,8 +7,6 @@
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
-#include "gpuhpc/pipelines/label/neighbours.hpp"
-#include "gpuhpc/pipelines/label/path_model.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
 
 namespace gpuhpc {

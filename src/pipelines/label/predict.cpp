@@ -1,6 +1,6 @@
 #include "gpuhpc/pipelines/label/predict.hpp"
 
-#include "gpuhpc/base/parallel.hpp"
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"

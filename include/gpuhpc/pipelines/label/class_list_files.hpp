@@ -1,5 +1,8 @@
 #pragma once
-// Class lists of documents: TELEClass's JSON files, and the pieces of ranks put together.
+// What documents are about: TELEClass's JSON files, the pieces of ranks put together, and
+// labels.jsonl, what a classifier is to learn of each document, {"id", "positives": [..], "masked":
+// [..], "generated": ..} a line.
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -8,6 +11,7 @@
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
+#include "gpuhpc/nn/losses.hpp"
 
 namespace gpuhpc {
 
@@ -27,5 +31,15 @@ std::vector<ClassList> read_class_lists(const std::filesystem::path& path,
 
 // The lists of all ranks one behind the other, on every rank.
 std::vector<ClassList> gather_lists(std::span<const ClassList> own, Communicator& comm);
+
+struct LabelledSet {
+  MultiLabelTargets labels;  // one entry a document, generated ones last
+  std::vector<std::int64_t>
+      documents;  // those with a positive: a document without core class teaches nothing
+  std::int64_t real = 0, generated = 0;
+};
+
+// input_error when no document has a positive.
+LabelledSet read_labels(const std::filesystem::path& path);
 
 }  // namespace gpuhpc

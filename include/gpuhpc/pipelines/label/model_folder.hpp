@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <string>
 
+#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/io/json.hpp"
+#include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
 
@@ -35,5 +37,13 @@ ClassifierSettings read_settings(const std::filesystem::path& model);
 
 // labels.txt and label_hierarchy.txt into model/gpuhpc/, byte for byte.
 void copy_taxonomy(const TaxonomyFiles& taxonomy, const std::filesystem::path& model);
+
+// Paths, posterior, neighbours' index and the encoder as it was.
+void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior,
+                  const LoadedEncoder& teacher, const std::filesystem::path& model);
+
+// Hashes of the training texts: where the test texts served as the corpus, a document keeps what
+// the corpus gave it.
+void write_text_hashes(const TokenDataset& corpus, const std::filesystem::path& path);
 
 }  // namespace gpuhpc

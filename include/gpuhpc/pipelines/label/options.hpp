@@ -7,8 +7,7 @@
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/eval/options.hpp"
 #include "gpuhpc/labels/decode_options.hpp"
-#include "gpuhpc/pipelines/label/taxoclass/options.hpp"
-#include "gpuhpc/pipelines/label/teleclass/options.hpp"
+#include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "gpuhpc/retrieval/tfidf.hpp"
@@ -89,6 +88,114 @@ struct LabelLimits {
 void declare(config::Section& section, SeedOption& option);
 void declare(config::Section& section, ExpectedLeavesOption& option);
 void declare(config::Section& section, LabelLimits& limits);
+
+// [teleclass]: the constants of its six phases. Every published variant is a preset over these.
+struct RefinementOptions {
+  static constexpr const char* section = "teleclass";
+  // soft: quality recipe, steps 3 to 8; paper, code: TELEClass; multi-gpu: top-20 means
+  std::string kind = "soft";
+  std::int64_t enrichment_terms = 20;  // terms kept per class (paper, code)
+};
+struct AugmentationOptions {
+  static constexpr const char* section = "teleclass";
+  // generated: from the input's files; pseudo: built from the corpus; none; auto
+  std::string kind = "none";
+  std::int64_t below = 15;     // a class with fewer documents is starved, gets pseudo-documents
+  std::int64_t documents = 5;  // pseudo-documents per starved class
+};
+struct TargetOptions {
+  static constexpr const char* section = "teleclass";
+  std::string kind = "sharpened";  // what the student learns: F^2 / f_k, or the posterior F itself
+};
+struct TrainedHeadOptions {
+  static constexpr const char* section = "teleclass";
+  // student: soft targets over paths; bilinear: positives and negatives; none: no training
+  std::string head = "student";
+  bool train_encoder = true;   // bilinear: fine-tune the encoder or freeze it
+  double positive_weight = 1;  // bilinear: weight of positive terms of the loss (multi-gpu: 10)
+};
+void declare(config::Section& section, RefinementOptions& options);
+void declare(config::Section& section, AugmentationOptions& options);
+void declare(config::Section& section, TargetOptions& options);
+void declare(config::Section& section, TrainedHeadOptions& options);
+
+struct TeleclassOptions {
+  RefinementOptions refinement;
+  AugmentationOptions augmentation;
+  TargetOptions targets;
+  TrainedHeadOptions training;
+};
+
+// [taxoclass]: the constants of TaxoClass (Shen et al., NAACL 2021); the published values are the
+// preset `paper`.
+struct SimilarityOptions {
+  static constexpr const char* section = "taxoclass";
+  // embedding: the sentence encoder; nli: a cross-encoder with an entailment head; pair: one that
+  // is trained here
+  std::string backend = "embedding";
+  // embedding: summed upwards from leaf posteriors, or each class's own cosine
+  std::string calibration = "paths";
+  std::string nli_model;  // nli: its folder
+  void check() const;     // usage_error: nli without its model
+};
+struct EntailmentOptions {
+  static constexpr const char* section = "taxoclass";
+  bool full_matrix = false;  // nli, pair: every pair, not only those of the top-down search
+};
+struct StatementOptions {
+  static constexpr const char* section = "taxoclass";
+  std::string hypothesis = "this example is {}.";
+  std::int64_t premise_tokens = 500;
+  void check() const;  // usage_error: a hypothesis without a place for the class's name
+};
+struct PairModelOptions {
+  static constexpr const char* section = "taxoclass";
+  std::int64_t examples = 32768, epochs = 1;  // what it learns from
+  double encoder_rate = 1e-4;
+};
+struct CoreOptions {
+  static constexpr const char* section = "taxoclass";
+  bool positive_confidence = true;  // conf > 0 beside conf >= the class's median
+  bool against_parents = false;     // conf against siblings and parents, or siblings alone
+};
+struct GraphOptions {
+  static constexpr const char* section = "taxoclass";
+  // of classes: their vectors of stage 1, or the mean word embedding of their names
+  std::string features = "embedding";
+  std::int64_t hidden = 256, layers = 2;
+  bool residual = true;  // and centred: against over-smoothing
+  double rate = 3e-5;
+  double scale = 20;             // of logits
+  std::string link = "sigmoid";  // from logits to probabilities; sigmoid-exp as published
+  double held_out = .05;  // share of the documents whose silver labels only judge self-training
+  Link link_kind() const { return link == "sigmoid" ? Link::sigmoid : Link::sigmoid_exp; }
+};
+struct SelfTrainingOptions {
+  static constexpr const char* section = "taxoclass";
+  std::int64_t batches = 200;  // at most; 0: none
+  std::int64_t refresh = 25;   // batches between two target distributions
+  double encoder_rate = 1e-6, head_rate = 1e-4;
+  // similarity (of the sentence encoder), classifier, or ensemble: the classifier smoothed with
+  // neighbours in the corpus and averaged with the similarity
+  std::string labels_from = "ensemble";
+};
+void declare(config::Section& section, SimilarityOptions& options);
+void declare(config::Section& section, EntailmentOptions& options);
+void declare(config::Section& section, StatementOptions& options);
+void declare(config::Section& section, PairModelOptions& options);
+void declare(config::Section& section, CoreOptions& options);
+void declare(config::Section& section, GraphOptions& options);
+void declare(config::Section& section, SelfTrainingOptions& options);
+
+struct TaxoclassOptions {
+  SimilarityOptions similarity;
+  EntailmentOptions entailment;
+  StatementOptions statements;
+  PairModelOptions pair;
+  CoreOptions cores;
+  GraphOptions graph;
+  SelfTrainingOptions self_training;
+};
 
 struct LabelOptions {
   ClassTextOptions class_texts;

@@ -17,8 +17,7 @@
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/smoothed_scores.hpp"
-#include "gpuhpc/pipelines/label/teacher_files.hpp"
+#include "gpuhpc/pipelines/label/smoothing.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -11,8 +11,7 @@
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/label/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/smoothed_scores.hpp"
-#include "gpuhpc/pipelines/label/teacher_files.hpp"
+#include "gpuhpc/pipelines/label/smoothing.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {

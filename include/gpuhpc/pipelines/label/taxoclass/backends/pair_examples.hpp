@@ -6,6 +6,7 @@
 //   is no relative of it pseudo-labels      a document entails a class as strongly as its posterior
 //   says, where the posterior before and after smoothing agree
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "gpuhpc/infer/pair_scorer.hpp"
@@ -66,5 +67,10 @@ class PairTask final : public PackedTask {
   PairTemplate form_;
   std::int64_t longest_;  // tokens of a pair, specials included
 };
+
+std::string as_premise(std::string text);  // lower case (ASCII), as the published code does
+std::string statement(const std::string& form,
+                      const std::string& words);  // the words in the place of {}
+std::vector<std::string> class_statements(const Taxonomy& taxonomy, const std::string& form);
 
 }  // namespace gpuhpc
