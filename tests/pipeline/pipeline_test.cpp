@@ -351,12 +351,34 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{"empty", "train/corpus.txt", "", 65, "empty"},
                     BadInput{"not-utf8", "train/corpus.txt", "0\tfine\n1\t\xff\xfe\n", 65, ":2:"},
                     BadInput{"test-twice", "test/corpus.txt", "0\ta\n1\tb\n0\tc\n", 65, ":3:"},
+                    BadInput{"test-no-tab", "test/corpus.txt", "0\tfine\nno tab here\n", 65, ":2:"},
+                    BadInput{"description", "label_descriptions.txt", "9999\tno such class\n", 65,
+                             ":1:"},
                     BadInput{"gold", "test/doc2labels.txt", "0\t1,99999\n", 65, ":1:"}),
     [](const auto& i) {
       std::string name = i.param.name;
       std::erase(name, '-');
       return name;
     });
+
+TEST_F(Pipeline, ContradictingOptionsEndBeforeTheFirstStage) {
+  const fs::path run = root_ / "contradicting";
+  const std::pair<const char*, int> cases[] = {
+      {"--decode.minimum 9 --decode.maximum 3", 78},
+      {"--pipeline.method taxoclass --decode.minimum 9 --decode.maximum 3", 78},
+      {"--output.submission-header one", 2},
+      {"--pipeline.method taxoclass --taxoclass.link sigmoid-exp", 2},
+      {"--pipeline.method taxoclass --taxoclass.similarity pair --taxoclass.hypothesis x", 2},
+      {"--pipeline.method taxoclass --taxoclass.similarity nli", 2},
+      {"--teleclass.augmentation generated", 65},
+      {"--train.batch 8 --train.batch-per-rank 4", 2},
+      {"--pipeline.to labelling", 2}};
+  for (const auto& [options, code] : cases) {
+    const Result result = gpuhpc(arguments(run) + " " + options);
+    EXPECT_EQ(result.code, code) << options << "\n" << result.output;
+    EXPECT_FALSE(fs::exists(run)) << options;
+  }
+}
 
 TEST_F(Pipeline, BadLaunchesEndWithTheirExitCode) {
   const std::string model = GPUHPC_MODELS "/all-MiniLM-L6-v2";
