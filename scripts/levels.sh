@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# levels.sh   runs the unit tests that depend on the CPU kernels, and a whole run of the program, once for each
-# instruction set that this processor has; LibTorch's own kernels are held to the same level. Levels it lacks are named.
+# levels.sh   runs the unit tests that depend on the CPU kernels once for each instruction set that this processor has;
+# LibTorch's own kernels are held to the same level. Levels it lacks are named. --whole: the tests of models and training and a whole run
+# of the program, too (minutes at the lower levels).
 set -eu
 cd "$(dirname "$0")/.."
 build=build/release
@@ -14,6 +15,8 @@ for level in generic:default:SSE41 avx2:avx2:AVX2 avx512:avx512:AVX512_CORE avx5
   fi
   echo "levels: $isa"
   export GPUHPC_TEST_ISA=$isa ATEN_CPU_CAPABILITY=$torch ONEDNN_MAX_CPU_ISA=$onednn
-  ctest --test-dir $build -R '^(kernels|nn|infer|train)$' --output-on-failure --no-tests=error
+  ctest --test-dir $build -R '^(kernels|infer)$' --output-on-failure --no-tests=error
+  [ "${1:-}" = --whole ] || continue
+  ctest --test-dir $build -R '^(nn|train)$' --output-on-failure --no-tests=error
   $build/tests/test_pipeline --gtest_brief=1 --gtest_filter=Pipeline.LeavesPredictionsMetricsModelAndReport
 done
