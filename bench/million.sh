@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # million.sh [DOCUMENTS]   A million documents (the demo's corpus repeated with changed words) through prepare, encode (a sample) and
-# phases 1 to 4; 32 tokens a document keep the encoding short. Prints the seconds and the peak memory of each part.
+# phases 1 to 4; 32 tokens per document keep the encoding short. Prints the seconds and the peak memory of each part.
 # Needs about 12 GB of disk in runs/million, and removes them at the end.
 set -eu
 cd "$(dirname "$0")/.."

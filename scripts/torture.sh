@@ -93,7 +93,7 @@ while [ "$done_kills" -lt "$kills" ]; do
   [ "$pid" -gt 0 ] || start "$run" "$ranks" --pipeline.to training
   expect_same "$run" "after $done_kills kills"
   if grep -q "going on after the checkpoint" "$run"/log/rank-00000.log; then resumed=$((resumed + $(grep -c "going on after the checkpoint" "$run"/log/rank-00000.log))); fi
-  [ "$(wc -l < "$run/stages/05-training/metrics.jsonl")" = "$steps" ] || die "metrics.jsonl has not one line a step"
+  [ "$(wc -l < "$run/stages/05-training/metrics.jsonl")" = "$steps" ] || die "metrics.jsonl has not one line per step"
   runs=$((runs + 1))
   echo "run $runs: $done_kills kills so far, $inside inside a save; the same weights"
 done

@@ -1,4 +1,4 @@
-// Speed of the steps between vectors and labels, one thread: documents a second for 531 classes,
+// Speed of the steps between vectors and labels, one thread: documents per second for 531 classes,
 // 487 paths and width 384 (the size of Amazon-531 with all-MiniLM-L6-v2), 512 documents a block.
 // Each bench first compares a sample of its answers with the plain formula in double and stops when
 // they differ.

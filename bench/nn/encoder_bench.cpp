@@ -2,7 +2,7 @@
 // real lengths (Debian package descriptions cut at 96 tokens, mean 78) a step. Before any speed is
 // printed, bf16 must agree with fp32.
 //   encoder_bench --benchmark_counters_tabular=true
-// Arguments: threads, bf16 (0 or 1). Counters: tokens/s, and seconds an epoch of 563,406 tokens
+// Arguments: threads, bf16 (0 or 1). Counters: tokens/s, and seconds per epoch of 563,406 tokens
 // (7,233 documents) would take.
 #include <gpuhpc/nn/encoder.hpp>
 #include <gpuhpc/nn/ops.hpp>

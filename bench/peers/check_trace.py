@@ -2,7 +2,7 @@
 
     python bench/peers/check_trace.py RUN_FOLDER/trace/training --steps 10-12 [--ranks 2]
 
-Prints the mean milliseconds a step of each phase on each rank. Exit 1 when something is wrong. Needs nothing but Python.
+Prints the mean milliseconds per step of each phase on each rank. Exit 1 when something is wrong. Needs nothing but Python.
 """
 import argparse
 import json

@@ -6,7 +6,7 @@ Folders of the published shapes with random weights (transformers' own initialis
 removed. Logits: documents of 1 to 512 tokens, singles and pairs, each computed alone by transformers in fp32; fp32 and tf32 must agree
 within 1e-4, bf16 within 5% of the largest logit. Speed: pairs of ragged lengths; transformers sorts them by length and pads batches, the
 best of several batch sizes; gpuhpc takes them as they come. gpuhpc's tf32 stands beside transformers' fp32: the two answers agree as far.
-Rounds take turns; medians. Real tokens a second.
+Rounds take turns; medians. Real tokens per second.
 The program is built by `cmake --preset release -DGPUHPC_BENCH=ON && cmake --build build/release --target cross_encoder_bench`.
 """
 import argparse

@@ -219,7 +219,7 @@ def main():
             _, report = our_ids(arguments.tool, model, fast, arguments.passes, folder)
         theirs, theirs_full = peer_speed(peer, fast, 20)
         print(f"  ours {report['median_mb_s']:.1f} MB/s a core (median of {arguments.passes}; best {report['best_mb_s']:.1f}; without own buffers "
-              f"{report['encode_median_mb_s']:.1f}), {report['bytes'] / report['tokens']:.2f} bytes a token")
+              f"{report['encode_median_mb_s']:.1f}), {report['bytes'] / report['tokens']:.2f} bytes per token")
         print(f"  tokenizers one thread: encode_batch_fast {theirs:.2f}, encode_batch {theirs_full:.2f} MB/s; ratio {report['median_mb_s'] / theirs:.1f}x "
               f"and {report['median_mb_s'] / theirs_full:.1f}x")
     sys.exit(1 if failed else 0)

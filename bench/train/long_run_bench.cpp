@@ -72,7 +72,7 @@ int run(const std::vector<std::string>& arguments) {
   options.precision = "fp32", options.checkpoint_every = tenth / 2;
   create_folder(folder / "stage");
   double seconds = 0;
-  fmt::print("{:>10} {:>16} {:>14} {:>14} {:>12}\n", "steps", "us a step", "resident KiB",
+  fmt::print("{:>10} {:>16} {:>14} {:>14} {:>12}\n", "steps", "us per step", "resident KiB",
              "tensors bytes", "checkpoint");
   const auto report = [&](const StepReport& r) {
     seconds += r.step_seconds;

@@ -1,9 +1,9 @@
 // How much of the gradients' way between ranks hides behind the backward pass: a MiniLM-shaped
 // encoder with random weights, ragged documents, for each type on the wire and each accumulation
-// with overlap off and on. One process a rank, as mpirun starts them:
-//   scripts/mpirun.sh 2 build/release/overlap_bench [documents a rank and micro-batch = 32] [steps
-//   = 5] [layers = 6] [bucket MiB = 4] bench/overlap.sh puts the ranks on two nodes with 1 Gbit/s
-//   between them.
+// with overlap off and on. One process per rank, as mpirun starts them:
+//   scripts/mpirun.sh 2 build/release/overlap_bench [documents per rank and micro-batch = 32]
+//   [steps = 5] [layers = 6] [bucket MiB = 4] bench/overlap.sh puts the ranks on two nodes with 1
+//   Gbit/s between them.
 // Medians over steps, milliseconds; steps with and without overlap take turns. compute: forward and
 // backward of all micro-batches on the slowest rank, without and with communication beside it.
 // communication: the sum over ranks with nothing beside it. exposed: how long the rank that
@@ -177,7 +177,8 @@ void run(Communicator& comm, const Settings& settings) {
   Task task(comm, settings);
   if (comm.is_root())
     std::printf(
-        "%d ranks on %d hosts, %lld parameters (%.1f MB fp32), %lld tokens a rank and micro-batch, "
+        "%d ranks on %d hosts, %lld parameters (%.1f MB fp32), %lld tokens per rank and "
+        "micro-batch, "
         "buckets of %lld MiB\n",
         comm.size(), comm.size() / comm.node_size(),
         static_cast<long long>(task.arena.parameter_count()),

@@ -1,5 +1,5 @@
 // One run of the scaling measurement: the Trainer with the weights of all-MiniLM-L6-v2 on real
-// texts, a linear head over it. One process a rank, as mpirun starts them; bench/scaling.sh makes
+// texts, a linear head over it. One process per rank, as mpirun starts them; bench/scaling.sh makes
 // the runs and the table. Appends one line of JSON to --scaling.output:
 //   scripts/mpirun.sh 2 build/release/scaling_bench --scaling.output FILE [--scaling.kind
 //   weak|strong] [--train.batch ...] [--parallel.reduce-type bf16 ...]
@@ -61,7 +61,7 @@ void declare(config::OptionSet& set, Settings& s) {
   // Everything but the embeddings learns; rates are those of the first update on, so that a wrong
   // sum shows in the losses.
   own.option("layers", s.layers, "top layers that learn").range(0, 1000);
-  own.option("max-length", s.max_length, "tokens a document").range(3, 1e6);
+  own.option("max-length", s.max_length, "tokens per document").range(3, 1e6);
   s.train.batch = s.train.micro_batch = 32, s.train.epochs = 1000;
   s.train.warmup = 0, s.train.decay = "constant", s.train.rate_rule = "none";
   s.parallel.bucket_bytes = 1 << 20;

@@ -8,7 +8,7 @@ namespace gpuhpc {
 
 struct Network {
   double base = 0, latency = 0,
-         bandwidth = 0;  // seconds a sum, seconds a step of the ring, bytes/s each way
+         bandwidth = 0;  // seconds per sum, seconds per step of the ring, bytes/s each way
 };
 
 // Ring all-reduce of `bytes`: base + 2 (n - 1) latency + 2 (n - 1) / n x bytes / bandwidth.

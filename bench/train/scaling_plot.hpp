@@ -14,13 +14,12 @@ namespace gpuhpc {
 constexpr const char* scaling_style =
     "text{font:12px "
     "system-ui,sans-serif;fill:#5c6670}text.value,text.title{fill:#1d2329}text.title{font-weight:"
-    "600}.grid{stroke:#e3e6e8}.axis{stroke:#9aa3ab}"
-    ".line{fill:none;stroke-width:2}.series0{stroke:#9aa3ab;stroke-dasharray:4 "
-    "4}.series1{stroke:#2463a8}.series2{stroke:#d9822b}.series3{stroke:#3b8f6b}"
-    ".dot{stroke:none}.dot.series0{fill:#9aa3ab}.dot.series1{fill:#2463a8}.dot.series2{fill:#"
-    "d9822b}.dot.series3{fill:#3b8f6b}"
-    ".data{fill:#3b8f6b}.compute{fill:#2463a8}.exposed{fill:#d9822b}.update{fill:#8a5fb0}.other{"
-    "fill:#9aa3ab}";
+    "600}.grid{stroke:#e3e6e8}.axis{stroke:#9aa3ab}.line{fill:none;stroke-width:2}.series0{stroke:#"
+    "9aa3ab;stroke-dasharray:4 "
+    "4}.series1{stroke:#2463a8}.series2{stroke:#d9822b}.series3{stroke:#3b8f6b}.dot{stroke:none}."
+    "dot.series0{fill:#9aa3ab}.dot.series1{fill:#2463a8}.dot.series2{fill:#d9822b}.dot.series3{"
+    "fill:#3b8f6b}.data{fill:#3b8f6b}.compute{fill:#2463a8}.exposed{fill:#d9822b}.update{fill:#"
+    "8a5fb0}.other{fill:#9aa3ab}";
 
 inline std::string key(const std::string& css, double x, double y, const std::string& text) {
   return fmt::format(
@@ -48,14 +47,14 @@ inline std::string line_of(const std::vector<double>& ranks, const std::vector<d
 
 inline std::string axes(double last, double x) {
   std::string svg = fmt::format(
-      "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"210\" y2=\"210\"/>"
-      "<text x=\"{1}\" y=\"240\" text-anchor=\"end\">ranks</text>",
+      "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"210\" y2=\"210\"/><text x=\"{1}\" y=\"240\" "
+      "text-anchor=\"end\">ranks</text>",
       x + 50, x + 398);
   for (double ranks = 1; ranks <= last; ranks *= 2) {
     const double at = last > 1 ? (ranks - 1) / (last - 1) : 0;
     svg += fmt::format(
-        "<text x=\"{:.1f}\" y=\"226\" text-anchor=\"middle\">{}</text>"
-        "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>",
+        "<text x=\"{:.1f}\" y=\"226\" text-anchor=\"middle\">{}</text><text x=\"{}\" y=\"{:.1f}\" "
+        "text-anchor=\"end\">{}</text>",
         x + 50 + 348 * at, ranks, x + 44, 214 - 182 * at, ranks);
   }
   return svg;
@@ -103,8 +102,7 @@ inline std::string scaling_svg(const std::vector<ScalingRun>& runs) {
   for (const ScalingRun& run : runs) longest = std::max(longest, run.mean.wall);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 940 {0}\" width=\"940\" "
-      "height=\"{0}\"><style>{1}</style>"
-      "<rect width=\"940\" height=\"{0}\" fill=\"#fff\"/>\n",
+      "height=\"{0}\"><style>{1}</style><rect width=\"940\" height=\"{0}\" fill=\"#fff\"/>\n",
       height, scaling_style);
   svg += speed_up(runs, "weak", 0) + "\n" + speed_up(runs, "strong", 470) + "\n";
   svg += fmt::format("<text class=\"title\" x=\"10\" y=\"{}\">Milliseconds of a step</text>",

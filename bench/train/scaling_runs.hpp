@@ -30,7 +30,7 @@ struct ScalingRun {
   double batch = 0;  // documents
   double bytes = 0, sum_alone = 0,
          message = 0;  // that travel; seconds of their sum with nothing beside it; of 96 bytes
-  double processor = 0, computing = 0;  // seconds a step, all ranks: of their processes, of their
+  double processor = 0, computing = 0;  // seconds per step, all ranks: of their processes, of their
                                         // computing threads; 0: not known
   std::vector<double> losses;
   std::vector<ScalingStep> steps;
@@ -68,7 +68,7 @@ inline ScalingRun read_line(const Json& line) {
   return run;
 }
 
-// A run folder NAME-NODES: a log a rank, and metrics.jsonl, which has the phases of rank 0. The
+// A run folder NAME-NODES: a log per rank, and metrics.jsonl, which has the phases of rank 0. The
 // first tenth of the steps is left out.
 inline ScalingRun read_folder(const std::filesystem::path& folder) {
   ScalingRun run;

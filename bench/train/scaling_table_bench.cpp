@@ -93,8 +93,7 @@ std::string losses_line(const std::vector<ScalingRun>& runs) {
   if (one == nullptr) return "";
   return fmt::format(
       "Strong scaling learns the same: the largest difference of any loss from the smallest run's "
-      "is {:.1e} over {} runs ({:.0e} is allowed; "
-      "first loss {:.5f}, last {:.5f}).\n\n",
+      "is {:.1e} over {} runs ({:.0e} is allowed; first loss {:.5f}, last {:.5f}).\n\n",
       largest, compared, loss_limit(one->wire), one->losses.front(), one->losses.back());
 }
 
@@ -245,8 +244,8 @@ std::string about_columns(bool cluster) {
   return std::string("Times are milliseconds of a step") +
          (cluster ? " on rank 0" : " on the rank that computes longest in it") +
          ", means of the middle half of the steps; they add up. compute: forward and backward, "
-         "sums under way beside it. exposed: what is left of the sum over ranks after it. "
-         "update: agreement, clipping and AdamW. One rank's exposed is its own adding up of "
+         "sums under way beside it. exposed: what is left of the sum over ranks after it. update: "
+         "agreement, clipping and AdamW. One rank's exposed is its own adding up of "
          "micro-batches." +
          (cluster ? " What happens between steps (checkpoints, validation) is not in them."
                   : " waiting for the slowest: how long the other ranks stand still for that rank, "
@@ -261,7 +260,7 @@ std::string page(const std::vector<ScalingRun>& runs, const std::string& head,
   std::string text =
       head + about_columns(cluster) + fmt::format("![Speed-up and split of a step]({})\n\n", plot);
   for (const auto& [kind, title] :
-       {std::pair{"weak", "Weak scaling: the same documents a rank"},
+       {std::pair{"weak", "Weak scaling: the same documents per rank"},
         std::pair{"strong", "Strong scaling: the same batch over all ranks"}})
     if (std::ranges::any_of(runs, [&](const ScalingRun& run) { return run.kind == kind; }))
       text += fmt::format("## {}\n\n", title) + step_table(runs, kind);
@@ -300,11 +299,11 @@ void from_lines(const std::string& path, const std::string& stem) {
   if (runs.empty() || header.is_null()) throw input_error("{} holds no run, or no header", path);
   const ScalingRun& first = runs.front();
   const std::string head = fmt::format(
-      "# Scaling of training, {}\n\n{}; one computing thread a rank, and one for communication. "
-      "`{}`, commit {}. The Trainer with the weights of all-MiniLM-L6-v2, six layers and a "
-      "linear head learn ({:.1f} MB of fp32 gradients), {} products, debtags-topical texts cut at "
-      "128 tokens. machine: ranks joined by shared memory. nodes: one rank on each "
-      "network namespace of this machine, 1 Gbit/s each way. Raw: [{}]({}).\n\n",
+      "# Scaling of training, {}\n\n{}; one computing thread per rank, and one for communication. "
+      "`{}`, commit {}. The Trainer with the weights of all-MiniLM-L6-v2, six layers and a linear "
+      "head learn ({:.1f} MB of fp32 gradients), {} products, debtags-topical texts cut at 128 "
+      "tokens. machine: ranks joined by shared memory. nodes: one rank on each network namespace "
+      "of this machine, 1 Gbit/s each way. Raw: [{}]({}).\n\n",
       header.at("date").get<std::string>(), header.at("machine").get<std::string>(),
       header.at("command").get<std::string>(), header.at("commit").get<std::string>(),
       first.bytes / 1e6, first.precision, std::filesystem::path(stem + ".json").filename().string(),

@@ -207,8 +207,7 @@ Json read_samples(const fs::path& path) {
   };
   if (!tables.is_array() || !std::ranges::all_of(tables, good))
     throw input_error(
-        "{}: not samples that this program wrote; remove it to have the report "
-        "without it",
+        "{}: not samples that this program wrote; remove it to have the report without it",
         path.string());
   return tables;
 }

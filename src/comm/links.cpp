@@ -34,11 +34,11 @@ double checked_all_reduce(Communicator& comm, std::vector<float>& data, std::int
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (std::size_t i = 0; i < data.size(); ++i)
     if (const float right = ranks * part(static_cast<std::int64_t>(i), call); data[i] != right)
-      throw Error(ExitCode::peer,
-                  fmt::format("all_reduce of {} float32 gave {} as element {} where {} is right; "
-                              "keep this host out of the launch and have its "
-                              "network and memory checked",
-                              data.size(), data[i], i, right));
+      throw Error(
+          ExitCode::peer,
+          fmt::format("all_reduce of {} float32 gave {} as element {} where {} is right; keep this "
+                      "host out of the launch and have its network and memory checked",
+                      data.size(), data[i], i, right));
   return seconds;
 }
 

@@ -41,9 +41,8 @@ StartDeadline::StartDeadline(std::chrono::seconds limit) {
     if (started_.wait_for(lock, limit, [this] { return done_; })) return;
     fmt::print(stderr,
                "gpuhpc: MPI did not start within {} s: a rank of this launch has not come up, or "
-               "the hosts do not reach each other; look for it in the "
-               "launcher's output, and name the right network with OMPI_MCA_btl_tcp_if_include "
-               "where hosts have several\n",
+               "the hosts do not reach each other; look for it in the launcher's output, and name "
+               "the right network with OMPI_MCA_btl_tcp_if_include where hosts have several\n",
                limit.count());
     std::fflush(stderr);
     std::_Exit(static_cast<int>(ExitCode::peer));
@@ -219,12 +218,11 @@ void check_launch(const Environment& environment) {
   // it, too.
   const char* tasks = environment("SLURM_STEP_NUM_TASKS");
   if (tasks == nullptr || std::atoi(tasks) < 2) return;
-  // srun --mpi=pmix, and mpirun, whose daemons srun has started one a node.
+  // srun --mpi=pmix, and mpirun, whose daemons srun has started one per node.
   if (environment("PMIX_RANK") != nullptr || environment("OMPI_COMM_WORLD_SIZE") != nullptr) return;
   throw configuration_error(
       "srun started {} tasks without MPI, and each would do the whole work alone; start them with "
-      "srun --mpi=pmix, with mpirun "
-      "inside the allocation, or one alone with srun -n1",
+      "srun --mpi=pmix, with mpirun inside the allocation, or one alone with srun -n1",
       tasks);
 }
 

@@ -93,8 +93,8 @@ class MpiEngine final : public PeerBoard {
   int tag_ = 0;  // of the next piece
   CollectiveCall last_entered_;
   std::exception_ptr failure_;  // of a comparison: nothing is started any more
-  double clock_ = 0;  // seconds that this process was awake: being stopped and continued costs
-                      // nobody's deadline
+  // seconds that this process was awake: being stopped and continued costs nobody's deadline
+  double clock_ = 0;
   Time last_turn_, last_moved_, last_served_;
 
   // Shared.

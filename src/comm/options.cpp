@@ -33,11 +33,10 @@ int ParallelOptions::replica_count(int ranks, int gpus) const {
 
 void declare(config::Section& section, ParallelOptions& options) {
   section
-      .option("strategy", options.strategy,
-              "ddp: every rank updates all weights; zero1: each rank updates "
-              "its part and holds "
-              "its part of the optimizer's state; "
-              "dp: as ddp without a launcher, replicas in one process")
+      .option(
+          "strategy", options.strategy,
+          "ddp: every rank updates all weights; zero1: each rank updates its part and holds its "
+          "part of the optimizer's state; dp: as ddp without a launcher, replicas in one process")
       .one_of({"ddp", "zero1", "dp"})
       .execution()
       .common();
@@ -62,8 +61,8 @@ void declare(config::Section& section, ParallelOptions& options) {
   section
       .option("reproducible", options.reproducible,
               "gradients are added in one fixed tree over quarters of the batch and ranks of "
-              "processors: 1, 2 and 4 ranks give the same weights "
-              "bit for bit when a batch has four micro-batches or more")
+              "processors: 1, 2 and 4 ranks give the same weights bit for bit when a batch has "
+              "four micro-batches or more")
       .execution();
   section
       .option("overlap", options.overlap,

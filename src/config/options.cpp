@@ -230,8 +230,8 @@ void OptionSet::parse(const std::filesystem::path& file,
       description.add_options()(option.name_.c_str(), po::value<std::string>());
   std::vector<std::string> problems;
   const auto assign_all = [&](const po::parsed_options& parsed, const std::string& where) {
-    bool after_unknown =
-        false;  // the word behind an unknown option is its value: one mistake, one sentence
+    // the word behind an unknown option is its value: one mistake, one sentence
+    bool after_unknown = false;
     for (const auto& given : parsed.options) {
       const bool value_of_unknown = after_unknown && given.position_key >= 0;
       after_unknown = given.unregistered && given.position_key < 0 && given.value.empty();
@@ -339,8 +339,7 @@ std::string OptionSet::help(const std::vector<std::string>& words) const {
   if (words.empty())
     text += fmt::format(
         "\nThese are the options most people use. --help all shows every one, --help SECTION one "
-        "of "
-        "{}.\n",
+        "of {}.\n",
         fmt::join(known, ", "));
   return text;
 }

@@ -44,8 +44,7 @@ std::int32_t needed_class(const Json& value, std::size_t classes, const fs::path
   if (id < 0) {
     throw input_error(
         "{}: document `{}` names the class {}, which is not a class id (0 to {}); use the ids of "
-        "the "
-        "labels file",
+        "the labels file",
         path.string(), document, value.dump(), static_cast<std::int64_t>(classes) - 1);
   }
   return id;

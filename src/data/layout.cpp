@@ -122,8 +122,7 @@ InputLayout resolve_layout(const fs::path& folder, bool need_corpus) {
   if (need_corpus && layout.train_corpus.empty()) {
     throw input_error(
         "{}: there is no text: neither train/corpus.txt, train/train_corpus.txt, test/corpus.txt "
-        "nor test/test_corpus.txt (or .jsonl, "
-        ".csv, .tsv, .gz)",
+        "nor test/test_corpus.txt (or .jsonl, .csv, .tsv, .gz)",
         folder.string());
   }
   return layout;

@@ -22,8 +22,9 @@ constexpr std::size_t head_bytes = 4096;
 
 struct ShardEntry {
   std::int64_t documents = 0, tokens = 0, longest = 0;
-  std::string head;  // fingerprint of the file's first 4 KiB, which hold the checksums' checksum:
-                     // it stands for the whole file
+  // fingerprint of the file's first 4 KiB, which hold the checksums' checksum: it stands for the
+  // whole file
+  std::string head;
 };
 
 // manifest.json: what was tokenised by what, and one line a shard.

@@ -12,8 +12,8 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-constexpr std::uint64_t example_stream =
-    ~std::uint64_t{0};  // apart from the streams of the resamples, 0, 1, 2, ...
+// apart from the streams of the resamples, 0, 1, 2, ...
+constexpr std::uint64_t example_stream = ~std::uint64_t{0};
 
 Ordered number_or_null(const std::optional<double>& value) {
   return value ? Ordered(*value) : Ordered(nullptr);

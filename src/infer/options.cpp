@@ -15,10 +15,8 @@ CpuPrecision InferOptions::precision_kind(bool cuda) const {
 void declare(config::Section& section, InferOptions& options) {
   section
       .option("precision", options.precision,
-              "precision of encoding; tf32: fp32 whose matrix products keep 10 bits of "
-              "mantissa or "
-              "more, 16 on AMX; auto takes bf16 where the "
-              "hardware multiplies it, else fp32")
+              "precision of encoding; tf32: fp32 whose matrix products keep 10 bits of mantissa or "
+              "more, 16 on AMX; auto takes bf16 where the hardware multiplies it, else fp32")
       .one_of({"auto", "fp32", "tf32", "bf16"})
       .common();
   section

@@ -12,8 +12,8 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t max_depth =
-    200;  // far beyond any file we read; keeps hostile nesting harmless
+// far beyond any file we read; keeps hostile nesting harmless
+constexpr std::size_t max_depth = 200;
 
 std::int64_t line_of(std::string_view text, std::size_t byte) {
   return 1 + std::count(text.begin(),

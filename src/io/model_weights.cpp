@@ -34,8 +34,7 @@ Error no_weights(const fs::path& folder, const std::string& stem) {
   }
   return input_error(
       "{}: these weights are a pickle file, which could run code when read; convert them once: "
-      "python -c \"from transformers import "
-      "AutoModel; "
+      "python -c \"from transformers import AutoModel; "
       "AutoModel.from_pretrained('{}').save_pretrained('{}', safe_serialization=True)\"",
       pickles.front().string(), folder.string(), folder.string());
 }

@@ -127,16 +127,8 @@ void linear_activated(const LinearCall<BFloat16>& call) {
 
 void linear(const LinearCall<BFloat16>& call) {
   stored_before_tiles();
-  switch (call.activation) {
-    case Activation::none:
-      return linear_activated<Activation::none>(call);
-    case Activation::gelu:
-      return linear_activated<Activation::gelu>(call);
-    case Activation::gelu_tanh:
-      return linear_activated<Activation::gelu_tanh>(call);
-    case Activation::relu:
-      return linear_activated<Activation::relu>(call);
-  }
+  with_activation(call.activation,
+                  [&]<Activation kActivation> { linear_activated<kActivation>(call); });
 }
 
 void accumulate(const AccumulateCall<BFloat16>& call) {

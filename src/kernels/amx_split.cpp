@@ -13,8 +13,8 @@ namespace {
 #include "avx512_vector.inl"
 #include "simd_math.inl"
 
-constexpr std::int64_t kPiece =
-    128;  // of k: the halves of 32 rows take 16 KiB of the first-level cache, beside B
+// of k: the halves of 32 rows take 16 KiB of the first-level cache, beside B
+constexpr std::int64_t kPiece = 128;
 constexpr std::int64_t kPartialPanels = 8;
 
 // 32 floats to their halves, also in place. Half way cases go up, not to even: the halves add up to
@@ -138,16 +138,8 @@ void linear_activated(const LinearCall<float, SplitBFloat16>& call) {
 
 void linear(const LinearCall<float, SplitBFloat16>& call) {
   stored_before_tiles();
-  switch (call.activation) {
-    case Activation::none:
-      return linear_activated<Activation::none>(call);
-    case Activation::gelu:
-      return linear_activated<Activation::gelu>(call);
-    case Activation::gelu_tanh:
-      return linear_activated<Activation::gelu_tanh>(call);
-    case Activation::relu:
-      return linear_activated<Activation::relu>(call);
-  }
+  with_activation(call.activation,
+                  [&]<Activation kActivation> { linear_activated<kActivation>(call); });
 }
 
 // Rows are split on the way, 32 of them and one piece of k at a time: they meet all panels, unlike

@@ -23,8 +23,8 @@ template <>
 EncoderKernels<float, SplitBFloat16> encoder_kernels<float, SplitBFloat16>(Isa isa) {
   EncoderKernels<float, SplitBFloat16> kernels;
   set_generic(kernels);
-  kernels.attention =
-      encoder_kernels<float>(isa).attention;  // all but the products with weights is fp32
+  // all but the products with weights is fp32
+  kernels.attention = encoder_kernels<float>(isa).attention;
   kernels.relative_scores = encoder_kernels<BFloat16>(isa).relative_scores;  // in fp32 too
   if (isa >= Isa::amx) set_amx(kernels);
   return kernels;

@@ -25,6 +25,22 @@ void set_avx512_bf16(TrainingKernels<BFloat16>& kernels);
 void set_avx512_bf16(PackingKernels& kernels);
 void set_amx(TrainingKernels<BFloat16>& kernels);
 
+// Calls work.operator()<A>() where A is `activation`, so that a kernel knows it when it is
+// compiled.
+template <typename Work>
+void with_activation(Activation activation, const Work& work) {
+  switch (activation) {
+    case Activation::none:
+      return work.template operator()<Activation::none>();
+    case Activation::gelu:
+      return work.template operator()<Activation::gelu>();
+    case Activation::gelu_tanh:
+      return work.template operator()<Activation::gelu_tanh>();
+    case Activation::relu:
+      return work.template operator()<Activation::relu>();
+  }
+}
+
 // The best of each kernel up to `isa`, from the levels that have kernels of this type.
 template <typename Table>
 Table best_table(Isa isa) {

@@ -1,6 +1,6 @@
-// Backward attention on AMX tiles: five small products a head. Products over keys take dS by rows;
-// products over queries take P and dS as pairs of query rows, which is how a tile wants its second
-// operand, so that nothing of size tokens x tokens is transposed.
+// Backward attention on AMX tiles: five small products per head. Products over keys take dS by
+// rows; products over queries take P and dS as pairs of query rows, which is how a tile wants its
+// second operand, so that nothing of size tokens x tokens is transposed.
 #include <immintrin.h>
 
 #include "levels.hpp"

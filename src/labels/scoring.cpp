@@ -10,8 +10,8 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t sum_rows =
-    512;  // documents whose float sums are taken before they become fixed point
+// documents whose float sums are taken before they become fixed point
+constexpr std::int64_t sum_rows = 512;
 constexpr std::int64_t sum_columns = 16;
 
 // sums (P, 16) of P rows of weights (P, rows; stride `rows`) times packed columns (rows, 16).

@@ -138,8 +138,8 @@ constexpr std::int64_t spread(std::int64_t columns) {
 }
 
 constexpr std::int64_t kWeightSlice = 320 * 1024;  // bytes of one slice of weights
-constexpr std::int64_t kRowBlock =
-    96;  // rows that go up and down through a slice of the feed-forward layer
+// rows that go up and down through a slice of the feed-forward layer
+constexpr std::int64_t kRowBlock = 96;
 
 template <typename T, typename W = T>
 class TypedForward final : public CpuForward {
@@ -296,7 +296,7 @@ class TypedForward final : public CpuForward {
     watch.mark(&CpuWorkspace::Times::attention);
   }
 
-  // One row a document, at the front of `context` and `residual`; returns their number.
+  // One row per document, at the front of `context` and `residual`; returns their number.
   std::int64_t keep_first_tokens(Buffers<T, W>& buffers, const PackedIds& documents,
                                  std::int64_t first, std::int64_t last) const {
     for (std::int64_t b = first; b < last; ++b) {

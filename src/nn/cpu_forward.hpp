@@ -20,7 +20,7 @@ class CpuForward {
   };
   virtual std::unique_ptr<CpuWorkspace> make_workspace() const = 0;
   // The first `layers` layers on documents [first, last). `first_tokens`: only the rows of the
-  // documents' first tokens, one a document; the last layer computes nothing else behind its
+  // documents' first tokens, one per document; the last layer computes nothing else behind its
   // attention.
   virtual Rows run(CpuWorkspace& workspace, const PackedIds& documents, std::int64_t first,
                    std::int64_t last, std::int64_t layers, bool first_tokens) const = 0;

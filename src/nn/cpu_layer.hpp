@@ -58,9 +58,9 @@ std::shared_ptr<CpuLayerContext> make_cpu_layer_context(const EncoderConfig& con
                                                         at::ScalarType compute);
 
 struct LayerRows {
-  at::Tensor hidden;   // (T,H) fp32
-  at::Tensor rounded;  // (padded T, H) the same in the compute type, without gradient; undefined:
-                       // made when needed
+  at::Tensor hidden;  // (T,H) fp32
+  // (padded T, H) the same in the compute type, without gradient; undefined: made when needed
+  at::Tensor rounded;
 };
 // `parameters`: the layer's sixteen, MPNet's bias times sqrt(head size). `checkpoint`: only the
 // input is kept, and the backward pass computes the layer again. `firsts`, when defined: (B) int64,

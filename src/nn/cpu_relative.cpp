@@ -15,8 +15,8 @@ using kernels::BFloat16;
 using kernels::kPanel;
 using kernels::SplitBFloat16;
 
-constexpr std::int64_t kBlock =
-    32;  // queries and keys of a block: 63 distances, so at most three panels of positions
+// queries and keys of a block: 63 distances, so at most three panels of positions
+constexpr std::int64_t kBlock = 32;
 constexpr std::int64_t kPositions = 3 * kPanel;
 
 // The columns of one head, packed.

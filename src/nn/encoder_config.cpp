@@ -335,8 +335,7 @@ void check_vocabulary(const ModelFolder& model, std::int64_t tokenizer_vocabular
   if (tokenizer_vocabulary_size > model.encoder.vocabulary_size) {
     throw input_error(
         "{}: a vocabulary that does not fit the weights: the tokenizer has {} entries, the word "
-        "table {} rows; "
-        "take tokenizer and weights from one model",
+        "table {} rows; take tokenizer and weights from one model",
         model.folder.string(), tokenizer_vocabulary_size, model.encoder.vocabulary_size);
   }
 }

@@ -61,8 +61,8 @@ struct JoinedLinear : torch::autograd::Function<JoinedLinear> {
     const at::Tensor &input = saved[0], &weight = saved[1];
     const std::vector<std::int64_t> sizes = context->saved_data["sizes"].toIntVector();
     const auto input_type = static_cast<at::ScalarType>(context->saved_data["input_type"].toInt());
-    const at::Tensor gradient =
-        gradients[0].to(input.scalar_type()).contiguous();  // (T, sum of outs)
+    // (T, sum of outs)
+    const at::Tensor gradient = gradients[0].to(input.scalar_type()).contiguous();
     const std::size_t count = sizes.size();
     const bool biased = context->saved_data["biased"].toBool();
     variable_list result((biased ? 2 : 1) * count + 3);

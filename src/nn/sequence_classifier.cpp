@@ -177,8 +177,7 @@ SequenceClassifier SequenceClassifier::load(const fs::path& folder, at::Device d
   if (!weights.has(output)) {
     throw input_error(
         "{}: the weight \"{}\" is missing; this is an encoder without a classifier: give a folder "
-        "of a model trained for sequence "
-        "classification",
+        "of a model trained for sequence classification",
         weights.file(), output);
   }
   weights.fill(classifier.encoder_.parameters());
@@ -203,8 +202,7 @@ std::int64_t SequenceClassifier::entailment_label() const {
       config_.labels.begin() + std::min<std::ptrdiff_t>(std::ssize(config_.labels), 8));
   throw input_error(
       "{}: no entailment label (\"id2label\" has {}); give a model trained for natural-language "
-      "inference, or name its label "
-      "\"entailment\" there",
+      "inference, or name its label \"entailment\" there",
       (model_.weights_folder / "config.json").string(), fmt::join(some, ", "));
 }
 

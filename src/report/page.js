@@ -276,7 +276,7 @@ function samples() {
 
 function training() {
   const shown = (report.curves ?? []).map(curve).filter(Boolean);
-  section("training", "Training", several ? "Losses of the training, norms and tokens a second are\
+  section("training", "Training", several ? "Losses of the training, norms and tokens per second are\
  means over the twentieth of the run that ends at the point." : "",
   shown.length && html("div", { class: "charts" }, shown));
 }
@@ -299,7 +299,7 @@ function stepsOfOne(split) {
     return { from: step - 1, to: split.last[b], parts: sizes.map(([n, ms]) => [parts[n][0], ms]),
       tip: `steps ${step} to ${split.last[b]}: ${sizes.map(([n, ms]) => tip(n, ms)).join(", ")}` };
   });
-  const title = "Milliseconds a step";
+  const title = "Milliseconds per step";
   const node = bars(list, { title, xLabel: "step", whole: true, low: list[0].from,
     high: list.at(-1).to });
   const rows = split.parts.map((part) => [part.name, part.seconds, part.seconds,
@@ -309,7 +309,7 @@ function stepsOfOne(split) {
     figure(title, legend(split.parts.map((part) => parts[part.name])), node ?? ""),
     figure(`Mean of ${count(split.count)} steps`, wide(table([
       { title: "part", show: (name) => html("span", {}, partName(name)) },
-      { title: "ms a step", number: true, show: (s) => milliseconds(s / split.count) },
+      { title: "ms per step", number: true, show: (s) => milliseconds(s / split.count) },
       { title: "seconds", number: true, show: fixed(1) },
       { title: "share", number: true, show: (text) => text },
     ], rows, { mark: ([name]) => (name === "a step" ? "total" : "") }))));
@@ -331,7 +331,7 @@ function stepsOfSeveral(list) {
   };
   const rows = [...used, "a step"].map((name) => [name, ...list.map((run) => cell(run, name))]);
   return [legend(used.map((name) => parts[name])), html("div", {}, stack), wide(table(
-    [{ title: "ms a step", show: (name) => html("span", {}, partName(name)) },
+    [{ title: "ms per step", show: (name) => html("span", {}, partName(name)) },
       ...list.map((run) => ({ title: run.name, number: true, show: (node) => node }))], rows,
     { mark: ([name]) => (name === "a step" ? "total" : "") }))];
 }

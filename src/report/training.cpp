@@ -225,7 +225,7 @@ Json training_curves(const TrainingLines& lines) {
     add_columns(curves, lines, "learning rate (share of the peak)",
                 {{"learning_rate_multiplier", "rate"}});
   add_columns(curves, lines, "gradient norm, before clipping", {{"gradient_norm", "norm"}});
-  add_columns(curves, lines, "tokens a second", {{"tokens_per_second", "rate"}});
+  add_columns(curves, lines, "tokens per second", {{"tokens_per_second", "rate"}});
   add_columns(curves, lines, "memory in GiB",
               {{"host_memory", "host"}, {"device_memory", "device"}}, gib);
   add_columns(curves, lines, "GPU utilisation in percent", {{"gpu_utilisation", "use"}});
@@ -260,7 +260,7 @@ Json compare_curves(const std::vector<TrainingLines>& runs) {
   add_curve(curves, "validation loss", "step", std::move(validation));
   add("learning rate (share of the peak)", "learning_rate_multiplier", false);
   add("gradient norm, before clipping", "gradient_norm", true);
-  add("tokens a second", "tokens_per_second", true);
+  add("tokens per second", "tokens_per_second", true);
   return curves;
 }
 

@@ -181,8 +181,8 @@ Neighbours DenseIndex::search(MatrixView queries, Range rows, QuerySet set) cons
 
 namespace {
 
-constexpr std::int64_t indexed_block =
-    4096;  // rows a product; with 512 queries the scores stay in cache
+// rows per product; with 512 queries the scores stay in cache
+constexpr std::int64_t indexed_block = 4096;
 
 // Offers one (queries, indexed) block of scores to the queries' top lists, which start at row
 // `out_row` of `out`.

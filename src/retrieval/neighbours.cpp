@@ -17,10 +17,12 @@ void declare(config::Section& section, NeighbourOptions& options) {
       .option("lists", options.lists,
               "approximate dense index: clusters; 0 = about the square root of the documents")
       .range(0, 1e6);
-  section.option("probes", options.probes, "approximate dense index: clusters searched a document")
+  section
+      .option("probes", options.probes, "approximate dense index: clusters searched per document")
       .range(1, 1e6);
   section
-      .option("postings", options.postings, "approximate sparse index: postings visited a document")
+      .option("postings", options.postings,
+              "approximate sparse index: postings visited per document")
       .range(1, 1e9);
   section
       .option("rescored", options.rescored, "approximate sparse index: candidates computed exactly")

@@ -91,7 +91,7 @@ void DocumentFrequencies::add(std::string_view text) {
 }
 
 void DocumentFrequencies::add(std::span<const std::string> texts, int threads) {
-  // One part of the texts a thread: sums of integers, so the split cannot show.
+  // One part of the texts per thread: sums of integers, so the split cannot show.
   std::vector<DocumentFrequencies> parts(static_cast<std::size_t>(std::max(1, threads)),
                                          DocumentFrequencies(options_));
   const auto total = std::ssize(texts);

@@ -12,8 +12,8 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t short_word =
-    48;  // parts: up to here looking at all ranks is faster than a heap
+// parts: up to here looking at all ranks is faster than a heap
+constexpr std::size_t short_word = 48;
 constexpr std::uint32_t no_part = std::numeric_limits<std::uint32_t>::max();
 
 // Rank of a merge by the ids it joins; ranks count from 0.

@@ -237,8 +237,8 @@ class NormalizedWords {
     const std::size_t size = work.piece.size();
     work.piece.append(WordCache::longest_word, '\0');  // keys are read 16 bytes at a time
     const std::string_view text(work.piece.data(), size);
-    const bool has_nul =
-        std::memchr(text.data(), 0, size) != nullptr;  // keys are filled up with NULs
+    // keys are filled up with NULs
+    const bool has_nul = std::memchr(text.data(), 0, size) != nullptr;
     Model::split(text, [&](std::size_t begin, std::size_t end) {
       const std::string_view word = text.substr(begin, end - begin);
       if (word.size() > WordCache::longest_word ||

@@ -167,8 +167,7 @@ std::unique_ptr<Tokenizer> load_wordpiece(const fs::path& folder, const Members&
   const fs::path file = folder / "vocab.txt", more = folder / "added_tokens.json";
   if (fs::exists(more))
     throw input_error(
-        "{}: extra tokens beside vocab.txt are not supported; save the tokenizer as "
-        "tokenizer.json",
+        "{}: extra tokens beside vocab.txt are not supported; save the tokenizer as tokenizer.json",
         more.string());
   WordPieceSettings settings;
   settings.words.lowercase = config.boolean("do_lower_case", true);
@@ -361,8 +360,8 @@ std::unique_ptr<Tokenizer> load_pieces(const fs::path& file, const Members& conf
   if (type == "xlm-roberta") return xlm_roberta_from_pieces(pieces, config, where);
   throw input_error(
       "{}: SentencePiece files are read for DeBERTa v2 and v3, T5 and XLM-RoBERTa, "
-      "tokenizer_config.json and config.json name "
-      "none of them; save the tokenizer as tokenizer.json",
+      "tokenizer_config.json and config.json name none of them; save the tokenizer as "
+      "tokenizer.json",
       where);
 }
 
@@ -384,14 +383,12 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model_folder) {
   if (there("bpe_encoder.bin")) {
     throw input_error(
         "{}: a Python pickle, which is not read; convert it once: python -c \"from transformers "
-        "import AutoTokenizer as T; "
-        "T.from_pretrained('{}').save_pretrained('{}')\"",
+        "import AutoTokenizer as T; T.from_pretrained('{}').save_pretrained('{}')\"",
         (model_folder / "bpe_encoder.bin").string(), model_folder.string(), model_folder.string());
   }
   throw io_error(
       "{}: there is neither tokenizer.json nor vocab.txt, vocab.json, spm.model, spiece.model or "
-      "sentencepiece.bpe.model; "
-      "give the folder of a model",
+      "sentencepiece.bpe.model; give the folder of a model",
       model_folder.string());
 }
 

@@ -230,8 +230,8 @@ AddedToken read_added(const Members& token, bool normalized) {
 }
 
 std::int32_t checked_id(const Json& value, const std::string& where, const std::string& token) {
-  constexpr std::int64_t limit =
-      100'000'000;  // no word table is larger; keeps sums of ids far from overflow
+  // no word table is larger; keeps sums of ids far from overflow
+  constexpr std::int64_t limit = 100'000'000;
   const bool good = value.is_number_integer() &&
                     (!value.is_number_unsigned() || value.get<std::uint64_t>() < limit);
   if (!good || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() >= limit) {

@@ -89,8 +89,8 @@ struct UnigramSettings {
   std::vector<double> scores;               // log-probabilities, one an entry
   std::int32_t unk_id = 0;
   bool split_white_space = false;  // all white space parts words, else spaces alone
-  bool add_prefix_space =
-      true;  // a word at the begin is given a space (split_white_space: every word)
+  // a word at the begin is given a space (split_white_space: every word)
+  bool add_prefix_space = true;
 };
 
 struct SpecialNames {  // empty: not said

@@ -8,8 +8,8 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t scanned_bytes =
-    4096;  // of text at a time: all buffers stay in the first-level cache
+// of text at a time: all buffers stay in the first-level cache
+constexpr std::size_t scanned_bytes = 4096;
 
 // First pass over a piece of text: lower-cases ASCII letters and marks, bit by bit, where tokens
 // begin and end.

@@ -195,8 +195,7 @@ void CheckpointStore::refuse_other_task(const Json& manifest, std::int64_t step)
   throw Error(
       ExitCode::configuration,
       fmt::format("{}: this checkpoint belongs to another task (it was trained with {}); give the "
-                  "old options and data to go on with it, or remove {} "
-                  "to train afresh",
+                  "old options and data to go on with it, or remove {} to train afresh",
                   folder_of(step).string(), different_options(manifest), settings_.folder.string()),
       true);
 }

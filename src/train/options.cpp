@@ -15,8 +15,7 @@ void TrainOptions::check(const config::OptionSet& given) const {
   if (restore == "best" && validation == 0)
     throw configuration_error(
         "--train.restore best needs a validation to choose by; give --train.validation too (a "
-        "share of the documents, .1 for instance), "
-        "or use --train.restore last");
+        "share of the documents, .1 for instance), or use --train.restore last");
 }
 
 Course TrainOptions::course() const {
@@ -68,27 +67,25 @@ void declare(config::Section& section, TrainOptions& options) {
       .option("max-steps", options.max_steps,
               "updates, in place of passes over the documents (0: --train.epochs counts)")
       .range(0, many);
-  section.option("batch", options.batch, "documents an update, over all ranks")
+  section.option("batch", options.batch, "documents per update, over all ranks")
       .range(1, many)
       .unit("documents")
       .common();
   section
       .option("batch-per-rank", options.batch_per_rank,
-              "documents an update on each rank, in place of a number over all ranks (0: "
+              "documents per update on each rank, in place of a number over all ranks (0: "
               "--train.batch counts)")
       .range(0, many)
       .unit("documents");
   section
       .option("batch-tokens", options.batch_tokens,
-              "tokens an update, over all ranks, in place of documents (0: --train.batch counts)")
+              "tokens per update, over all ranks, in place of documents (0: --train.batch counts)")
       .range(0, many)
       .unit("tokens");
   section
       .option("micro-batch", options.micro_batch,
-              "documents computed at once; a rank adds up the gradients of its "
-              "micro-batches (0: "
-              "one micro-batch a rank; auto: the most "
-              "that fit memory, tried at the start)")
+              "documents computed at once; a rank adds up the gradients of its micro-batches (0: "
+              "one micro-batch per rank; auto: the most that fit memory, tried at the start)")
       .range(-1, many)
       .word("auto", -1)
       .unit("documents")
@@ -125,8 +122,7 @@ void declare(config::Section& section, TrainOptions& options) {
   section
       .option("precision", options.precision,
               "type of the matrix products; parameters, sums and losses are always fp32; fp16 "
-              "scales the loss; auto takes bf16 where the "
-              "hardware multiplies it")
+              "scales the loss; auto takes bf16 where the hardware multiplies it")
       .one_of({"auto", "fp32", "tf32", "bf16", "fp16"})
       .common();
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);
@@ -164,8 +160,7 @@ void declare(config::Section& section, TrainOptions& options) {
       .execution();
   section
       .option("checkpoint-minutes", options.checkpoint_minutes,
-              "time between checkpoints; a run that is killed loses no more, one that "
-              "gets SIGTERM "
+              "time between checkpoints; a run that is killed loses no more, one that gets SIGTERM "
               "or SIGUSR1 nothing (0: by updates alone)")
       .range(0, many)
       .unit("minutes")

@@ -167,8 +167,8 @@ Trainer::Share Trainer::accumulate(std::span<const std::int64_t> batch) {
       for (const std::int64_t item : items) share.tokens += static_cast<double>(task_.cost(item));
     }
   } catch (...) {
-    share.error =
-        std::current_exception();  // the others are waiting in the sum: say so in the agreement
+    // the others are waiting in the sum: say so in the agreement
+    share.error = std::current_exception();
   }
   return share;
 }
@@ -228,8 +228,8 @@ at::Tensor Trainer::cached_gradients(std::span<const std::int64_t> batch, const 
 }
 
 Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batch) {
-  double square = 0;  // of the sum over ranks: under ddp all ranks hold it, and all must clip
-                      // alike, so rank 0's counts
+  // of the sum over ranks: under ddp all ranks hold it, and all must clip alike, so rank 0's counts
+  double square = 0;
   const bool counts = comm_.is_root() || sync_.sharded();
   for (const Range& range : sync_.owned())
     if (counts) square += square_sum(model_.gradients().narrow(0, range.first, range.size()));

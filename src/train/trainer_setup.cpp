@@ -234,9 +234,8 @@ std::string Trainer::describe() const {
       course_.max_steps > 0 ? "" : fmt::format("{} epochs, ", course_.epochs);
   return fmt::format(
       "training {} parameters on {} documents, {}{} steps: {} ranks x micro-batch {} x "
-      "accumulation {} {} global batch {}; "
-      "base rates {} for a batch of {}, rule {}, peak rates {} after {} steps, then {}; {}, {}, "
-      "{}; seed {}",
+      "accumulation {} {} global batch {}; base rates {} for a batch of {}, rule {}, peak rates {} "
+      "after {} steps, then {}; {}, {}, {}; seed {}",
       model_.parameter_count(), sampler_.items(), epochs, total_steps(), shape.ranks,
       shape.micro_batch, shape.accumulation, exact ? "=" : ">=", batch, base, options_.base_batch,
       name_of(rule_), peak, schedule_.warmup_steps, name_of(course_.decay), options_.optimizer,

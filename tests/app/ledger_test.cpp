@@ -162,9 +162,8 @@ TEST_F(LedgerTest, AStageNameThatIsNotThereIsRefused) {
       [&] {
         check_pipeline(pipeline(), {"third", "", ""});
       },
-      testing::ThrowsMessage<Error>(
-          testing::HasSubstr("--pipeline.from third: no such stage; the stages are first, "
-                             "second")));
+      testing::ThrowsMessage<Error>(testing::HasSubstr(
+          "--pipeline.from third: no such stage; the stages are first, second")));
 }
 
 TEST_F(LedgerTest, ASignalStopsBeforeTheNextStageAndTheFinishedOneIsKept) {

@@ -22,7 +22,7 @@ says "$S/strong.md" "learns the same.* over 2 runs"
 [ -s "$S/strong.svg" ] || die "no plot"
 
 GPUHPC_BATCH_A_NODE=20 scale weak "${small_run[@]:2}"  # without its --train.batch
-says "$S/weak.md" "Weak scaling: the same documents a rank"
+says "$S/weak.md" "Weak scaling: the same documents per rank"
 says "$S/weak.md" "cluster . 2 on 2 nodes "
 
 sed -i 's/"loss":[0-9.]*/"loss":7/' "$S/strong-2/metrics.jsonl"

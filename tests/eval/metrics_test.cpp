@@ -207,7 +207,7 @@ TEST(Bootstrap, AbsentRareClassesDoNotPullMacroF1Down) {
   EXPECT_DOUBLE_EQ(*evaluation.find("macro_f1")->high, 1);
 }
 
-// Five documents a class, a third of them wrong: plain percentiles would lie below the figure.
+// Five documents per class, a third of them wrong: plain percentiles would lie below the figure.
 TEST(Bootstrap, MacroIntervalsHoldTheirFigure) {
   std::vector<std::string> names;
   for (int c = 0; c < 200; ++c) names.push_back("class_" + std::to_string(c));

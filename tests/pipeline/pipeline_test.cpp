@@ -37,8 +37,8 @@ TEST_F(Pipeline, RanksAgree) {
   }
 }
 
-// The training phase of a run on two ranks: one line a rank that adds up, a trace of each, an event
-// file.
+// The training phase of a run on two ranks: one line per rank that adds up, a trace of each, an
+// event file.
 TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {
   const fs::path run = root_ / "watched", stage = run / "stages/05-training";
   fs::copy(root_ / "reference", run, fs::copy_options::recursive);
@@ -184,7 +184,7 @@ TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
   }
 }
 
-// Of the last run of its training phase: one value an epoch.
+// Of the last run of its training phase: one value per epoch.
 std::vector<double> validation_losses(const fs::path& run) {
   std::vector<double> losses;
   std::ifstream lines(run / "stages/05-training/metrics.jsonl");

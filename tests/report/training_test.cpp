@@ -56,7 +56,7 @@ TEST_F(Training, OldLinesLeaveOutWhatTheyDoNotHave) {
   const TrainingLines old = lines(kOld);
   const auto curves = training_curves(old);
   EXPECT_THAT(titles(curves), ElementsAre("loss", "learning rate (share of the peak)",
-                                          "gradient norm, before clipping", "tokens a second"));
+                                          "gradient norm, before clipping", "tokens per second"));
   const Json& series = curves.at(0).at("series");
   ASSERT_EQ(series.size(), 2u);
   EXPECT_EQ(series[0].at("y"), Json::array({2, nullptr})) << "a skipped step";
@@ -123,7 +123,7 @@ TEST_F(Training, RunsAreComparedOverStepsAndSeconds) {
   const Json curves = compare_curves(runs);
   ASSERT_THAT(titles(curves), ElementsAre("training loss", "training loss over time",
                                           "validation loss", "learning rate (share of the peak)",
-                                          "gradient norm, before clipping", "tokens a second"));
+                                          "gradient norm, before clipping", "tokens per second"));
   EXPECT_EQ(curves[1].at("x_label"), "seconds of training");
   const Json& timed = curves[1].at("series");
   EXPECT_EQ(timed[0].at("x"), Json::array({2, 3})) << "tokens over their rate";

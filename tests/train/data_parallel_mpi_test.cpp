@@ -86,8 +86,8 @@ TEST(DataParallel, SameLossCurveForAllRanksStrategiesAndSplits) {
     }
 }
 
-// Four, five and eight micro-batches a step: whole quarters of the batch on 1, 2 and 4 ranks; and a
-// last batch of 1, 5, 13 or 20 documents.
+// Four, five and eight micro-batches per step: whole quarters of the batch on 1, 2 and 4 ranks; and
+// a last batch of 1, 5, 13 or 20 documents.
 TEST(DataParallel, AnyNumberOfRanksGivesTheSameBits) {
   const auto comm = MpiSession::world(), alone = make_single_communicator();
   TrainOptions options = tiny_options();

@@ -8,7 +8,7 @@
 namespace gpuhpc {
 namespace {
 
-// Four micro-batches a step: whole quarters of the batch on 1, 2 and 4 replicas.
+// Four micro-batches per step: whole quarters of the batch on 1, 2 and 4 replicas.
 TrainOptions quarters() {
   TrainOptions options = tiny_options();
   options.micro_batch = 6;

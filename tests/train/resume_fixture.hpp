@@ -15,8 +15,8 @@
 
 namespace gpuhpc {
 
-// 10 steps an epoch, the last with a single document; four micro-batches a step. The last documents
-// are for validation.
+// 10 steps per epoch, the last with a single document; four micro-batches per step. The last
+// documents are for validation.
 constexpr std::int64_t resume_documents = 73, resume_validation = 2;
 
 inline TrainOptions resume_options() {

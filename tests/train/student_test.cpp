@@ -1,4 +1,4 @@
-// The whole of a task on real weights and real text: the student (quality-recipe.md, step 11) and
+// The whole of a task on real weights and real text: the student (quality recipe, step 11) and
 // the bilinear head.
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>

@@ -116,7 +116,7 @@ TEST(Trainer, ReportsStepsEpochsAndRates) {
   EXPECT_EQ(outcome.summary.tokens, tokens);
 }
 
-// Packing takes at least 3 ms a micro-batch here.
+// Packing takes at least 3 ms per micro-batch here.
 TEST(Trainer, TellsWhereTheTimeOfEachStepWent) {
   class SlowTask final : public TinyTask {
    public:
@@ -237,10 +237,9 @@ TEST(Trainer, DescribesTheRunInOneLine) {
   const auto comm = make_single_communicator();
   EXPECT_EQ(Trainer(task.arena, task, tiny_options(), {.comm = *comm}).describe(),
             "training 816 parameters on 100 documents, 2 epochs, 10 steps: 1 ranks x micro-batch "
-            "24 x accumulation 1 = global batch 24 documents; "
-            "base rates model 0.01, model.no-decay 0.01 for a batch of 32, rule none, peak rates "
-            "0.01, 0.01 after 1 steps, then linear; "
-            "adamw, fp32, ddp; seed 42");
+            "24 x accumulation 1 = global batch 24 documents; base rates model 0.01, "
+            "model.no-decay 0.01 for a batch of 32, rule none, peak rates 0.01, 0.01 after 1 "
+            "steps, then linear; adamw, fp32, ddp; seed 42");
 }
 
 // Validation of 100 documents and these; their loss is minus `values`, one an epoch.

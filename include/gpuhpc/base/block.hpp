@@ -1,7 +1,7 @@
 #pragma once
 // Work over N documents is cut into blocks of fixed size whatever the rank count, then dealt to
 // ranks in contiguous runs: every number computed per block is then the same bits on any number of
-// ranks.
+// ranks. Within a rank, threads take items one by one (parallel_for).
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

@@ -11,7 +11,7 @@ struct AllReduceRate {
   std::int64_t bytes = 0;  // a rank
   double seconds = 0;      // median of the calls, of the slowest rank
 
-  double rate() const { return static_cast<double>(bytes) / seconds; }  // bytes a second
+  double rate() const { return static_cast<double>(bytes) / seconds; }  // bytes per second
   // What each rank has to send and to receive a second, whatever the algorithm: 2 (n - 1) / n of
   // the bytes, as nccl-tests counts it.
   double link_rate(int ranks) const { return rate() * 2 * (ranks - 1) / ranks; }

@@ -26,8 +26,8 @@ class MpiSession {
 
 // What the environment says about this launch, before MPI is started.
 
-using Environment =
-    std::function<const char*(const char* name)>;  // null where it is not set; std::getenv
+// null where it is not set; std::getenv
+using Environment = std::function<const char*(const char* name)>;
 
 // Throws configuration_error when this process is one of several tasks of a Slurm step that no MPI
 // ties together: each would do the whole work alone, in the same folder. A batch script's own

@@ -21,8 +21,8 @@ struct ParallelOptions {
   std::int64_t bucket_bytes = 4 << 20;
   bool reproducible = true;
   bool overlap = true;
-  std::int64_t timeout =
-      600;  // seconds; every collective ends within it or the run ends with exit 79
+  // seconds; every collective ends within it or the run ends with exit 79
+  std::int64_t timeout = 600;
   bool check_collectives = false;
 
   Strategy strategy_kind() const;

@@ -15,12 +15,13 @@ namespace gpuhpc {
 class Fingerprint;
 
 enum class CorpusFormat {
-  automatic,  // by name without .gz: .jsonl/.ndjson, .csv, .tsv (tabbed when its first line names
-              // no columns); else a first line that begins with `{` is JSONL; else tabbed
-  tabbed,     // id<TAB>text, split at the first tab only, no header
-  jsonl,      // one object a line
-  csv,        // header line, quoted fields ("" is a quote; line breaks inside quotes)
-  tsv         // header line, tabs, no quoting
+  // by name without .gz: .jsonl/.ndjson, .csv, .tsv (tabbed when its first line names no columns);
+  // else a first line that begins with `{` is JSONL; else tabbed
+  automatic,
+  tabbed,  // id<TAB>text, split at the first tab only, no header
+  jsonl,   // one object per line
+  csv,     // header line, quoted fields ("" is a quote; line breaks inside quotes)
+  tsv      // header line, tabs, no quoting
 };
 
 struct CorpusOptions {
@@ -28,9 +29,9 @@ struct CorpusOptions {
   std::string format = "auto";  // auto|tabbed|jsonl|csv|tsv
   std::string id_field = "id";  // JSONL key, CSV/TSV column
   std::string text_field = "text";
-  bool ids_optional =
-      false;  // JSONL, CSV, TSV: a row without the id field gets its number (from 0) as id
-  bool check_duplicates = true;  // remembers 16 bytes a document
+  // JSONL, CSV, TSV: a row without the id field gets its number (from 0) as id
+  bool ids_optional = false;
+  bool check_duplicates = true;  // remembers 16 bytes per document
 };
 // input.format, input.id-field, input.text-field
 void declare(config::Section& section, CorpusOptions& options);
@@ -81,7 +82,7 @@ struct CorpusScan {
   std::int64_t documents() const { return marks.back().document; }
   std::int64_t blocks() const { return std::ssize(marks) - 1; }
 };
-// Collective: the root reads. Memory: 16 bytes a document, for ids that come twice. A pipe is
+// Collective: the root reads. Memory: 16 bytes per document, for ids that come twice. A pipe is
 // refused: the rows are read a second time.
 CorpusScan scan_corpus(const std::filesystem::path& path, const CorpusOptions& options,
                        Communicator& comm);

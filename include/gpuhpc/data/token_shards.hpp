@@ -21,8 +21,8 @@ class Tokenizer;  // text/tokenizer.hpp
 struct ShardOptions {  // a shard ends with the block of the scan that reaches either
   static constexpr const char* section = "prepare";
   std::int64_t shard_documents = 65536;
-  std::int64_t shard_megabytes =
-      256;  // of text: what all ranks together hold in memory is about four times this
+  // of text: what all ranks together hold in memory is about four times this
+  std::int64_t shard_megabytes = 256;
 };
 void declare(config::Section& section, ShardOptions& options);  // shard-documents, shard-megabytes
 

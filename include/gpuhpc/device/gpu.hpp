@@ -10,8 +10,9 @@
 namespace gpuhpc {
 
 struct GpuFacts {
-  std::string name, bus;    // "NVIDIA RTX A6000", "0000:3b:00.0": the same GPU has the same bus
-                            // number in every process of its host
+  // "NVIDIA RTX A6000", "0000:3b:00.0": the same GPU has the same bus number in every process of
+  // its host
+  std::string name, bus;
   std::int64_t memory = 0;  // bytes, all of it
 };
 // Throws configuration_error where the GPU cannot be asked, and in a program built without CUDA.

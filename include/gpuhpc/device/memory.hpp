@@ -6,8 +6,8 @@
 namespace gpuhpc {
 
 struct HostMemory {
-  std::int64_t used =
-      0;  // bytes that tensors in host memory hold now, as the system hands them out
+  // bytes that tensors in host memory hold now, as the system hands them out
+  std::int64_t used = 0;
   std::int64_t peak = 0;   // most bytes since the counter was installed or reset_host_memory_peak()
   std::int64_t limit = 0;  // 0: none
 };

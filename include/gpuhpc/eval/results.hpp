@@ -23,10 +23,10 @@ namespace gpuhpc {
 struct SiblingConfusion {
   std::int32_t parent = -1;           // -1: the roots
   std::vector<std::int32_t> classes;  // (k) ascending
-  std::vector<double> counts;  // (k, k + 1): gold class x predicted sibling; last column: no other
-                               // sibling predicted
-  double confused =
-      0;  // sum off the diagonal without the last column: what the groups are ordered by
+  // (k, k + 1): gold class x predicted sibling; last column: no other sibling predicted
+  std::vector<double> counts;
+  // sum off the diagonal without the last column: what the groups are ordered by
+  double confused = 0;
 };
 
 // Groups of two or more classes in which anything was confused, the worst first, at most `limit`.

@@ -31,7 +31,7 @@ class PairScorer {
 
   const Tokenizer& tokenizer() const;
   std::string describe() const;  // "bf16 on amx, 2 threads"
-  // One softmax probability a pair. Premises and hypotheses are ids without special tokens; a
+  // One softmax probability per pair. Premises and hypotheses are ids without special tokens; a
   // premise is cut where the pair would be longer than the model allows.
   std::vector<float> entailment(std::span<const TokenIds> premises,
                                 std::span<const TokenIds> hypotheses,

@@ -18,7 +18,7 @@ Json read_json(const std::filesystem::path& path);  // plain or .gz
 void write_json(const std::filesystem::path& path, const Json& value);
 void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& value);
 
-// One JSON object a line. "-" is standard output, flushed with every line.
+// One JSON object per line. "-" is standard output, flushed with every line.
 class JsonlWriter {
  public:
   explicit JsonlWriter(const std::filesystem::path& path);

@@ -38,8 +38,8 @@ struct LinearCall {
   T* output = nullptr;
   std::int64_t output_stride = 0;
   Prefetch next = {};
-  std::int64_t first_k = 0, depth = 0;  // rows of the weight that count (multiples of 32; depth 0:
-                                        // all); input begins at first_k
+  // rows of the weight that count (multiples of 32; depth 0: all); input begins at first_k
+  std::int64_t first_k = 0, depth = 0;
 };
 
 // output[:, 0:32*panels) += input x weight[:, panels from first_panel], in fp32.
@@ -55,8 +55,8 @@ struct AccumulateCall {
   std::int64_t first_k = 0, depth = 0;       // as in LinearCall
   bool overwrite = false;                    // output = instead of +=
   std::int64_t k_step = 32;                  // elements from 32 columns of the input to the next 32
-  std::int64_t row_step =
-      0;  // elements from 32 rows of the input to the next 32; 0: rows are evenly apart
+  // elements from 32 rows of the input to the next 32; 0: rows are evenly apart
+  std::int64_t row_step = 0;
 };
 
 // The panels of a call and their depth, with 0 resolved.
@@ -73,8 +73,8 @@ std::int64_t depth_of(const Call& call) {
 // the document's first token; round_up(tokens, 32) rows from there are readable.
 template <typename T>
 struct AttentionCall {
-  const T* qkv = nullptr;  // (tokens, stride): queries from column 0, keys from `key_column`,
-                           // values from `value_column`
+  // (tokens, stride): queries from column 0, keys from `key_column`, values from `value_column`
+  const T* qkv = nullptr;
   std::int64_t qkv_stride = 0, key_column = 0, value_column = 0;
   std::int64_t tokens = 0, heads = 0, head_size = 0;
   float scale = 1;
@@ -93,8 +93,8 @@ std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size
 // query q and key k depends on k - q, scores[q][k] = to_position[q][c] + from_position[k][c], c =
 // columns[k - q] - first_column.
 struct RelativeScoresCall {
-  const float* to_position =
-      nullptr;  // (32, stride), of the queries; 32 floats before and behind are readable
+  // (32, stride), of the queries; 32 floats before and behind are readable
+  const float* to_position = nullptr;
   const float* from_position = nullptr;  // (32, stride), of the keys; likewise
   std::int64_t stride = 0, queries = 0, keys = 0;
   const std::int32_t* columns = nullptr;

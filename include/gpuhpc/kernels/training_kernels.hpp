@@ -63,8 +63,8 @@ struct AddNormGradientCall {
   T* rounded = nullptr;       // the same, gradient of change
   float* of_gamma = nullptr;  // += (columns)
   float* of_beta = nullptr;   // += (columns)
-  float* of_sums =
-      nullptr;  // += (columns) result summed over rows: gradient of the bias that `change` holds
+  // += (columns) result summed over rows: gradient of the bias that `change` holds
+  float* of_sums = nullptr;
 };
 
 // output = activation(input + bias).

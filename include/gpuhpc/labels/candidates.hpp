@@ -21,10 +21,10 @@ enum class PathScore {
 };
 
 struct CandidateOptions {
-  std::int64_t extra_children = 3;  // a node at level l proposes its best l + extra_children
-                                    // children; level 0 is above the roots
-  std::int64_t pool_base =
-      2;  // of level l's proposals the best (l + pool_base)^2 are kept; all of level 0's
+  // a node at level l proposes its best l + extra_children children; level 0 is above the roots
+  std::int64_t extra_children = 3;
+  // of level l's proposals the best (l + pool_base)^2 are kept; all of level 0's
+  std::int64_t pool_base = 2;
   PathScore score = PathScore::exponential;
 };
 CandidateOptions teleclass_candidates();  // l + 3, (l + 2)^2, exponential

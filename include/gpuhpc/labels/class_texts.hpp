@@ -19,7 +19,7 @@ struct ClassTexts {
 
 // "{root} > .. > {name}" along the first root path.
 std::string path_text(const Taxonomy& taxonomy, ClassId c);
-// Five texts a class (quality recipe, step 1): name; path; "{parent} {name}"; "this is about
+// Five texts per class (quality recipe, step 1): name; path; "{parent} {name}"; "this is about
 // {name}."; "this is about {name}, a kind of {parent}, {grandparent}."; a root has its name for
 // what needs a parent.
 std::vector<std::string> five_texts(const Taxonomy& taxonomy, ClassId c);

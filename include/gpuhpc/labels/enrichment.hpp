@@ -31,7 +31,7 @@ enum class EnrichmentScore {
 };
 struct EnrichmentOptions {
   EnrichmentScore score = EnrichmentScore::paper;
-  std::int64_t terms = 20;             // kept a class (and parent)
+  std::int64_t terms = 20;             // kept per class (and parent)
   std::int64_t minimum_frequency = 1;  // occurrences in D_c; the authors' code: 5
   double k1 = 1.5, b = .75;            // BM25
 };

@@ -73,7 +73,7 @@ class Taxonomy {
   std::vector<ClassId> with_ancestors(std::span<const ClassId> classes) const;
 
  private:
-  struct Lists {  // one list of ids a class
+  struct Lists {  // one list of ids per class
     std::vector<std::int64_t> offsets{0};
     std::vector<std::int32_t> values;
     std::span<const std::int32_t> of(ClassId c) const {

@@ -21,8 +21,9 @@ struct ForwardOptions {
   // norm and softmax stay fp32. kHalf needs a loss scale in training; on processors its products
   // are rounded as on a GPU but no faster than fp32.
   at::ScalarType compute = at::kFloat;
-  bool tf32 = false;  // with kFloat: a GPU may round the inputs of products to 10 bits
-                      // (process-wide); processors take no notice
+  // with kFloat: a GPU may round the inputs of products to 10 bits (process-wide); processors take
+  // no notice
+  bool tf32 = false;
   // Nothing of a layer but its input is kept for the backward pass, which computes the layer again:
   // same bits, dropout included, about a sixth of the memory for a third more time.
   bool checkpoint_layers = false;

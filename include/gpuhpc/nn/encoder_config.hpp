@@ -23,11 +23,11 @@ constexpr bool reads_first_token(Pooling pooling) {
 // et al. 2021, section 3.1; log buckets: He et al. 2023).
 struct RelativeAttention {
   std::int64_t farthest = 0;  // distances beyond count as this
-  std::int64_t buckets =
-      0;  // above 0: distances beyond half of it share vectors, in logarithmic steps
+  // above 0: distances beyond half of it share vectors, in logarithmic steps
+  std::int64_t buckets = 0;
   bool fused_projections = false;  // version 1: one in_proj of interleaved heads, no key bias
-  bool shared_projections =
-      false;                // positions go through the content's own query and key projections
+  // positions go through the content's own query and key projections
+  bool shared_projections = false;
   bool normalised = false;  // layer norm over the table
 
   std::int64_t span() const { return buckets > 0 ? buckets : farthest; }
@@ -55,12 +55,12 @@ struct EncoderConfig {
   std::int64_t intermediate_size = 0;
   std::int64_t position_rows = 0;  // rows of the position table
   bool position_table = true;  // false: DeBERTa without one; position_rows still limits the length
-  std::int64_t position_offset =
-      0;  // position of a document's first token (RoBERTa family: padding id + 1)
+  // position of a document's first token (RoBERTa family: padding id + 1)
+  std::int64_t position_offset = 0;
   std::int64_t token_types = 0;  // rows of the segment table; 0: no such table
   double layer_norm_epsilon = 1e-12;
-  double hidden_dropout =
-      0.1;  // rates the model was pretrained with; used only when training asks for them
+  // rates the model was pretrained with; used only when training asks for them
+  double hidden_dropout = 0.1;
   double attention_dropout = 0.1;
   Activation activation = Activation::gelu;
   std::optional<RelativeAttention> relative;
@@ -81,9 +81,9 @@ struct EmbeddingConfig {
 };
 
 struct ModelFolder {
-  std::filesystem::path folder;          // as given
-  std::filesystem::path weights_folder;  // where config.json and the weights lie: `folder`, or a
-                                         // subfolder named by modules.json
+  std::filesystem::path folder;  // as given
+  // where config.json and the weights lie: `folder`, or a subfolder named by modules.json
+  std::filesystem::path weights_folder;
   EncoderConfig encoder;
   EmbeddingConfig embedding;
   bool sentence_transformers = false;  // modules.json is there

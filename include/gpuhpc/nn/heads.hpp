@@ -24,9 +24,9 @@ class HeadParameters {
 };
 
 struct PathClassifierOptions {
-  double scale = 20;     // logits = scale * (x'.c - hubness * r)
-  double hubness = .25;  // half CSLS: share of the class's mean similarity to its nearest documents
-                         // that is taken off
+  double scale = 20;  // logits = scale * (x'.c - hubness * r)
+  // half CSLS: share of the class's mean similarity to its nearest documents that is taken off
+  double hubness = .25;
   double centring = .5;  // x' = unit(x - centring * mean)
 };
 

@@ -50,8 +50,8 @@ struct AttentionOptions {
   std::function<at::Tensor(const at::Tensor& products, const at::Tensor& queries,
                            const at::Tensor& keys)>
       scores = {};
-  double dropout = 0;  // on the probabilities; on CUDA its random numbers may come from LibTorch's
-                       // own generator
+  // on the probabilities; on CUDA its random numbers may come from LibTorch's own generator
+  double dropout = 0;
   std::optional<at::Generator> generator = {};
 };
 // Softmax attention (Vaswani et al. 2017, eq. 1) of each sequence's queries over the keys of the

@@ -1,5 +1,5 @@
 #pragma once
-// Sequence classifiers (cross-encoders): a text or a pair of texts in, one logit a label out;
+// Sequence classifiers (cross-encoders): a text or a pair of texts in, one logit per label out;
 // natural-language inference is one of them. Folders of transformers' Bert-, Roberta-, XLMRoberta-,
 // Deberta- and DebertaV2ForSequenceClassification. Legend: B documents, H hidden size, C labels.
 #include <gpuhpc/base/matrix.hpp>

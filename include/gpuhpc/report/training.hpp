@@ -29,7 +29,7 @@ Json read_ranks(const std::filesystem::path& path);
 // not_finite: how many values of the whole series are not; null where such a one is among the
 // points.
 Json training_curves(const TrainingLines& lines);
-// The loss against steps and against seconds of training, then the rest; one series a run, empty
+// The loss against steps and against seconds of training, then the rest; one series per run, empty
 // where it has none. Losses, norms and rates of tokens are running means.
 Json compare_curves(const std::vector<TrainingLines>& runs);
 // {count, first, last, parts: [{name, seconds, bars}]}: N steps of rank 0 in at most 60 bars of

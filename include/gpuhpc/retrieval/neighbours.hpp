@@ -21,8 +21,8 @@ constexpr std::int64_t neighbour_block = 512;  // queries a block, exact search
 struct NeighbourOptions {
   static constexpr const char* section = "neighbours";
   std::int64_t k = 10;
-  std::int64_t approximate_above =
-      100000;                     // indexed rows beyond which search is approximate; 0 = never
+  // indexed rows beyond which search is approximate; 0 = never
+  std::int64_t approximate_above = 100000;
   std::int64_t lists = 0;         // dense index: clusters; 0 = about sqrt(rows), a multiple of 16
   std::int64_t probes = 16;       // dense index: clusters searched a query
   std::int64_t postings = 20000;  // sparse index: postings visited a query, rarest terms first

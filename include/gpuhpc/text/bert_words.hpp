@@ -27,8 +27,9 @@ struct CharacterRule {
     space,     // ends a word
     isolated,  // a word of its own
     text,      // part of a word
-    involved,  // depends on its neighbours (a mark to be reordered), or becomes several kinds:
-               // BertWords::reordered
+    // depends on its neighbours (a mark to be reordered), or becomes several kinds:
+    // BertWords::reordered
+    involved,
   };
   Kind kind = Kind::drop;
   std::uint8_t bytes = 0, characters = 0;

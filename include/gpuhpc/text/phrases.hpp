@@ -19,9 +19,9 @@ struct PhraseOptions {
   std::int64_t longest = 4;          // words
   std::int64_t least_documents = 5;  // a phrase occurs in at least so many
   double least_pmi = 3.0;            // bits; words alone pass
-  double nested_share = 0.9;  // a phrase found to this share inside one longer phrase is left out;
-                              // 1: kept unless always inside
-  std::int64_t most = 0;      // phrases given, the most frequent first; 0: all
+  // a phrase found to this share inside one longer phrase is left out; 1: kept unless always inside
+  double nested_share = 0.9;
+  std::int64_t most = 0;  // phrases given, the most frequent first; 0: all
 };
 // phrases.longest, phrases.least-documents, phrases.least-pmi, phrases.nested-share, phrases.most
 void declare(config::Section& section, PhraseOptions& options);
@@ -29,8 +29,8 @@ void declare(config::Section& section, PhraseOptions& options);
 struct Phrase {
   std::string text;  // lower case, one space between words
   std::int64_t words = 0, count = 0, documents = 0;
-  double pmi =
-      0;  // log2 p(phrase) / (p(head) p(tail)), the least over its splits; 0 for a word alone
+  // log2 p(phrase) / (p(head) p(tail)), the least over its splits; 0 for a word alone
+  double pmi = 0;
 };
 
 // for (; !miner.done(); miner.finish_level(partials of all ranks)) for (text : my documents)

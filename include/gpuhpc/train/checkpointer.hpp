@@ -19,8 +19,8 @@ struct TrainerState {
   std::int64_t epoch = 0, batch = 0;  // batches drawn of that epoch
   std::int64_t batch_size = 0;        // documents, or tokens: what the two are counted in
   std::int64_t skipped_in_a_row = 0;  // steps whose gradients were not finite
-  std::int64_t micro_batch =
-      0;  // documents computed at once, after out-of-memory or trial; 0: one micro-batch a rank
+  // documents computed at once, after out-of-memory or trial; 0: one micro-batch per rank
+  std::int64_t micro_batch = 0;
   double loss_scale = 1;          // of the dynamic scaler (fp16)
   std::int64_t good_steps = 0;    // since the scale last changed
   std::int64_t validated_at = 0;  // step of the last validation; 0: none yet

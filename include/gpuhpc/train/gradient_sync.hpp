@@ -19,8 +19,8 @@ namespace gpuhpc {
 
 struct SyncOptions {
   bool shard = false;  // zero1
-  bool bfloat16 =
-      false;  // gradients travel in bf16 (sums in fp32 on the way, where the communicator does so)
+  // gradients travel in bf16 (sums in fp32 on the way, where the communicator does so)
+  bool bfloat16 = false;
   std::int64_t bucket_bytes = 4 << 20;  // fp32 gradients a bucket
   bool overlap = true;                  // false: nothing leaves before finish()
   // The quarters of the global batch, and ranks, are added up in one binary tree, not one after the
@@ -86,9 +86,9 @@ class GradientSync {
   std::vector<Range> ranges_, owned_;
   std::vector<Bucket> buckets_;
   std::vector<std::vector<std::size_t>> buckets_of_entry_;
-  at::Tensor wire_;  // what travels: the gradients themselves, or their copy in the wire's type or
-                     // in host memory
-  at::Tensor part_;  // zero1: my parts of the sums, bucket after bucket
+  // what travels: the gradients themselves, or their copy in the wire's type or in host memory
+  at::Tensor wire_;
+  at::Tensor part_;             // zero1: my parts of the sums, bucket after bucket
   at::Tensor host_parameters_;  // zero1 over the host: (capacity)
   bool copied_ = false;
   // A binary counter of quarters: for each bit l of kept_count_, kept_[l] is the sum of 2^l of

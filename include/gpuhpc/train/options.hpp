@@ -20,8 +20,8 @@ struct OptimizerOptions {
 // them.
 enum class Precision {
   fp32,
-  tf32,  // fp32 data, products on the tensor cores of a GPU with 10 bits of mantissa; fp32 on a
-         // processor
+  // fp32 data, products on the tensor cores of a GPU with 10 bits of mantissa; fp32 on a processor
+  tf32,
   bf16,
   fp16,  // with dynamic loss scaling
 };
@@ -46,15 +46,15 @@ struct Course {
   bool no_duplicates = false;             // no two items of one Task::key in a batch
 };
 
-// Section [train]. Defaults are those of the student (quality-recipe.md, step 11).
+// Section [train]. Defaults are those of the student (quality recipe, step 11).
 struct TrainOptions {
   static constexpr const char* section = "train";
   std::int64_t epochs = 1;
   std::int64_t max_steps = 0;       // above 0: so many updates instead
-  std::int64_t batch = 32;          // documents an update, over all ranks
+  std::int64_t batch = 32;          // documents per update, over all ranks
   std::int64_t batch_per_rank = 0;  // above 0: the batch is so many for each rank instead
-  std::int64_t batch_tokens =
-      0;  // above 0: the batch is as many documents as fit these tokens instead
+  // above 0: the batch is as many documents as fit these tokens instead
+  std::int64_t batch_tokens = 0;
   // Documents a forward and backward: cut from the batch alone, so that each micro-batch gives the
   // same gradient whoever computes it. 0: one a rank (faster on a GPU; rounding then depends on the
   // number of ranks). -1 (auto): the largest that fits memory.
@@ -66,19 +66,19 @@ struct TrainOptions {
   double warmup = .1;            // below 1: share of all updates; from 1: updates
   std::string decay = "linear";  // linear | cosine | constant | inverse-sqrt
   double clip = 1;               // largest gradient norm; 0: no clipping
-  bool activation_checkpointing =
-      false;  // keep each layer's input alone, compute the layer again in the backward pass
+  // keep each layer's input alone, compute the layer again in the backward pass
+  bool activation_checkpointing = false;
   std::string precision = "auto";
   std::int64_t seed = 42;
   double beta1 = .9, beta2 = .999, epsilon = 1e-8;
-  std::int64_t max_skipped =
-      20;                    // updates skipped in a row (not finite) before the run is given up
-  double loss_scale = 4096;  // fp16: the first scale; losses are sums over a micro-batch, so less
-                             // than the usual 65536
+  // updates skipped in a row (not finite) before the run is given up
+  std::int64_t max_skipped = 20;
+  // fp16: the first scale; losses are sums over a micro-batch, so less than the usual 65536
+  double loss_scale = 4096;
   std::int64_t loss_scale_interval = 500;  // fp16: finite updates before the scale doubles
 
-  double validation =
-      0;  // share of the documents that is held out; its mean loss is computed after each epoch
+  // share of the documents that is held out; its mean loss is computed after each epoch
+  double validation = 0;
   std::string restore = "last";  // last | best: weights that are left at the end; best: of the
                                  // epoch with the best validation
 

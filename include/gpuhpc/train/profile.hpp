@@ -53,8 +53,8 @@ class Trace {
   int rank_;
   std::string host_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::chrono::system_clock::time_point started_ =
-      std::chrono::system_clock::now();  // the same moment: ranks of a host lie side by side
+  // the same moment: ranks of a host lie side by side
+  std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   std::int64_t step_ = 0;
   std::vector<Event> events_;
 };

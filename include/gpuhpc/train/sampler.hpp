@@ -81,10 +81,10 @@ bool is_out_of_memory(const std::exception_ptr& error);
 // How a global batch of `documents` is computed: what the run's one line says.
 struct BatchShape {
   std::int64_t ranks = 1, micro_batch = 1,
-               accumulation = 1;  // documents at once, micro-batches a rank; both at most
+               accumulation = 1;  // documents at once, micro-batches per rank; both at most
 };
 BatchShape batch_shape(std::int64_t documents, std::int64_t micro_batch,
-                       int ranks);  // micro_batch 0: one micro-batch a rank
+                       int ranks);  // micro_batch 0: one micro-batch per rank
 
 // The micro-batches of one global batch, at most `micro_batch` items each, of about equal cost: cut
 // from the batch alone, so that each gives the same gradient whoever computes it. Only when they

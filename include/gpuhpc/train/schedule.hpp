@@ -10,8 +10,9 @@ namespace gpuhpc {
 enum class RateRule {
   none,    // not at all
   linear,  // x batch / base batch (Goyal et al. 2017; for SGD, and what many guides say)
-  sqrt,    // x sqrt(batch / base batch) (Malladi et al. 2022, for Adam; what LAMB's published
-           // settings follow)
+  // x sqrt(batch / base batch) (Malladi et al. 2022, for Adam; what LAMB's published settings
+  // follow)
+  sqrt,
 };
 // `word`: none | linear | sqrt | auto, which is sqrt from 512 documents on, else none.
 RateRule rate_rule(const std::string& word, double batch);

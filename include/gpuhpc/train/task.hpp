@@ -44,7 +44,7 @@ class Task {
   virtual void load(std::span<const std::int64_t> /*items*/) {}
   // A task of scope `item` has this one alone.
   virtual LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed);
-  // A task of scope `global_batch` has these two: a row an item (B,W), all that its loss needs to
+  // A task of scope `global_batch` has these two: a row per item (B,W), all that its loss needs to
   // know of them; and the loss of the rows of a whole global batch, fp32. The Trainer computes the
   // rows of all micro-batches without graph, gathers them over the ranks, takes loss and gradient
   // of all of them, and computes each micro-batch once more, with graph and the same seed, for its

@@ -45,7 +45,7 @@ class Trainer {
   // same bits on any number of ranks (unless --train.micro-batch is 0, which cuts by ranks). A loss
   // over the global batch is taken of batches of its size, in the order of the items.
   double mean_loss(std::span<const std::int64_t> items);
-  // One line a run: ranks x micro-batch x accumulation = global batch, rates, rule, peak rates,
+  // One line per run: ranks x micro-batch x accumulation = global batch, rates, rule, peak rates,
   // schedule.
   std::string describe() const;
 
@@ -91,7 +91,7 @@ class Trainer {
   TrainContext context_;
   Communicator& comm_;
   Course course_;
-  std::int64_t batch_;  // documents an update, where tokens do not count
+  std::int64_t batch_;  // documents per update, where tokens do not count
   std::unique_ptr<Communicator> between_gpus_;
   std::optional<Trace> trace_;
   GradientSync sync_;

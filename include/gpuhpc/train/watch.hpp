@@ -1,6 +1,6 @@
 #pragma once
-// What a training phase says about itself (docs/watching.md). metrics.jsonl: a line a step and one
-// a validation, as the run goes on; an event file for TensorBoard with the same values;
+// What a training phase says about itself (docs/watching.md). metrics.jsonl: a line per step and
+// one a validation, as the run goes on; an event file for TensorBoard with the same values;
 // ranks.jsonl and sentences of the log: where the time of each rank went, and which one is slow.
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +41,7 @@ class MetricsLog {
   std::optional<GpuMeter> gpu_;  // where there is one
 };
 
-// ranks.jsonl: a line a rank. Collective.
+// ranks.jsonl: a line per rank. Collective.
 void write_rank_times(const std::filesystem::path& path, const TrainSummary& summary,
                       const DeviceChoice& device, Communicator& comm);
 

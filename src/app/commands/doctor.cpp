@@ -85,7 +85,7 @@ void doctor_command(CommandContext& c) {
     fmt::print(
         "{}\nall_reduce of float32 in host memory; each link: what every rank sends and receives, "
         "2 (n - 1) / n of the bytes\nevery element of every answer is right\n",
-        format_table({"bytes a rank", "time", "rate", "each link"}, rates));
+        format_table({"bytes per rank", "time", "rate", "each link"}, rates));
 }
 
 }  // namespace gpuhpc

@@ -33,7 +33,7 @@ std::vector<ClassList> read_class_lists(const std::filesystem::path& path,
 std::vector<ClassList> gather_lists(std::span<const ClassList> own, Communicator& comm);
 
 struct LabelledSet {
-  MultiLabelTargets labels;  // one entry a document, generated ones last
+  MultiLabelTargets labels;  // one entry per document, generated ones last
   std::vector<std::int64_t>
       documents;  // those with a positive: a document without core class teaches nothing
   std::int64_t real = 0, generated = 0;

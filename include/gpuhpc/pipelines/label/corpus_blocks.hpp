@@ -10,8 +10,8 @@
 
 namespace gpuhpc {
 
-inline constexpr std::int64_t document_block =
-    1024;  // documents; the unit in which sums over documents are cut
+// documents; the unit in which sums over documents are cut
+inline constexpr std::int64_t document_block = 1024;
 
 // Calls work(documents of the block, their texts) for each own block, in order.
 void for_own_blocks(const TokenDataset& documents, const Communicator& comm,

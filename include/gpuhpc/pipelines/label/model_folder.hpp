@@ -14,8 +14,8 @@ namespace gpuhpc {
 
 struct ClassifierSettings {
   std::string kind;  // "paths" (quality recipe; with `classes` TaxoClass's ensemble) or "bilinear"
-  bool student =
-      false;  // paths: the encoder in model/ was trained, model/gpuhpc/teacher is what it came from
+  // paths: the encoder in model/ was trained, model/gpuhpc/teacher is what it came from
+  bool student = false;
   bool transductive = false;  // the test texts served as the training corpus
   double temperature = 20, csls = .25, lexical = 1, centring = .5;
   double smoothing_keep = .5;
@@ -24,8 +24,8 @@ struct ClassifierSettings {
   std::int64_t ngrams = 2;  // of the TF-IDF neighbours
   bool stop_words = true;
   bool classes = false;  // paths: a head over classes beside the teacher
-  double expected_leaves =
-      1.5;                   // classes: what makes the teacher's probabilities those of membership
+  // classes: what makes the teacher's probabilities those of membership
+  double expected_leaves = 1.5;
   bool sigmoid_exp = false;  // bilinear: the link from logits to probabilities
 };
 

@@ -51,8 +51,8 @@ struct FineTuneOptions {
   static constexpr const char* section = "train";
   double encoder_rate = 3e-5, head_rate = 1e-3;
   std::int64_t max_length = 96;  // tokens per document
-  std::int64_t layers =
-      3;               // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
+  // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
+  std::int64_t layers = 3;
   double dropout = 0;  // in the encoder
 };
 void declare(config::Section& section, FineTuneOptions& options);

@@ -166,7 +166,7 @@ void refine_by_terms(const EncodedCorpus& corpus, const PublishedRefinementFiles
 }
 
 // The multi-GPU variant: three rounds of {20 nearest documents -> class vector}, at least two
-// labels a document.
+// labels per document.
 void refine_by_nearest_documents(const EncodedCorpus& corpus, const PublishedRefinementFiles& out) {
   Communicator& comm = corpus.context.comm;
   const std::int64_t class_count = corpus.taxonomy.size();

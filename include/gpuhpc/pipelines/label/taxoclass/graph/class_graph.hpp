@@ -19,10 +19,10 @@ struct EgoNetworks {
   std::vector<std::int64_t> classes;  // (nodes) the class each node stands for
   std::vector<std::int64_t> owners;   // (nodes) the class whose network it belongs to, ascending
   std::vector<std::int64_t> sources,
-      targets;                 // edges, both ways, with an edge from every node to itself
-  std::vector<float> weights;  // a_uv = 1 / sqrt(|N(u)| |N(v)|), N: neighbours within the network
-                               // and the node itself
-  std::vector<float> shares;   // (nodes) 1 / nodes of its network
+      targets;  // edges, both ways, with an edge from every node to itself
+  // a_uv = 1 / sqrt(|N(u)| |N(v)|), N: neighbours within the network and the node itself
+  std::vector<float> weights;
+  std::vector<float> shares;  // (nodes) 1 / nodes of its network
 };
 EgoNetworks ego_networks(const Taxonomy& taxonomy);
 
