@@ -50,7 +50,7 @@ if text.count(old) != 1:
 open(path, "w", encoding="utf-8").write(text.replace(old, new))
 PYTHON
 }
-build() { cmake --build "$copy/build/release" --target "$@"; }
+build() { cmake --build "$copy/build/release" -j "$(nproc)" --target "$@"; }
 # run TARGET FILTER
 run() {
   local program=build/release/$1
@@ -78,7 +78,7 @@ build "${needed[@]}" >"$logs/build.log" 2>&1 || { grep -E 'error|FAILED' -A3 "$l
 for target in "${needed[@]}"; do
   filter=$(for i in "${chosen[@]}"; do [ "${targets[i]}" != "$target" ] || echo "${filters[i]}"; done | sort -u | paste -sd:)
   run "$target" "$filter" >"$logs/unplanted.log" 2>&1 || { tail -20 "$logs/unplanted.log" >&2; echo "mutations: $target $filter fails without a bug" >&2; exit 1; }
-  grep -q '0 tests\.' "$logs/unplanted.log" && { echo "mutations: $target has no test $filter" >&2; exit 1; }
+  grep -q '^\[==========\] 0 tests' "$logs/unplanted.log" && { echo "mutations: $target has no test $filter" >&2; exit 1; }
 done
 echo "mutations: without a bug the named tests of ${needed[*]} pass ($((SECONDS - begin)) s)"
 
