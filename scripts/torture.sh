@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # torture.sh KILLS [RANKS [FULL-DISK-STEPS]]   kills and stops a small training run with the real program, and shows that nothing is lost.
-# 1. KILLS times SIGKILL to a random rank at a random time of the training; every start goes on, the weights at the end are those of
-#    the run that was left alone (SHA-256). 2. SIGTERM to one rank, SIGUSR1 to all and to the launcher: exit 75, then the same weights.
+# 1. KILLS times SIGKILL to a random rank, in turn at a random time of the training and inside a save; every start goes on, the weights at
+#    the end are those of the run that was left alone (SHA-256). 0: the full disk alone. 2. SIGTERM to one rank, SIGUSR1 to all and to the launcher: exit 75, then the same weights.
 # 3. RANKS, then twice as many, then one: losses within 1e-4. 4. As root, with FULL-DISK-STEPS above 0: the checkpoints on a small
 #    tmpfs that fills up at so many different bytes: exit 74, one sentence, then the same weights. GPUHPC names another
 #    binary, GPUHPC_MODELS the folder of the encoders.
@@ -48,6 +48,15 @@ wait_for_checkpoint() {  # a new one
     kill -0 "$pid" || die "it ended without a checkpoint"
   done
 }
+# A save that this start began, with a whole checkpoint before it. False when the program ended first.
+wait_for_save() {
+  local newest
+  while kill -0 "$pid" 2>/dev/null; do
+    newest=$(newest_step "$1")
+    if [ -n "$(newest_complete "$1")" ] && [ "$newest" != "$2" ] && [ ! -e "$newest/manifest.json" ]; then return 0; fi
+  done
+  return 1
+}
 sooner() { length=$(awk -v t="$length" 'BEGIN {print .8 * t}'); }  # the signal came too late: the machine is faster than it was
 seconds() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(seconds)" 'BEGIN {printf "%.1f", b - a}'; }
@@ -76,16 +85,21 @@ while [ "$done_kills" -lt "$kills" ]; do
   fresh "$run"
   for _ in 1 2 3 4 5; do
     [ "$done_kills" -lt "$kills" ] || break
+    stale=$(newest_step "$run")
     start "$run" "$ranks" --pipeline.to training
-    # Beside the start-up any time is as likely as any other.
-    sleep "$(awk -v t="$length" -v s="$RANDOM$RANDOM" 'BEGIN {srand(s); printf "%.3f", .3 * t + .6 * t * rand()}')"
+    if [ $((done_kills % 2)) = 1 ]; then
+      wait_for_save "$run" "$stale" || { finish; break; }
+    else
+      # Beside the start-up any time is as likely as any other.
+      sleep "$(awk -v t="$length" -v s="$RANDOM$RANDOM" 'BEGIN {srand(s); printf "%.3f", .3 * t + .6 * t * rand()}')"
+    fi
     mapfile -t victims < <(pgrep -P "$pid" || true)
     [ "${#victims[@]}" -gt 0 ] || { sooner; break; }
     victim=${victims[$((RANDOM % ${#victims[@]}))]}
     newest=$(newest_step "$run")
     kill -9 "$victim" 2>/dev/null || break
     saving=0
-    if [ -n "$newest" ] && [ ! -e "$newest/manifest.json" ]; then saving=1; fi
+    if [ -n "$newest" ] && [ "$newest" != "$stale" ] && [ ! -e "$newest/manifest.json" ]; then saving=1; fi
     finish
     [ "$code" != 0 ] || { sooner; break; }
     done_kills=$((done_kills + 1)) inside=$((inside + saving))
@@ -97,47 +111,60 @@ while [ "$done_kills" -lt "$kills" ]; do
   runs=$((runs + 1))
   echo "run $runs: $done_kills kills so far, $inside inside a save; the same weights"
 done
+if [ "$kills" -ge 2 ]; then
+  [ "$inside" -gt 0 ] || die "none of $done_kills kills came inside a save"
+  [ "$resumed" -gt 0 ] || die "none of $runs runs went on from a checkpoint"
+fi
 echo "$done_kills SIGKILLs of a random rank, $inside inside a save: $runs runs of $runs ended with the same weights ($resumed starts went on from a checkpoint)"
 
-for how in "TERM one" "USR1 all" "USR1 launcher"; do
-  read -r signal whom <<<"$how"
-  run=$work/stopped
-  fresh "$run"
-  start "$run" "$ranks" --pipeline.to training
-  wait_for_checkpoint "$run"
-  begin=$(seconds)
-  mapfile -t ranks_pids < <(pgrep -P "$pid")
-  case $whom in
-    one) kill -s "$signal" "${ranks_pids[-1]}";;
-    all) kill -s "$signal" "${ranks_pids[@]}";;
-    launcher) kill -s "$signal" "$pid";;
-  esac
-  finish
-  [ "$code" = 75 ] || die "SIG$signal to $whom: exit $code, not 75"
-  echo "SIG$signal to $whom: exit 75 after $(since "$begin") s"
-  start "$run" "$ranks" --pipeline.to training
-  expect_same "$run" "after SIG$signal to $whom"
-done
-
-run=$work/ranks
-fresh "$run"
-for n in "$ranks" $((2 * ranks)) 1; do
-  start "$run" "$n" --pipeline.to training
-  if [ "$n" != 1 ]; then
+stop_by_signals() {
+  local how signal whom run ranks_pids
+  for how in "TERM one" "USR1 all" "USR1 launcher"; do
+    read -r signal whom <<<"$how"
+    run=$work/stopped
+    fresh "$run"
+    start "$run" "$ranks" --pipeline.to training
     wait_for_checkpoint "$run"
-    kill -USR1 "$pid"
+    begin=$(seconds)
+    mapfile -t ranks_pids < <(pgrep -P "$pid")
+    case $whom in
+      one) kill -s "$signal" "${ranks_pids[-1]}";;
+      all) kill -s "$signal" "${ranks_pids[@]}";;
+      launcher) kill -s "$signal" "$pid";;
+    esac
     finish
-    [ "$code" = 75 ] || die "on $n ranks: exit $code, not 75"
-  else
-    finish
-    [ "$code" = 0 ] || die "on one rank: exit $code"
-  fi
-done
-paste -d' ' <(sed 's/.*"loss":\([^,]*\),.*/\1/' "$work/reference/stages/05-training/metrics.jsonl") \
-  <(sed 's/.*"loss":\([^,]*\),.*/\1/' "$run/stages/05-training/metrics.jsonl") |
-  awk -v want="$steps" -v ranks="$ranks" '{d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d}
-    END {printf "%d, %d, 1 ranks: largest difference of a loss %.1e\n", ranks, 2 * ranks, most; exit !(NR == want && most < 1e-4)}' ||
-  die "losses differ on other ranks"
+    [ "$code" = 75 ] || die "SIG$signal to $whom: exit $code, not 75"
+    echo "SIG$signal to $whom: exit 75 after $(since "$begin") s"
+    start "$run" "$ranks" --pipeline.to training
+    expect_same "$run" "after SIG$signal to $whom"
+  done
+}
+change_ranks() {
+  local run n
+  run=$work/ranks
+  fresh "$run"
+  for n in "$ranks" $((2 * ranks)) 1; do
+    start "$run" "$n" --pipeline.to training
+    if [ "$n" != 1 ]; then
+      wait_for_checkpoint "$run"
+      kill -USR1 "$pid"
+      finish
+      [ "$code" = 75 ] || die "on $n ranks: exit $code, not 75"
+    else
+      finish
+      [ "$code" = 0 ] || die "on one rank: exit $code"
+    fi
+  done
+  paste -d' ' <(sed 's/.*"loss":\([^,]*\),.*/\1/' "$work/reference/stages/05-training/metrics.jsonl") \
+    <(sed 's/.*"loss":\([^,]*\),.*/\1/' "$run/stages/05-training/metrics.jsonl") |
+    awk -v want="$steps" -v ranks="$ranks" '{d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d}
+      END {printf "%d, %d, 1 ranks: largest difference of a loss %.1e\n", ranks, 2 * ranks, most; exit !(NR == want && most < 1e-4)}' ||
+    die "losses differ on other ranks"
+}
+if [ "$kills" -gt 0 ]; then
+  stop_by_signals
+  change_ranks
+fi
 
 [ "$fills" -gt 0 ] || exit 0
 run=$work/full
@@ -167,4 +194,5 @@ for i in $(seq 1 "$fills"); do
   [ "$(weights "$run")" = "$reference" ] || die "full disk: other weights"
   umount "$disk"
 done
+[ "$full" -gt 0 ] || die "no disk was full"
 echo "a disk full at $full of $fills sizes: exit 74, and the same weights once there was room"

@@ -29,7 +29,7 @@ class Recommended : public LabelWorlds {
     Matrix scores(documents.rows, paths());
     score_paths(documents.view(), vectors.view(), scores.view());
     to_logits(scores.view(), world.expected("hubness").get<std::vector<float>>(), 20, .25);
-    lexical().add(world.texts, 1, scores.view());
+    lexical().add(world.texts, .6, scores.view());
     softmax_rows(scores.view());
     return scores;
   }
@@ -45,11 +45,11 @@ TEST_P(Recommended, ClassTextsAndVectors) {
 
 TEST_P(Recommended, Centring) {
   Matrix classes = expected("class_vectors"), documents = input("documents");
-  centre_all(classes.view(), .5);
+  centre_all(classes.view(), .3);
   expect_near(classes.values, world.expected("centred_classes"), 1e-6);
   FixedSums sums(1, documents.columns);
   add_rows(rows_of(documents, 0, world.train), sums);
-  centre_rows(documents.view(), mean_of(sums, world.train), .5);
+  centre_rows(documents.view(), mean_of(sums, world.train), .3);
   expect_near(documents.values, world.expected("centred_documents"), 1e-6);
 }
 
@@ -124,17 +124,17 @@ TEST_P(Recommended, SmoothingByRowBlocks) {
   std::copy_n(own.values.begin(), all.values.size(), all.values.begin());
   const std::int64_t cut = 17;  // two owners
   for (int round = 0; round < 3; ++round) {
-    smooth_rows(own.view().slice(0, cut), sparse(neighbours, 0, cut), all.view(), .5,
+    smooth_rows(own.view().slice(0, cut), sparse(neighbours, 0, cut), all.view(), .7,
                 rows_of(next, 0, cut));
     smooth_rows(own.view().slice(cut, world.train - cut),
-                sparse(neighbours, cut, world.train - cut), all.view(), .5,
+                sparse(neighbours, cut, world.train - cut), all.view(), .7,
                 rows_of(next, cut, world.train - cut));
     std::swap(all, next);
   }
   std::copy(all.values.begin(), all.values.end(), smoothed.values.begin());
   const std::int64_t test = own.rows - world.train;
   smooth_rows(own.view().slice(world.train, test), sparse(neighbours, world.train, test),
-              all.view(), .5, rows_of(smoothed, world.train, test));
+              all.view(), .7, rows_of(smoothed, world.train, test));
   expect_near(smoothed.values, world.expected("smoothed"), 1e-6);
 }
 
@@ -150,7 +150,7 @@ TEST_P(Recommended, MarginalsTargetsAndPrototypes) {
   const auto counts =
       world.json.at("inputs").at("generated_counts").get<std::vector<std::int64_t>>();
   expect_near(
-      prototype_vectors(input("generated_sums").view(), counts, input("keyword_vectors").view(), .5)
+      prototype_vectors(input("generated_sums").view(), counts, input("keyword_vectors").view(), .3)
           .values,
       world.expected("prototypes"), 1e-6);
 }

@@ -20,8 +20,12 @@ TEST_F(Pipeline, LeavesPredictionsMetricsModelAndReport) {
     EXPECT_LE(figures.at(std::string(name) + "_low").get<double>(),
               figures.at(std::string(name) + "_high").get<double>());
   }
-  EXPECT_GT(figures.at("precision_at_1").get<double>(),
-            .4);  // 300 documents and names alone: far above chance (.004)
+  // A little below what 300 documents give: .600, .558, .391, .415. Class names alone give .620,
+  // .522, .381 and .401 here.
+  EXPECT_GT(figures.at("precision_at_1").get<double>(), .58);
+  EXPECT_GT(figures.at("precision_at_3").get<double>(), .54);
+  EXPECT_GT(figures.at("example_f1").get<double>(), .385);
+  EXPECT_GT(figures.at("mrr_filtered").get<double>(), .405);
   EXPECT_EQ(predictions(run / "predictions.jsonl").size(), 100u);
 }
 
@@ -159,7 +163,9 @@ TEST_F(Pipeline, KilledInAnyStageItContinuesToTheSameFiles) {
 }
 
 TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
-  for (const std::string preset : {"paper", "code", "multi-gpu"}) {
+  // Filtered MRR a little below what one epoch on 300 documents gives: .107, .111, .224.
+  const std::map<std::string, double> least = {{"paper", .09}, {"code", .09}, {"multi-gpu", .20}};
+  for (const auto& [preset, ranking] : least) {
     const fs::path run = root_ / ("preset-" + preset);
     const std::string words =
         " --pipeline.preset " + preset + " --train.epochs 1 --teleclass.augment-documents 1";
@@ -173,7 +179,7 @@ TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
     const auto losses = training_losses(run);
     ASSERT_GT(losses.size(), 4u);
     EXPECT_LT(losses.back(), .8 * losses.front()) << preset;
-    EXPECT_TRUE(metrics(run).at("mrr_filtered").is_number());
+    EXPECT_GT(metrics(run).at("mrr_filtered").get<double>(), ranking) << preset;
     if (preset != "multi-gpu") continue;
     const std::string again =
         " --pipeline.to training --pipeline.force training --parallel.strategy dp "

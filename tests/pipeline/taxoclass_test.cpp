@@ -57,10 +57,23 @@ TEST_F(Taxoclass, LearnsCoreClassesAndLabelsNewText) {
   const fs::path run = root_ / "reference";
   EXPECT_EQ(Json::parse(read(run / "stages/04-cores/core_classes.json")).size(), 300u);
   const Json figures = metrics(run);
-  EXPECT_GT(figures.at("precision_at_1").get<double>(), .4);
-  EXPECT_GT(figures.at("example_f1").get<double>(), .3);
+  // A little below what is measured: .600, .547, .425; class names alone: .620, .522, .381.
+  EXPECT_GT(figures.at("precision_at_1").get<double>(), .58);
+  EXPECT_GT(figures.at("precision_at_3").get<double>(), .53);
+  EXPECT_GT(figures.at("example_f1").get<double>(), .40);
   EXPECT_EQ(predictions(run / "predictions.jsonl").size(), 100u);
-  EXPECT_GT(fs::file_size(run / "stages/06-self-training/self_training.tsv"), 80u);
+  std::ifstream table(run / "stages/06-self-training/self_training.tsv");
+  std::string head;
+  std::getline(table, head);
+  EXPECT_EQ(head, "batches\tagreement\tchanged_mass\tentropy");
+  double batches = -1, agreement = 0, changed = 0, entropy = 0;
+  for (int judged = 0; judged < 4; judged += 2) {
+    ASSERT_TRUE(table >> batches >> agreement >> changed >> entropy);
+    EXPECT_EQ(batches, judged);
+    EXPECT_GT(agreement, .6);  // .649, then .664
+    EXPECT_EQ(changed > 0, judged > 0);
+    EXPECT_GT(entropy, 6);  // 7.08, then 7.13, of 236 classes
+  }
   // `predict` is what the last stage did.
   const fs::path file = root_ / "predicted.jsonl";
   ASSERT_EQ(gpuhpc("predict --device.threads 1 --model.dir " + (run / "model").string() +
