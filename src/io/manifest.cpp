@@ -34,7 +34,8 @@ Json read_manifest(const fs::path& manifest, const std::string& format, std::int
                       manifest.string(), format, cure);
   Json body = read_json(manifest);
   if (!body.is_object() || body.value("format", Json()) != "gpuhpc " + format)
-    throw input_error("{}: this is not a manifest of {}; {}", manifest.string(), format, cure);
+    throw input_error("{}: this is not a {} manifest of gpuhpc; {}", manifest.string(), format,
+                      cure);
   if (body.value("version", Json()) != version)
     throw input_error("{}: made by another version of gpuhpc; {}", manifest.string(), cure);
   Json rest = body;

@@ -50,13 +50,12 @@ void take_values(config::OptionSet options, const Json& values) {
 }
 
 void write_model_manifest(const fs::path& model, const Json& files) {
-  write_manifest(
-      manifest_of(model),
-      {{"format", "gpuhpc model folder"}, {"version", manifest_version}, {"files", files}});
+  write_manifest(manifest_of(model),
+                 {{"format", "gpuhpc model"}, {"version", manifest_version}, {"files", files}});
 }
 
 Json read_model_manifest(const fs::path& model) {
-  return read_manifest(manifest_of(model), "model folder", manifest_version, model_again);
+  return read_manifest(manifest_of(model), "model", manifest_version, model_again);
 }
 
 }  // namespace
