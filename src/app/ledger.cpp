@@ -16,6 +16,9 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 
+// What stages leave for each other; another number makes every stage run again.
+constexpr std::int64_t stage_format = 2;
+
 std::string content_hash(const fs::path& file) {
   Fingerprint fingerprint;
   return fingerprint.add_file(file).hex();
@@ -114,14 +117,17 @@ void Ledger::save() const {
   write_json(path_, Json{{"order", order_}, {"stages", stages}});
 }
 
-bool Ledger::holds(const std::string& stage, const std::string& fingerprint,
-                   const fs::path& folder) const {
+bool Ledger::has(const std::string& stage, const std::string& fingerprint) const {
   const LedgerEntry* entry = find(stage);
-  if (entry == nullptr || entry->fingerprint != fingerprint) return false;
-  return std::ranges::all_of(entry->outputs, [&](const auto& output) {
-    const fs::path path = folder / output.first;
-    return fs::is_regular_file(path) && content_hash(path) == output.second;
-  });
+  return entry != nullptr && entry->fingerprint == fingerprint;
+}
+
+std::optional<fs::path> Ledger::altered(const std::string& stage, const fs::path& folder) const {
+  for (const auto& [name, hash] : find(stage)->outputs) {
+    const fs::path path = folder / name;
+    if (!fs::is_regular_file(path) || content_hash(path) != hash) return path;
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> stage_fingerprints(const std::vector<Stage>& stages) {
@@ -130,7 +136,7 @@ std::vector<std::string> stage_fingerprints(const std::vector<Stage>& stages) {
   std::vector<std::string> fingerprints;
   for (const Stage& stage : stages) {
     Fingerprint fingerprint;
-    fingerprint.add(stage.name);
+    fingerprint.add(stage_format).add(stage.name);
     for (const std::string& setting : stage.settings) fingerprint.add(setting);
     for (const fs::path& input : stage.files)
       for (const fs::path& file : files_of(input)) {
@@ -226,7 +232,13 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
       if (std::ranges::find(settings, setting) == settings.end()) settings.push_back(setting);
     std::int32_t skip = 0;
     on_root(comm, [&] {
-      const bool holds = ledger.holds(stage.name, fingerprints[i], pipeline.folder(i));
+      bool holds = ledger.has(stage.name, fingerprints[i]);
+      if (holds)
+        if (const auto file = ledger.altered(stage.name, pipeline.folder(i))) {
+          log->warn("{}: not as the stage {} left it; the stage runs again", file->string(),
+                    stage.name);
+          holds = false;
+        }
       if (i < first && !holds)
         throw usage_error(
             "--pipeline.from {}: the earlier stage {} is not finished with these options; start "

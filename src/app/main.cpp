@@ -25,6 +25,7 @@
 #include "gpuhpc/io/hdf5.hpp"
 #include "gpuhpc/kernels/isa.hpp"
 #include "gpuhpc/pipelines/label/evaluate.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 #include "invocation.hpp"
@@ -36,6 +37,7 @@ namespace fs = std::filesystem;
 // there is gold.
 void run_command(CommandContext& c) {
   const Options& o = c.options;
+  check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
   const LabelInputs inputs =
       find_inputs(o.shared.input, o.shared.corpus, o.pipeline.to.empty(), c.comm);
   Job job{Pipeline(o.run.dir), o.shared.input.dir, inputs.description, inputs.warnings, {}};

@@ -10,6 +10,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/manifest.hpp"
 #include "gpuhpc/report/page.hpp"
 #include "gpuhpc/report/terminal.hpp"
 #include "run_folder.hpp"
@@ -17,15 +18,6 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-
-// A second name for a finished file; a copy where the file system has no links.
-void link_file(const fs::path& from, const fs::path& to) {
-  create_folder(to.parent_path());
-  fs::remove(to);
-  std::error_code error;
-  fs::create_hard_link(from, to, error);
-  if (error) gpuhpc::copy_file(from, to);
-}
 
 // What the user looks for appears at the top of the run folder, from the last stage that leaves it.
 void publish(const Pipeline& pipeline) {

@@ -7,7 +7,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/checksum.hpp"
-#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/manifest.hpp"
 #include "gpuhpc/io/mapped_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* manifest_name = "manifest.json";
+constexpr const char* prepare_again = "run `gpuhpc prepare` again";
 constexpr std::int64_t format_version = 2;
 constexpr std::size_t head_bytes = 4096;
 
@@ -68,30 +69,11 @@ std::string head_fingerprint(const fs::path& shard_file) {
       .hex();
 }
 
-void write_manifest(const fs::path& folder, const ShardManifest& manifest) {
-  Json all = body_of(manifest);
-  all["fingerprint"] = Fingerprint().add(all.dump()).hex();
-  write_json(folder / manifest_name, all);
-}
-
-ShardManifest read_manifest(const fs::path& folder) {
+ShardManifest read_shard_manifest(const fs::path& folder) {
   const fs::path path = folder / manifest_name;
-  if (!fs::exists(path))
-    throw input_error(
-        "{}: there is no such file, so this folder holds no finished token shards; run `gpuhpc "
-        "prepare`",
-        path.string());
-  Json all = read_json(path);
+  const Json all = read_manifest(path, "token shards", format_version, prepare_again);
+  ShardManifest manifest;
   try {
-    ShardManifest manifest;
-    manifest.fingerprint = all.at("fingerprint").get<std::string>();
-    all.erase("fingerprint");
-    if (Fingerprint().add(all.dump()).hex() != manifest.fingerprint)
-      throw input_error("{}: the manifest was altered (checksum); run `gpuhpc prepare` again",
-                        path.string());
-    if (all.at("version") != format_version)
-      throw input_error("{}: made by another version of gpuhpc; run `gpuhpc prepare` again",
-                        path.string());
     manifest.tokenizer = all.at("tokenizer").get<std::string>();
     manifest.vocabulary = all.at("vocabulary").get<std::int64_t>();
     for (const Json& shard : all.at("shards")) {
@@ -99,11 +81,12 @@ ShardManifest read_manifest(const fs::path& folder) {
           {shard.at("documents").get<std::int64_t>(), shard.at("tokens").get<std::int64_t>(),
            shard.at("longest").get<std::int64_t>(), shard.at("head").get<std::string>()});
     }
-    return manifest;
   } catch (const Json::exception&) {
-    throw input_error("{}: this is not a manifest of token shards; run `gpuhpc prepare` again",
-                      path.string());
+    throw input_error("{}: this is not a manifest of token shards; {}", path.string(),
+                      prepare_again);
   }
+  manifest.fingerprint = all.at("fingerprint").get<std::string>();
+  return manifest;
 }
 
 // Blocks [first, last) of each shard: a function of the scan alone.
@@ -271,7 +254,7 @@ ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer
       for (std::int64_t i = 0; i < summary.shards; ++i)
         manifest.shards[static_cast<std::size_t>(i)].head =
             head_fingerprint(folder / shard_name(i));
-      write_manifest(folder, manifest);
+      write_manifest(folder / manifest_name, body_of(manifest));
     });
   } catch (...) {  // on all ranks alike, and none writes any more
     if (comm.is_root()) clear_folder(folder);
@@ -310,7 +293,7 @@ struct TokenDataset::Shard {
 };
 
 TokenDataset::TokenDataset(const fs::path& folder, Verify verify) : folder_(folder) {
-  const ShardManifest manifest = read_manifest(folder);
+  const ShardManifest manifest = read_shard_manifest(folder);
   const auto mode = verify == Verify::all ? Hdf5File::Verify::all : Hdf5File::Verify::structure;
   for (std::size_t i = 0; i < manifest.shards.size(); ++i) {
     const ShardEntry& entry = manifest.shards[i];

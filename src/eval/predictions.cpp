@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/finite.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/lines.hpp"
@@ -150,15 +151,20 @@ std::string word_of(const Json& value, const char* what, const std::string& wher
 }
 
 std::vector<ClassScore> parse_scores(const Json& object, const ClassWords& words,
-                                     const std::string& where) {
+                                     const std::string& id, const std::string& where) {
   if (!object.is_object())
     throw input_error("{}: \"scores\" must be an object, {{\"class\": number}}", where);
   std::vector<ClassScore> scores;
   for (const auto& [word, value] : object.items()) {
-    if (!value.is_number()) throw input_error("{}: the score of `{}` is not a number", where, word);
-    scores.push_back({detail::parse_label(word, words, where), value.get<float>()});
-    if (!std::isfinite(scores.back().score))
-      throw input_error("{}: the score of `{}` is not finite", where, word);
+    if (!value.is_number() && !value.is_null())
+      throw input_error("{}: the score of `{}` is not a number", where, word);
+    const float score = value.is_null() ? NAN : value.get<float>();
+    if (!std::isfinite(score))
+      throw not_finite_error(
+          "{}: document `{}`: its score of class `{}` is not finite; were the weights of what made "
+          "it damaged?",
+          where, id, word);
+    scores.push_back({detail::parse_label(word, words, where), score});
   }
   std::vector<std::int32_t> classes;
   for (const ClassScore& s : scores) classes.push_back(s.class_id);
@@ -171,8 +177,26 @@ std::vector<ClassScore> parse_scores(const Json& object, const ClassWords& words
   return scores;
 }
 
+// NaN and the infinities, which other programs write though JSON does not have them, as null.
+std::string without_not_finite(std::string_view line) {
+  std::string text;
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size();) {
+    if (line[i] == '"') quoted = !quoted;
+    const std::string_view rest = line.substr(i);
+    std::size_t length = quoted && line[i] == '\\' ? 2 : 1;
+    std::string_view kept = rest.substr(0, length);
+    for (const std::string_view word : {"NaN", "Infinity", "-Infinity"})
+      if (!quoted && rest.starts_with(word)) length = word.size(), kept = "null";
+    text += kept;
+    i += length;
+  }
+  return text;
+}
+
 Json parse_line(const std::string& line, const std::string& where) {
   Json value = Json::parse(line, nullptr, false);
+  if (value.is_discarded()) value = Json::parse(without_not_finite(line), nullptr, false);
   if (!value.is_object())
     throw input_error(
         "{}: not a JSON object; write {{\"id\": ..., \"labels\": [...], \"scores\": {{...}}}}",
@@ -204,7 +228,9 @@ Predictions read_jsonl(const std::filesystem::path& path, const ClassWords& word
       throw input_error(
           "{}: {} \"scores\" where the first line has {}; give scores in all lines or in none",
           where, has_scores ? "has" : "has no", with_scores ? "them" : "none");
-    if (has_scores) predictions.scores.push_back(parse_scores(value["scores"], words, where));
+    if (has_scores)
+      predictions.scores.push_back(
+          parse_scores(value["scores"], words, predictions.ids.back(), where));
   }
   return predictions;
 }

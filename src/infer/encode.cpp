@@ -8,6 +8,7 @@
 
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/finite.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/infer/runner.hpp"
@@ -39,13 +40,19 @@ std::int64_t window_length(const LoadedEncoder& model, const InferOptions& optio
 }  // namespace
 
 TokenSource token_source(const TokenDataset& dataset) {
-  return {dataset.size(), [&dataset](std::int64_t document) { return dataset.tokens(document); }};
+  return {dataset.size(), [&dataset](std::int64_t document) { return dataset.tokens(document); },
+          [&dataset](std::int64_t document) {
+            return fmt::format("document `{}`", dataset.id(document));
+          }};
 }
 
-TokenSource token_source(const std::vector<std::vector<std::int32_t>>& documents) {
-  return {std::ssize(documents), [&documents](std::int64_t document) {
+TokenSource token_source(const std::vector<std::vector<std::int32_t>>& documents,
+                         std::function<std::string(std::int64_t)> name) {
+  return {std::ssize(documents),
+          [&documents](std::int64_t document) {
             return std::span<const std::int32_t>(documents[static_cast<std::size_t>(document)]);
-          }};
+          },
+          std::move(name)};
 }
 
 std::vector<std::vector<std::int32_t>> tokenize(const Tokenizer& tokenizer,
@@ -153,7 +160,14 @@ void DocumentEncoder::State::run(
     return packed;
   };
   runner.run(batches, pack, [&](const ItemBatch& batch, const PackedIds& packed, Matrix vectors) {
-    use(batch.first, document_rows(batch, packed, std::move(vectors)));
+    const Matrix rows = document_rows(batch, packed, std::move(vectors));
+    if (const auto bad = find_not_finite(rows.view())) {
+      const std::int64_t document = batch.first + bad->row;
+      throw not_finite_error(
+          "{}: the encoder gives it a vector that is not finite; are the model's weights damaged?",
+          source.name ? source.name(document) : fmt::format("document {}", document));
+    }
+    use(batch.first, rows);
   });
 }
 

@@ -79,6 +79,7 @@ int open_temporary(const fs::path& temporary, const fs::path& path) {
         mine.st_ino == there.st_ino && mine.st_dev == there.st_dev) {
       if (::ftruncate(descriptor, 0) != 0) {
         const int error_number = errno;
+        ::unlink(temporary.c_str());
         ::close(descriptor);
         throw system_error("write", temporary, error_number);
       }

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 
@@ -206,6 +208,12 @@ std::span<const std::byte> Hdf5File::raw(const std::string& name, ElementType ty
                                 hdf5::name_of(entry.place.spec.type), hdf5::name_of(type)));
   }
   return state_->bytes(entry.place);
+}
+
+void Hdf5File::expect(const std::string& name, const std::vector<std::int64_t>& shape) const {
+  if (spec(name).shape != shape)
+    damaged(path(), fmt::format("dataset `{}` is {}, {} was expected", name,
+                                fmt::join(spec(name).shape, " x "), fmt::join(shape, " x ")));
 }
 
 std::pair<std::int64_t, std::int64_t> Hdf5File::two_dimensions(const std::string& name) const {

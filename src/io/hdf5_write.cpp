@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,20 +18,12 @@ namespace fs = std::filesystem;
 using hdf5::Handle;
 namespace {
 
-Error hdf5_failed(const fs::path& path) {
-  const int error_number = errno;
-  if (error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG ||
-      error_number == EACCES || error_number == EIO) {
-    return system_error("write", path, error_number);
-  }
-  return io_error(
-      "cannot write {}: the HDF5 library reported an error; check the disk's space and health",
-      path.string());
-}
-
+// The library works in memory: it has no reason to fail but a lack of that.
 template <typename T>
 T checked(T result, const fs::path& path) {
-  if (result < 0) throw hdf5_failed(path);
+  if (result < 0)
+    throw io_error("cannot write {}: the HDF5 library reported an error; is the memory used up?",
+                   path.string());
   return result;
 }
 
@@ -153,10 +146,14 @@ void seal_hdf5(const fs::path& temporary, const fs::path& path,
   rename_synced(temporary, path);
 }
 
+// The HDF5 library never writes to the disk: after a failed write it can close neither file nor
+// itself (1.10 ends in SIGSEGV at exit). It makes the structure in a file in memory, where the data
+// are holes; structure and data reach the disk by our own calls.
 struct Hdf5Writer::State {
   fs::path path, temporary;
-  int lock = -1;  // also the descriptor through which data is written
-  Handle file;
+  int lock = -1;       // the temporary file, and the descriptor through which it is written
+  int structure = -1;  // the file in memory
+  Handle file;         // in `structure`
   std::vector<ArrayPlace> places;
   std::vector<std::optional<std::vector<std::uint64_t>>> checksums;
   std::vector<std::string> names;
@@ -164,8 +161,36 @@ struct Hdf5Writer::State {
 
   ~State() {
     file.close();
+    if (structure >= 0) ::close(structure);
     if (!finished && lock >= 0) ::unlink(temporary.c_str());
     if (lock >= 0) ::close(lock);
+  }
+
+  std::string structure_path() const { return fmt::format("/proc/self/fd/{}", structure); }
+  // The library's default driver asks for the real path of a link, which this file has not.
+  static Handle structure_access() {
+    Handle access = hdf5::file_access();
+    H5Pset_fapl_stdio(access);
+    return access;
+  }
+
+  // All of the file in memory that is no data, between and behind the data already written.
+  void copy_structure() const {
+    struct stat facts {};
+    if (::fstat(structure, &facts) != 0) throw system_error("write", path, errno);
+    std::vector<ArrayPlace> data = places;
+    std::ranges::sort(data, {}, &ArrayPlace::offset);
+    data.push_back({{}, facts.st_size, 0});
+    std::vector<std::byte> bytes;
+    std::int64_t at = 0;
+    for (const ArrayPlace& place : data) {
+      if (place.spec.bytes() == 0 && place.offset == 0) continue;
+      bytes.resize(static_cast<std::size_t>(place.offset - at));
+      read_fully_at(structure, bytes, at, path);
+      write_fully_at(lock, bytes, at, path);
+      at = place.offset + place.spec.bytes();
+    }
+    if (::ftruncate(lock, facts.st_size) != 0) throw system_error("write", path, errno);
   }
 
   void check_name(const std::string& name) {
@@ -196,7 +221,7 @@ struct Hdf5Writer::State {
                          H5Dclose);
     if (spec.bytes() == 0) return 0;
     const haddr_t offset = H5Dget_offset(dataset);
-    if (offset == HADDR_UNDEF) throw hdf5_failed(path);
+    if (offset == HADDR_UNDEF) throw internal_error("HDF5 gave `{}` no place", spec.name);
     return static_cast<std::int64_t>(offset);
   }
 
@@ -214,12 +239,14 @@ Hdf5Writer::Hdf5Writer(const fs::path& path) : state_(std::make_unique<State>())
   state_->temporary = path;
   state_->temporary += ".tmp";
   state_->lock = open_temporary(state_->temporary, path);
+  state_->structure = ::memfd_create("gpuhpc-hdf5", MFD_CLOEXEC);
+  if (state_->structure < 0) throw system_error("create", path, errno);
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_userblock(creation, hdf5::user_block_bytes);
-  const Handle access = hdf5::file_access();
-  state_->file =
-      Handle(checked(H5Fcreate(state_->temporary.c_str(), H5F_ACC_TRUNC, creation, access), path),
-             H5Fclose);
+  const Handle access = State::structure_access();
+  state_->file = Handle(
+      checked(H5Fcreate(state_->structure_path().c_str(), H5F_ACC_TRUNC, creation, access), path),
+      H5Fclose);
 }
 
 Hdf5Writer::~Hdf5Writer() = default;
@@ -314,12 +341,13 @@ void Hdf5Writer::attribute(const std::string& name, const std::string& value) {
 }
 
 std::vector<ArrayPlace> Hdf5Writer::release() {
-  errno = 0;
-  if (!state_->file.close()) throw hdf5_failed(state_->path);
+  checked(state_->file.close() ? 0 : -1, state_->path);
+  state_->copy_structure();
   // Ranks trust these offsets: they must be what a reader finds after reopening.
-  const Handle access = hdf5::file_access();
+  const Handle access = State::structure_access();
   const Handle file(
-      checked(H5Fopen(state_->temporary.c_str(), H5F_ACC_RDONLY, access), state_->path), H5Fclose);
+      checked(H5Fopen(state_->structure_path().c_str(), H5F_ACC_RDONLY, access), state_->path),
+      H5Fclose);
   for (const ArrayPlace& place : state_->places) {
     if (place.spec.bytes() == 0) continue;
     const Handle dataset(

@@ -79,6 +79,12 @@ Matrix read_matrix(const fs::path& path, const std::string& name) {
   return matrix;
 }
 
+Matrix read_matrix(const fs::path& path, const std::string& name, std::int64_t rows,
+                   std::int64_t columns) {
+  Hdf5File(path, Hdf5File::Verify::structure).expect(name, {rows, columns});
+  return read_matrix(path, name);
+}
+
 struct MatrixFileWriter::State {
   State(const fs::path& file, Communicator& world) : path(file), comm(world) {}
   ~State() {

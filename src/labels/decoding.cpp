@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/finite.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 
 namespace gpuhpc {
@@ -69,6 +70,8 @@ std::vector<ClassId> Decoder::ranked(std::span<const float> scores, std::size_t 
 
 std::vector<ClassId> Decoder::decode(std::span<const float> marginals,
                                      std::span<const float> posterior) const {
+  if (find_not_finite({marginals.data(), 1, std::ssize(marginals)}))
+    throw internal_error("scores are decoded that were not checked: one is not finite");
   if (options_.mode == "expected-f1") return expected_f1(marginals, posterior);
   if (options_.mode == "chain") return chain(marginals);
   if (options_.mode == "top-k") return ranked(marginals, static_cast<std::size_t>(options_.k));

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/finite.hpp"
 #include "lanes.hpp"
 
 namespace gpuhpc {
@@ -211,8 +213,16 @@ void path_marginals(const Taxonomy& taxonomy, MatrixView posterior, MutableMatri
       for (const ClassId c : paths[k]) sums[static_cast<std::size_t>(c)] += row[k];
     const auto marginal = marginals.row(i);
     for (std::size_t c = 0; c < sums.size(); ++c)
-      marginal[c] = static_cast<float>(std::min(1., sums[c]));
+      marginal[c] = static_cast<float>(sums[c] > 1 ? 1. : sums[c]);  // a NaN stays one
   }
+}
+
+void check_scores(MatrixView scores, const Taxonomy& taxonomy,
+                  const std::function<std::string(std::int64_t)>& document) {
+  if (const auto bad = find_not_finite(scores))
+    throw not_finite_error(
+        "{}: its score of class `{}` is not finite; are the model's weights damaged?",
+        document(bad->row), taxonomy.name(static_cast<ClassId>(bad->column)));
 }
 
 void sharpen_targets(MatrixView posterior, std::span<const float> path_sums,

@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <sstream>
 
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
@@ -15,6 +18,7 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 struct RateOptions {
   static constexpr const char* section = "train";
@@ -73,7 +77,6 @@ struct WritingStage {
 class LedgerTest : public testing::Test {
  protected:
   LedgerTest() {
-    log_ = make_console_log(1);
     fs::remove_all(run_);
     write_text_file(input_, "corpus");
   }
@@ -104,7 +107,9 @@ class LedgerTest : public testing::Test {
   RateOptions options_;
   Watched watched_;
   const std::unique_ptr<Communicator> comm_ = make_single_communicator();
-  Log log_;
+  std::ostringstream said_;
+  Log log_ = std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said_));
   const fs::path run_ = fs::temp_directory_path() / ("gpuhpc-ledger-" + std::to_string(::getpid()));
   const fs::path input_ = run_.string() + ".txt";
 };
@@ -145,6 +150,7 @@ TEST_F(LedgerTest, ContentCountsNotSizeOrName) {
   write_text_file(run_ / "stages/02-second/out.txt", "secund");
   EXPECT_EQ(run(), 0);
   EXPECT_THAT(watched_.ran, ElementsAre("second")) << "an output of the same size";
+  EXPECT_THAT(said_.str(), HasSubstr("02-second/out.txt: not as the stage second left it"));
 }
 
 TEST_F(LedgerTest, AnInputThatIsNoEarlierStageThrows) {

@@ -169,7 +169,7 @@ TEST_F(Shards, AnAlteredManifestIsDetected) {
   write_json(manifest, other);
   EXPECT_THAT(refused(), HasSubstr("manifest.json: the manifest was altered (checksum)"));
   write_unsynced(manifest, "[1]");
-  EXPECT_THAT(refused(), HasSubstr("this is not a manifest"));
+  EXPECT_THAT(refused(), HasSubstr("this is not a token shards manifest"));
 }
 
 TEST_F(Shards, ProgressCountsEveryDocument) {

@@ -23,8 +23,8 @@ class PredictionFiles : public testing::Test {
   std::string csv_error(const std::string& text) {
     return message_of(ExitCode::bad_data, [&] { csv(text); });
   }
-  std::string jsonl_error(const std::string& text) {
-    return message_of(ExitCode::bad_data, [&] { jsonl(text); });
+  std::string jsonl_error(const std::string& text, ExitCode code = ExitCode::bad_data) {
+    return message_of(code, [&] { jsonl(text); });
   }
 };
 
@@ -77,8 +77,13 @@ TEST_F(PredictionFiles, JsonLinesErrorsNameFileAndLine) {
              "predictions.jsonl:1: unknown class `cats`");
   expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": \"x\"}}\n"),
              "the score of `tools` is not a number");
-  expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": 1e99}}\n"),
-             "the score of `tools` is not finite");
+  for (const char* score : {"1e99", "NaN", "-Infinity", "null"})
+    expect_has(
+        jsonl_error(fmt::format("{{\"id\": \"a NaN \\\"\", \"labels\": [], "
+                                "\"scores\": {{\"tools\": {}}}}}\n",
+                                score),
+                    ExitCode::diverged),
+        "predictions.jsonl:1: document `a NaN \"`: its score of class `tools` is not finite");
   expect_has(jsonl_error("{\"id\": \"a\", \"labels\": [], \"scores\": {\"tools\": 1, \"0\": 1}}\n"),
              "class `tools` has two scores");
   expect_has(

@@ -78,6 +78,24 @@ TEST(ShareOfRank, EveryBatchOnceAndBalanced) {
   }
 }
 
+TEST(DocumentEncoder, ADocumentWhoseVectorIsNotFiniteIsNamed) {
+  const LoadedEncoder damaged = load_encoder(model_folder());
+  for (const auto& [name, value] : damaged.encoder.parameters())
+    if (name == "embeddings.word_embeddings.weight") value.detach()[1017][5] = NAN;
+  const std::vector<std::vector<std::int32_t>> all{{1016, 1018}, {1016}, {1018, 1017}};
+  const DocumentEncoder encoder(damaged, tokenizer(), {}, {false, 0, 1});
+  const auto names = [](std::int64_t i) { return fmt::format("text {}", i); };
+  EXPECT_EQ(encoder.encode(token_source(all, names), {0, 2}).rows, 2);
+  try {
+    encoder.encode(token_source(all, names));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::diverged);
+    EXPECT_NE(std::string(error.what()).find("text 2: the encoder gives"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(DocumentEncoder, ThreadsAndBatchSizesDoNotMatter) {
   const auto all = documents({5, 100, 0, 31, 254, 7, 7, 64, 80, 12, 3});
   InferOptions options;

@@ -38,6 +38,33 @@ TEST(Decoding, ASingleClassIsTakenThoughTwoAreAskedFor) {
   }
 }
 
+TEST(Scores, ThatAreNotFiniteAreNamedAndNeverDecoded) {
+  const Taxonomy t = small_tree();
+  Matrix posterior(2, 3), marginals(2, 4);
+  posterior.values = {.2F, .3F, .5F, .1F, NAN, .9F};  // of media sound, media video_player, office
+  path_marginals(t, std::as_const(posterior).view(), marginals.view());
+  const auto code_and_words = [&] {
+    try {
+      check_scores(std::as_const(marginals).view(), t,
+                   [](std::int64_t row) { return fmt::format("document {}", row); });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::diverged);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(code_and_words(),
+              testing::HasSubstr("document 1: its score of class `media` is not finite"));
+  marginals.row(1)[0] = 1;
+  EXPECT_THAT(code_and_words(), testing::HasSubstr("class `video_player`"));
+  for (const char* mode : {"expected-f1", "chain", "threshold", "top-k"})
+    EXPECT_THROW(decode(t, {.mode = mode}, {1, .2F, NAN, .1F}), Error) << mode;
+  marginals.row(1)[2] = INFINITY;
+  EXPECT_THAT(code_and_words(), testing::HasSubstr("class `video_player`"));
+  marginals.row(1)[2] = 0;
+  EXPECT_EQ(code_and_words(), "");
+}
+
 TEST(Decoding, TiesGoToTheAncestorThenToTheLowerId) {
   const Taxonomy t({"leaf", "root", "other"}, {{1, 0}});
   DecodeOptions options;

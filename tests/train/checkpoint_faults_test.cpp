@@ -1,79 +1,19 @@
-// R4: every system call that a save makes fails once, for every reason a disk has. The program's
-// own calls come here first.
-#include <dlfcn.h>
-#include <fcntl.h>
+// R4: every system call that a save makes fails once, for every reason a disk has.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <string>
 
+#include "../io/failing_calls.hpp"
 #include "checkpoint_fixture.hpp"
 #include "gpuhpc/base/error.hpp"
 
-namespace {
-
-// Calls on paths or descriptors under the watched folder count down; the one that reaches 0 fails.
-struct Faults {
-  std::atomic<bool> on{false};
-  std::atomic<int> left{0}, error{0};
-  std::string folder;
-} faults;
-
-bool fails(const char* path) {
-  if (!faults.on || std::string_view(path).substr(0, faults.folder.size()) != faults.folder)
-    return false;
-  if (--faults.left != 0) return false;
-  errno = faults.error;
-  return true;
-}
-
-bool fails(int descriptor) {
-  if (!faults.on) return false;
-  char link[64], path[4096];
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-  const ssize_t got = ::readlink(link, path, sizeof path - 1);
-  if (got < 0) return false;
-  path[got] = 0;
-  return fails(path);
-}
-
-}  // namespace
-
-extern "C" {
-ssize_t write(int descriptor, const void* bytes, size_t count) {
-  return fails(descriptor) ? -1 : ::syscall(SYS_write, descriptor, bytes, count);
-}
-int fsync(int descriptor) {
-  return fails(descriptor) ? -1 : static_cast<int>(::syscall(SYS_fsync, descriptor));
-}
-int rename(const char* from, const char* to) noexcept {
-  return fails(from) ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
-}
-int mkdir(const char* path, mode_t mode) noexcept {
-  return fails(path) ? -1 : static_cast<int>(::syscall(SYS_mkdir, path, mode));
-}
-int ftruncate(int descriptor, off_t size) noexcept {
-  return fails(descriptor) ? -1 : static_cast<int>(::syscall(SYS_ftruncate, descriptor, size));
-}
-int open(const char* path, int flags, ...) {
-  va_list rest;
-  va_start(rest, flags);
-  const int mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, int) : 0;
-  va_end(rest);
-  return fails(path) ? -1 : static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
-}
-}
-
 namespace gpuhpc {
 namespace {
-using testing::HasSubstr;
+using testing::faults;
+using ::testing::HasSubstr;
 
 class CheckpointFaults : public CheckpointFolder {};
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,11 @@ class Ledger {
   void set_order(std::vector<std::string> stages);
   void finish(const std::string& stage, LedgerEntry entry);
   void forget(const std::string& stage);
-  // The entry stands for these outputs: same fingerprint, every file as it was left.
-  bool holds(const std::string& stage, const std::string& fingerprint,
-             const std::filesystem::path& folder) const;
+  // The stage has finished with this fingerprint.
+  bool has(const std::string& stage, const std::string& fingerprint) const;
+  // The first file of a finished stage in `folder` that is not as the stage left it.
+  std::optional<std::filesystem::path> altered(const std::string& stage,
+                                               const std::filesystem::path& folder) const;
 
  private:
   void save() const;

@@ -29,13 +29,17 @@ struct LoadedEncoder;
 struct TokenSource {
   std::int64_t size = 0;
   std::function<std::span<const std::int32_t>(std::int64_t document)> tokens;
+  std::function<std::string(std::int64_t document)> name;  // in messages
 };
 TokenSource token_source(const TokenDataset& dataset);
-TokenSource token_source(const std::vector<std::vector<std::int32_t>>& documents);
+TokenSource token_source(const std::vector<std::vector<std::int32_t>>& documents,
+                         std::function<std::string(std::int64_t)> name = {});
 // Views must outlive the source.
 std::vector<std::vector<std::int32_t>> tokenize(const Tokenizer& tokenizer,
                                                 std::span<const std::string> texts, int threads);
 
+// A vector with a NaN or an infinite value ends every one of these with exit 76 and the document's
+// name.
 class DocumentEncoder {
  public:
   // `model` must lie on the device chosen (CPU: its weights are copied and packed; CUDA: it must

@@ -175,6 +175,8 @@ class Hdf5File {
     return {dataset<T>(name).data(), rows, columns};
   }
   MatrixView matrix(const std::string& name) const { return array2d<float>(name); }
+  // Throws unless the dataset has this shape.
+  void expect(const std::string& name, const std::vector<std::int64_t>& shape) const;
   StringColumn strings(const std::string& name) const;  // fixed width
   std::vector<std::string> variable_strings(const std::string& name) const;
   std::string attribute(const std::string& name) const;

@@ -51,6 +51,9 @@ class MappedMatrix {
 };
 Matrix read_matrix(const std::filesystem::path& path,
                    const std::string& name = "values");  // copied
+// The same; input_error when it has another shape.
+Matrix read_matrix(const std::filesystem::path& path, const std::string& name, std::int64_t rows,
+                   std::int64_t columns);
 
 // Many ranks fill one file on a shared file system. Constructor and commit() are collective and
 // throw on all ranks alike.

@@ -18,7 +18,7 @@ class Decoder {
   // marginals (classes): m_c of path_marginals, or a head's sigmoid probabilities (then
   // expected_leaves should be 1). posterior (K), optional: chooses the best path of a class on a
   // DAG; without it, the path with the largest sum of probabilities. Most probable first; never
-  // empty. One document; safe to call from several threads.
+  // empty. Every value is finite (check_scores). One document; safe to call from several threads.
   std::vector<ClassId> decode(std::span<const float> marginals,
                               std::span<const float> posterior = {}) const;
 

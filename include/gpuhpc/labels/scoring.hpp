@@ -7,6 +7,7 @@
 //   sums.words() -> refined_paths pass 3: score_paths with the refined vectors, to_logits,
 //   add_lexical, softmax_rows = P1
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,6 +68,11 @@ Matrix refined_paths(MatrixView paths, const FixedSums& sums, double name_votes)
 
 // Step 9: m_c = sum of F over the paths through c. posterior (B, K) -> marginals (B, classes).
 void path_marginals(const Taxonomy& taxonomy, MatrixView posterior, MutableMatrixView marginals);
+
+// Throws the error of exit 76, naming document (as `document` calls a row) and class, when a score
+// is NaN or infinite. scores (B, classes).
+void check_scores(MatrixView scores, const Taxonomy& taxonomy,
+                  const std::function<std::string(std::int64_t row)>& document);
 
 // Step 11 targets: Q = F^2 / f_k, rows renormalised to 1; f (K) = sum over training documents of F
 // (add_rows).

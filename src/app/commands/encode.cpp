@@ -2,6 +2,7 @@
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/json.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/predict.hpp"
 #include "gpuhpc/pipelines/label/text_encoder.hpp"
 
@@ -12,9 +13,10 @@ namespace gpuhpc {
 // {"id", "embedding": [...]} a line, in order, in bounded memory.
 void encode_command(CommandContext& c) {
   const Options& o = c.options;
-  const TextEncoder encoder(
-      o.shared.model.dir.empty() ? o.shared.model.encoder : o.shared.model.dir, o.shared.infer,
-      c.device, c.comm, c.log);
+  const std::string& model =
+      o.shared.model.dir.empty() ? o.shared.model.encoder : o.shared.model.dir;
+  check_model(model, Manifest::where_there, c.comm, c.log);
+  const TextEncoder encoder(model, o.shared.infer, c.device, c.comm, c.log);
   CorpusOptions corpus = o.shared.corpus;
   corpus.ids_optional = true;
   corpus.check_duplicates = false;

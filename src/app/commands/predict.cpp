@@ -6,6 +6,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/json.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/predict.hpp"
 
 namespace gpuhpc {
@@ -27,8 +28,10 @@ void predict_command(CommandContext& c) {
     if (o.shared.model.dir.empty())
       throw usage_error("predict needs --model.dir FOLDER, the model/ of a finished run");
   });
+  const ClassifierSettings settings = open_model(o.shared.model.dir, c.comm, c.log);
+  const Labelling labelling = choose_labelling(settings, c.set, c.comm, c.log);
   const auto classifier =
-      load_classifier(o.shared.model.dir, o.shared.infer, c.device, c.comm, c.log);
+      load_classifier(o.shared.model.dir, settings, labelling.infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
   CorpusOptions corpus = o.shared.corpus;
   corpus.ids_optional = true;
@@ -39,7 +42,7 @@ void predict_command(CommandContext& c) {
   predict_corpus(
       *classifier,
       chunks_of(o.shared.input.file, corpus, classifier->tokenizer(), c.comm, c.device.threads),
-      o.label.decode, c.comm, c.device.threads,
+      labelling.decode, c.comm, c.device.threads,
       [&](const Prediction& p) { writer->write_line(line_of(p, words, o.review.below)); },
       [&](std::int64_t n) { progress.advance(n); });
   on_root(c.comm, [&] { writer->commit(); });

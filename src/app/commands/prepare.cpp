@@ -3,6 +3,7 @@
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -14,6 +15,7 @@ void prepare_command(CommandContext& c) {
     if (o.output.dir.empty()) throw usage_error("name the folder for the shards with --output.dir");
     tokenizer = load_tokenizer(o.shared.model.encoder);
   });
+  check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
   Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
   const ShardSummary summary =
       prepare_shards(scan_corpus(o.shared.input.file, o.shared.corpus, c.comm), *tokenizer,

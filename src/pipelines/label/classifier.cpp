@@ -59,12 +59,11 @@ Matrix fold(MatrixView classes, MatrixView interaction) {
 }  // namespace
 
 std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model,
+                                            const ClassifierSettings& settings,
                                             const InferOptions& infer, const DeviceChoice& device,
                                             Communicator& comm, Log log) {
-  ClassifierSettings settings;
   Taxonomy taxonomy;
   run_collectively(comm, [&] {
-    settings = read_settings(model);
     const auto file = [&](const std::string& name) {
       const auto plain = model / "gpuhpc" / name;
       return std::filesystem::exists(plain) ? plain : std::filesystem::path(plain.string() + ".gz");
@@ -81,19 +80,25 @@ std::unique_ptr<Classifier> load_bilinear_classifier(
   Head head;
   run_collectively(comm, [&] {
     const Hdf5File file(model / "gpuhpc" / "head.h5");
+    const std::int64_t width = file.matrix("class_embeddings").columns;
+    file.expect("class_embeddings", {taxonomy.size(), width});
     if (settings.classes) {
+      file.expect("bias", {taxonomy.size()});
+      file.expect("document_mean", {width});
       const auto bias = file.dataset<float>("bias"), mean = file.dataset<float>("document_mean");
       head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"),
               {bias.begin(), bias.end()},
               {mean.begin(), mean.end()},
               settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid};
     } else {
+      file.expect("interaction", {width, width});
       head.classes = fold(file.matrix("class_embeddings"), file.matrix("interaction"));
     }
   });
-  return std::make_unique<BilinearPredictor>(
-      std::move(taxonomy), std::move(head), settings.centring,
-      std::make_unique<TextEncoder>(model, infer, device, comm, std::move(log)));
+  auto encoder = std::make_unique<TextEncoder>(model, infer, device, comm, std::move(log));
+  encoder->check_width(head.classes.columns, model / "gpuhpc" / "head.h5");
+  return std::make_unique<BilinearPredictor>(std::move(taxonomy), std::move(head),
+                                             settings.scoring.centring.share, std::move(encoder));
 }
 
 }  // namespace gpuhpc

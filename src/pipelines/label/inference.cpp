@@ -6,6 +6,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/predict.hpp"
 
 namespace gpuhpc {
@@ -16,7 +17,8 @@ void InferenceStage::check() const {
 }
 
 void InferenceStage::run(const StageContext& c, const PredictionFiles& out) const {
-  const auto classifier = load_classifier(trained.model, infer, c.device, c.comm, c.log);
+  const auto classifier = load_classifier(trained.model, open_model(trained.model, c.comm, c.log),
+                                          infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
   std::optional<AtomicFile> predictions, table;
   on_root(c.comm, [&] {
@@ -44,6 +46,7 @@ void InferenceStage::run(const StageContext& c, const PredictionFiles& out) cons
   on_root(c.comm, [&] {
     predictions->commit();
     table->commit();
+    publish_model(trained.model, out.model, {decode, infer});
   });
 }
 

@@ -1,78 +1,178 @@
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/checksum.hpp"
+#include "gpuhpc/io/manifest.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 
 namespace gpuhpc {
 namespace fs = std::filesystem;
 
-ClassifierSettings path_settings(const PathScoring& scoring, bool transductive) {
-  ClassifierSettings settings;
-  settings.kind = "paths";
-  settings.transductive = transductive;
-  settings.temperature = scoring.scores.temperature;
-  settings.csls = scoring.scores.csls;
-  settings.lexical = scoring.scores.lexical;
-  settings.centring = scoring.centring.share;
-  settings.smoothing = scoring.smoothing.rounds > 0;
-  settings.neighbours = scoring.neighbours.k;
-  settings.ngrams = scoring.tfidf.longest_ngram;
-  settings.stop_words = scoring.tfidf.english_stop_words;
-  return settings;
+namespace {
+
+constexpr const char* model_again = "copy the model folder again, or run `gpuhpc run` again";
+constexpr std::int64_t manifest_version = 1;
+
+fs::path manifest_of(const fs::path& model) { return model / "gpuhpc" / "manifest.json"; }
+
+// The options that this kind of model keeps. `settings` must outlive the set.
+config::OptionSet scoring_options(ClassifierSettings& settings) {
+  config::OptionSet options;
+  PathScoring& scoring = settings.scoring;
+  if (settings.kind == "paths")
+    options.add("", scoring.scores, scoring.centring, scoring.smoothing),
+        options.add("", scoring.tfidf), options.add("", scoring.neighbours);
+  else if (settings.classes)
+    options.add("", scoring.centring);
+  return options;
 }
 
-void write_settings(const std::filesystem::path& model, const ClassifierSettings& s) {
-  write_json(model / "gpuhpc" / "settings.json", Json{{"kind", s.kind},
-                                                      {"student", s.student},
-                                                      {"transductive", s.transductive},
-                                                      {"temperature", s.temperature},
-                                                      {"csls", s.csls},
-                                                      {"lexical", s.lexical},
-                                                      {"centring", s.centring},
-                                                      {"smoothing_keep", s.smoothing_keep},
-                                                      {"smoothing", s.smoothing},
-                                                      {"neighbours", s.neighbours},
-                                                      {"ngrams", s.ngrams},
-                                                      {"stop_words", s.stop_words},
-                                                      {"classes", s.classes},
-                                                      {"expected_leaves", s.expected_leaves},
-                                                      {"sigmoid_exp", s.sigmoid_exp}});
+config::OptionSet labelling_options(Labelling& labelling) {
+  config::OptionSet options;
+  options.add("", labelling.decode);
+  options.add("", labelling.infer);
+  return options;
 }
 
-ClassifierSettings read_settings(const std::filesystem::path& model) {
-  const auto path = model / "gpuhpc" / "settings.json";
-  if (!std::filesystem::exists(path))
-    throw input_error(
-        "{}: not a finished model (no gpuhpc/settings.json); name the model/ folder of a finished "
-        "run with --model.dir",
-        model.string());
+Json values_of(const config::OptionSet& options) {
+  Json values = Json::object();
+  for (const std::string& name : options.names()) values[name] = options.value(name);
+  return values;
+}
+
+void take_values(config::OptionSet options, const Json& values) {
+  std::vector<std::string> arguments;
+  for (const auto& [name, value] : values.items())
+    arguments.push_back(fmt::format("--{}={}", name, value.get<std::string>()));
+  options.parse({}, arguments);
+}
+
+void write_model_manifest(const fs::path& model, const Json& files) {
+  write_manifest(manifest_of(model),
+                 {{"format", "gpuhpc model"}, {"version", manifest_version}, {"files", files}});
+}
+
+Json read_model_manifest(const fs::path& model) {
+  return read_manifest(manifest_of(model), "model", manifest_version, model_again);
+}
+
+}  // namespace
+
+void write_settings(const fs::path& model, const ClassifierSettings& settings) {
+  ClassifierSettings s = settings;
+  Json json{{"kind", s.kind},
+            {"student", s.student},
+            {"transductive", s.transductive},
+            {"classes", s.classes},
+            {"sigmoid_exp", s.sigmoid_exp},
+            {"smoothing_keep", s.smoothing_keep},
+            {"expected_leaves", s.expected_leaves},
+            {"scoring", values_of(scoring_options(s))}};
+  if (s.labelling) json["labelling"] = values_of(labelling_options(*s.labelling));
+  write_json(model / "gpuhpc" / "settings.json", json);
+}
+
+ClassifierSettings read_settings(const fs::path& model) {
+  const fs::path path = model / "gpuhpc" / "settings.json";
   const Json json = read_json(path);
   try {
-    return {json.at("kind"),
-            json.at("student"),
-            json.at("transductive"),
-            json.at("temperature"),
-            json.at("csls"),
-            json.at("lexical"),
-            json.at("centring"),
-            json.at("smoothing_keep"),
-            json.at("smoothing"),
-            json.at("neighbours"),
-            json.at("ngrams"),
-            json.at("stop_words"),
-            json.value("classes", false),
-            json.value("expected_leaves", 1.5),
-            json.value("sigmoid_exp", false)};
+    ClassifierSettings s{.kind = json.at("kind"),
+                         .student = json.at("student"),
+                         .transductive = json.at("transductive"),
+                         .classes = json.at("classes"),
+                         .sigmoid_exp = json.at("sigmoid_exp"),
+                         .smoothing_keep = json.at("smoothing_keep"),
+                         .expected_leaves = json.at("expected_leaves")};
+    take_values(scoring_options(s), json.at("scoring"));
+    if (json.contains("labelling"))
+      take_values(labelling_options(s.labelling.emplace()), json.at("labelling"));
+    return s;
+  } catch (const std::runtime_error& e) {  // of options out of their range too
+    throw input_error("{}: {}; {}", path.string(), e.what(), model_again);
   } catch (const Json::exception& e) {
-    throw input_error("{}: {}; the file is not one of ours", path.string(), e.what());
+    throw input_error("{}: {}; {}", path.string(), e.what(), model_again);
   }
 }
 
-void copy_taxonomy(const TaxonomyFiles& taxonomy, const std::filesystem::path& model) {
+void seal_model(const fs::path& model) {
+  remove_file(manifest_of(model));
+  write_model_manifest(model, describe_files(model));
+}
+
+void publish_model(const fs::path& trained, const fs::path& model, const Labelling& labelling) {
+  Json files = read_model_manifest(trained).at("files");
+  const std::string changed = "gpuhpc/settings.json";
+  for (const auto& [name, file] : files.items())
+    if (name != changed) link_file(trained / name, model / name);
+  ClassifierSettings settings = read_settings(trained);
+  settings.labelling = labelling;
+  write_settings(model, settings);
+  files[changed] = describe_file(model / changed);
+  write_model_manifest(model, files);
+}
+
+void check_model(const fs::path& model, Manifest manifest, Communicator& comm, const Log& log) {
+  on_root(comm, [&] {
+    if (manifest == Manifest::where_there && !fs::exists(manifest_of(model))) return;
+    const Json body = read_model_manifest(model);
+    for (const std::string& name :
+         check_files(model, body.at("files"), manifest_of(model), model_again))
+      log->warn("{}: not a file of this model, its manifest does not have it",
+                (model / name).string());
+  });
+}
+
+ClassifierSettings open_model(const fs::path& model, Communicator& comm, const Log& log) {
+  on_root(comm, [&] {
+    if (!fs::exists(model / "gpuhpc" / "settings.json"))
+      throw input_error(
+          "{}: not a finished model (no gpuhpc/settings.json); name the model/ folder of a "
+          "finished run with --model.dir",
+          model.string());
+  });
+  check_model(model, Manifest::required, comm, log);
+  ClassifierSettings settings;
+  run_collectively(comm, [&] { settings = read_settings(model); });
+  return settings;
+}
+
+Labelling choose_labelling(const ClassifierSettings& settings, const config::OptionSet& given,
+                           Communicator& comm, const Log& log) {
+  Labelling labelling = settings.labelling.value_or(Labelling{});
+  if (!settings.labelling && comm.is_root())
+    log->warn("the model does not say how its run labelled; the options' defaults are taken");
+  run_collectively(comm, [&] {
+    ClassifierSettings made = settings;
+    const config::OptionSet fixed = scoring_options(made);
+    for (const std::string& name : fixed.names())
+      if (given.given(name) && given.value(name) != fixed.value(name))
+        throw usage_error(
+            "--{} {}: the model was made with {}, and its files hold what came of it; leave the "
+            "option out, or run `gpuhpc run` with it",
+            name, given.value(name), fixed.value(name));
+    config::OptionSet options = labelling_options(labelling);
+    for (const std::string& name : options.names()) {
+      if (!given.given(name) || given.value(name) == options.value(name)) continue;
+      if (name == "decode.expected-leaves" && settings.gives_memberships())
+        throw usage_error(
+            "--{} {}: this model gives each class the probability of membership, which the option "
+            "does not change; leave it out",
+            name, given.value(name));
+      if (comm.is_root())
+        log->info("--{} {} is taken; the model's run had {}", name, given.value(name),
+                  options.value(name));
+      options.set_default(name, given.value(name));
+    }
+    labelling.decode.check();
+  });
+  return labelling;
+}
+
+void copy_taxonomy(const TaxonomyFiles& taxonomy, const fs::path& model) {
   create_folder(model / "gpuhpc");
-  const auto copy = [&](const std::filesystem::path& from, const char* name) {
+  const auto copy = [&](const fs::path& from, const char* name) {
     gpuhpc::copy_file(
         from, model / "gpuhpc" / (std::string(name) + (from.extension() == ".gz" ? ".gz" : "")));
   };

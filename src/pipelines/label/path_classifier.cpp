@@ -28,13 +28,19 @@ Matrix copy(MatrixView view) {
   return matrix;
 }
 
-TfidfModel load_tfidf(const fs::path& path, const ClassifierSettings& settings) {
+TfidfModel load_tfidf(const fs::path& path, const TfidfOptions& options) {
   const Hdf5File file(path);
   const auto terms = file.dataset<std::int64_t>("terms");
-  TfidfOptions options;
-  options.longest_ngram = settings.ngrams;
-  options.english_stop_words = settings.stop_words;
+  file.expect("idf", {std::ssize(terms)});
   return TfidfModel(options, {terms.begin(), terms.end()}, copy(file.dataset<float>("idf")));
+}
+
+SparseMatrix load_rows(const fs::path& path, std::int64_t rows, std::int64_t terms) {
+  SparseMatrix matrix = read_sparse(path);
+  if (matrix.rows() != rows || matrix.columns_count != terms)
+    throw input_error("{}: it is {} x {}, {} x {} was expected; train the model again",
+                      path.string(), matrix.rows(), matrix.columns_count, rows, terms);
+  return matrix;
 }
 
 class PathPredictor final : public Classifier {
@@ -48,30 +54,29 @@ class PathPredictor final : public Classifier {
         lexical_(this->taxonomy()),
         documents_(data_ / "centred.h5"),
         posterior_(data_ / "posterior.h5"),
-        tfidf_(load_tfidf(data_ / "tfidf.h5", settings)),
-        index_(read_sparse(data_ / "tfidf_rows.h5")) {
-    const Hdf5File paths(data_ / "paths.h5"), classes(data_ / "classes.h5");
-    teacher_ = {copy(paths.matrix("vectors")), copy(paths.dataset<float>("hubness")),
-                settings.temperature, settings.csls, settings.lexical};
-    lexical_.set_idf(paths.dataset<float>("idf"));
-    mean_ = copy(classes.dataset<float>("document_mean"));
-    if (settings.transductive) {
-      const Hdf5File hashes(data_ / "text_hashes.h5");
-      const auto values = hashes.dataset<std::int64_t>("hashes");
-      for (std::size_t i = 0; i < values.size(); ++i)
-        row_of_text_.emplace(values[i], static_cast<std::int64_t>(i));
-    }
+        tfidf_(load_tfidf(data_ / "tfidf.h5", settings.scoring.tfidf)),
+        index_(load_rows(data_ / "tfidf_rows.h5", documents_.view().rows, tfidf_.size())) {
+    const std::int64_t documents = documents_.view().rows, width = documents_.view().columns,
+                       classes = this->taxonomy().size(),
+                       paths = std::ssize(this->taxonomy().paths());
+    posterior_.file().expect("values", {documents, paths});
+    load_teacher(paths, width);
+    if (settings.transductive) load_known_texts(documents);
     if (settings.classes) {
       const Hdf5File head(data_ / "head.h5");
+      head.expect("class_embeddings", {classes, width});
+      head.expect("bias", {classes});
       head_ = {copy(head.matrix("class_embeddings")), copy(head.dataset<float>("bias"))};
       class_probabilities_.emplace(data_ / "class_probabilities.h5");
+      class_probabilities_->file().expect("values", {documents, classes});
       membership_.emplace(this->taxonomy(),
                           DecodeOptions{.expected_leaves = settings.expected_leaves});
     }
     if (!settings.student) return;
-    student_ = {copy(MappedMatrix(data_ / "student_paths.h5").view()), teacher_.hubness,
-                settings.temperature, settings.csls, 0};
+    student_ = {read_matrix(data_ / "student_paths.h5", "values", paths, width), teacher_.hubness,
+                teacher_.temperature, teacher_.csls, 0};
     student_posterior_.emplace(data_ / "student_posterior.h5");
+    student_posterior_->file().expect("values", {documents, paths});
   }
   // Collective.
   void load_encoders(const fs::path& folder, const InferOptions& infer, const DeviceChoice& device,
@@ -84,6 +89,8 @@ class PathPredictor final : public Classifier {
       throw input_error(
           "{}: its tokenizer is not that of gpuhpc/teacher in it; train the model again",
           folder.string());
+    for (const auto* encoder : {teacher_encoder_.get(), student_encoder_.get()})
+      if (encoder) encoder->check_width(documents_.view().columns, data_ / "centred.h5");
   }
 
   bool gives_memberships() const override { return settings_.classes; }
@@ -114,19 +121,42 @@ class PathPredictor final : public Classifier {
   }
 
  private:
+  void load_teacher(std::int64_t paths, std::int64_t width) {
+    const Hdf5File file(data_ / "paths.h5"), classes(data_ / "classes.h5");
+    file.expect("vectors", {paths, width});
+    file.expect("hubness", {paths});
+    file.expect("idf", {lexical_.terms()});
+    classes.expect("document_mean", {width});
+    const ScoringOptions& scores = settings_.scoring.scores;
+    teacher_ = {copy(file.matrix("vectors")), copy(file.dataset<float>("hubness")),
+                scores.temperature, scores.csls, scores.lexical};
+    lexical_.set_idf(file.dataset<float>("idf"));
+    mean_ = copy(classes.dataset<float>("document_mean"));
+  }
+
+  void load_known_texts(std::int64_t documents) {
+    const Hdf5File file(data_ / "text_hashes.h5");
+    file.expect("hashes", {documents});
+    const auto hashes = file.dataset<std::int64_t>("hashes");
+    for (std::size_t i = 0; i < hashes.size(); ++i)
+      row_of_text_.emplace(hashes[i], static_cast<std::int64_t>(i));
+  }
+
+  bool smoothing() const { return settings_.scoring.smoothing.rounds > 0; }
+
   // x' of this rank's rows.
   Matrix centred(const TextEncoder& encoder, const DocumentChunk& documents,
                  Communicator& comm) const {
     const Matrix all = encoder.encode(documents.tokens, comm);
     Matrix rows = copy(all.view().slice(documents.own.first, documents.own.size()));
-    centre_rows(rows.view(), mean_, settings_.centring);
+    centre_rows(rows.view(), mean_, settings_.scoring.centring.share);
     return rows;
   }
 
   SparseMatrix score_block(std::span<const std::string> texts, const Matrix& teacher,
                            const Matrix& student, Range rows, MutableMatrixView posterior) const {
     const SparseMatrix neighbours =
-        settings_.smoothing ? find_neighbours(texts, teacher.view(), rows) : SparseMatrix();
+        smoothing() ? find_neighbours(texts, teacher.view(), rows) : SparseMatrix();
     one_posterior(teacher_, teacher.view().slice(rows.first, rows.size()), texts, neighbours,
                   posterior_.view(), posterior);
     if (settings_.student) {
@@ -147,7 +177,7 @@ class PathPredictor final : public Classifier {
     Matrix own(rows.size(), memberships.columns), marginals(rows.size(), memberships.columns);
     class_probabilities(student.view().slice(rows.first, rows.size()), head_.vectors.view(),
                         head_.bias, own.view());
-    if (settings_.smoothing)
+    if (smoothing())
       smooth_rows(std::as_const(own).view(), neighbours, class_probabilities_->view(),
                   settings_.smoothing_keep, memberships);
     else
@@ -178,7 +208,7 @@ class PathPredictor final : public Classifier {
   void one_posterior(const PathModel& model, MatrixView documents,
                      std::span<const std::string> texts, const SparseMatrix& neighbours,
                      MatrixView training, MutableMatrixView posterior) const {
-    if (!settings_.smoothing) {
+    if (!smoothing()) {
       model.posterior(documents, texts, lexical_, posterior);
       return;
     }
@@ -190,8 +220,7 @@ class PathPredictor final : public Classifier {
 
   SparseMatrix find_neighbours(std::span<const std::string> texts, MatrixView centred_chunk,
                                Range rows) const {
-    NeighbourOptions options;
-    options.k = settings_.neighbours;
+    const NeighbourOptions& options = settings_.scoring.neighbours;
     const Neighbours dense =
         dense_neighbours(centred_chunk, documents_.view(), rows, QuerySet::other, options);
     const SparseMatrix queries = tfidf_.transform(texts);

@@ -3,6 +3,7 @@
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/labels/decoding.hpp"
+#include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
@@ -26,30 +27,34 @@ class StreamChunks {
   }
 
   bool operator()(DocumentChunk& chunk) {
-    chunk.ids.clear();
-    std::vector<std::string> texts;
+    std::vector<std::string> ids, texts;
     on_root(comm_, [&] {
       for (Document document; std::ssize(texts) < chunk_documents && reader_->next(document);) {
-        chunk.ids.push_back(std::move(document.id));
+        ids.push_back(std::move(document.id));
         texts.push_back(std::move(document.text));
       }
     });
     std::int64_t count = std::ssize(texts);
     comm_.broadcast(&count, 1, DataType::int64, 0);
     chunk.own = own_rows(count, comm_.rank(), comm_.size());
-    chunk.texts = scatter(std::move(texts), count);
+    chunk.ids = broadcast(std::move(ids), count, {0, count});
+    chunk.texts = broadcast(std::move(texts), count, chunk.own);
     std::vector<std::vector<std::int32_t>> own;
     run_collectively(comm_, [&] { own = tokenize(tokenizer_, chunk.texts, threads_); });
     const auto all =
         std::make_shared<std::vector<std::vector<std::int32_t>>>(gather_lists(own, comm_));
-    chunk.tokens = {count, [all](std::int64_t i) {
+    chunk.tokens = {count,
+                    [all](std::int64_t i) {
                       return std::span<const std::int32_t>((*all)[static_cast<std::size_t>(i)]);
-                    }};
+                    },
+                    [&chunk](std::int64_t i) { return chunk.name(i); }};
     return count > 0;
   }
 
  private:
-  std::vector<std::string> scatter(std::vector<std::string> texts, std::int64_t count) const {
+  // The root's texts, of which each rank gets those of some rows.
+  std::vector<std::string> broadcast(std::vector<std::string> texts, std::int64_t count,
+                                     Range wanted) const {
     if (comm_.size() == 1) return texts;
     std::vector<std::int64_t> lengths;
     for (const std::string& text : texts) lengths.push_back(std::ssize(text));
@@ -58,12 +63,11 @@ class StreamChunks {
     std::string joined;
     for (const std::string& text : texts) joined += text;
     joined = comm_.broadcast_string(std::move(joined));
-    const Range own = own_rows(count, comm_.rank(), comm_.size());
     std::vector<std::string> mine;
     std::size_t at = 0;
-    for (std::int64_t i = 0; i < own.last; ++i) {
+    for (std::int64_t i = 0; i < wanted.last; ++i) {
       const auto length = static_cast<std::size_t>(lengths[static_cast<std::size_t>(i)]);
-      if (i >= own.first) mine.push_back(joined.substr(at, length));
+      if (i >= wanted.first) mine.push_back(joined.substr(at, length));
       at += length;
     }
     return mine;
@@ -93,10 +97,10 @@ ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm) {
     const std::int64_t count = std::min(chunk_documents, documents.size() - first);
     if (count == 0) return false;
     chunk.ids.clear();
-    if (comm.is_root())
-      for (std::int64_t i = first; i < first + count; ++i) chunk.ids.emplace_back(documents.id(i));
+    for (std::int64_t i = first; i < first + count; ++i) chunk.ids.emplace_back(documents.id(i));
     chunk.tokens = {count,
-                    [&documents, first](std::int64_t i) { return documents.tokens(first + i); }};
+                    [&documents, first](std::int64_t i) { return documents.tokens(first + i); },
+                    [&chunk](std::int64_t i) { return chunk.name(i); }};
     chunk.own = own_rows(count, comm.rank(), comm.size());
     chunk.texts = texts_of(documents, {first + chunk.own.first, first + chunk.own.last});
     first += count;
@@ -119,7 +123,11 @@ void predict_corpus(const Classifier& classifier, const ChunkSource& source,
   for (DocumentChunk chunk; source(chunk);) {
     const ClassScores scores = classifier.score(chunk, comm);
     std::vector<ClassList> labels;
-    run_collectively(comm, [&] { labels = decode_rows(decoder, scores, threads); });
+    run_collectively(comm, [&] {
+      check_scores(scores.marginals.view(), classifier.taxonomy(),
+                   [&](std::int64_t i) { return chunk.name(chunk.own.first + i); });
+      labels = decode_rows(decoder, scores, threads);
+    });
     labels = gather_lists(labels, comm);
     Matrix marginals(chunk.tokens.size, scores.marginals.columns);
     marginals.values = comm.all_gather_v(std::span<const float>(scores.marginals.values));

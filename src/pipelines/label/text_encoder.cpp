@@ -36,9 +36,23 @@ TextEncoder::~TextEncoder() = default;
 const Tokenizer& TextEncoder::tokenizer() const { return *state_->tokenizer; }
 std::int64_t TextEncoder::width() const { return state_->encoder->dimension(); }
 
+void TextEncoder::check_width(std::int64_t columns, const std::filesystem::path& file) const {
+  if (columns != width())
+    throw Error(ExitCode::bad_data,
+                fmt::format("{}: made for vectors of {} values, the encoder gives {}; train the "
+                            "model again",
+                            file.string(), columns, width()),
+                /*on_all_ranks=*/true);
+}
+
 Matrix TextEncoder::encode(std::span<const std::string> texts, Communicator& comm) const {
   const auto tokens = tokenize(*state_->tokenizer, texts, state_->threads);
-  return encode(token_source(tokens), comm);
+  return encode(token_source(tokens,
+                             [&](std::int64_t i) {
+                               return fmt::format("the text `{}`",
+                                                  texts[static_cast<std::size_t>(i)].substr(0, 80));
+                             }),
+                comm);
 }
 
 Matrix TextEncoder::encode(const TokenSource& texts, Communicator& comm) const {

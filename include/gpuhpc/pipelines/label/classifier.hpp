@@ -1,6 +1,8 @@
 #pragma once
 // A finished model/ folder at work on new text: what the inference phase and `gpuhpc predict`
 // share.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -17,10 +19,14 @@ namespace gpuhpc {
 
 // Documents that follow each other, spread over ranks.
 struct DocumentChunk {
-  std::vector<std::string> ids;    // of all (B), on the root
+  std::vector<std::string> ids;    // of all (B), on every rank
   TokenSource tokens;              // of all, on every rank
   Range own;                       // rows of this rank
   std::vector<std::string> texts;  // of these rows
+
+  std::string name(std::int64_t document) const {  // in messages
+    return fmt::format("document `{}`", ids[static_cast<std::size_t>(document)]);
+  }
 };
 
 struct ClassScores {
@@ -46,13 +52,15 @@ class Classifier {
   Taxonomy taxonomy_;
 };
 
-// Collective. input_error when the folder is not a finished model.
+struct ClassifierSettings;
+// Collective. `settings`: of open_model(), which has checked the files. input_error when they do
+// not fit each other.
 std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model,
+                                            const ClassifierSettings& settings,
                                             const InferOptions& infer, const DeviceChoice& device,
                                             Communicator& comm, Log log);
 
 // The kinds behind load_classifier.
-struct ClassifierSettings;
 std::unique_ptr<Classifier> load_path_classifier(
     const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
     const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);

@@ -109,6 +109,7 @@ struct PredictionFiles : StageFiles {
                                                     // are the training corpus
   std::filesystem::path predictions = output("predictions.jsonl");
   std::filesystem::path submission = output("submission.csv");
+  std::filesystem::path model = output("model");  // the trained one, and how it labelled
 };
 
 }  // namespace gpuhpc

@@ -2,38 +2,66 @@
 // model/: the trained encoder in Hugging Face layout, and in model/gpuhpc/ all else that inference
 // needs.
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "gpuhpc/base/log.hpp"
+#include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/data/token_shards.hpp"
-#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/infer/options.hpp"
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
 
 namespace gpuhpc {
 
+// How texts are cut and labels chosen: what the user may give anew for a finished model.
+struct Labelling {
+  DecodeOptions decode;
+  InferOptions infer;
+};
+
+// gpuhpc/settings.json.
 struct ClassifierSettings {
   std::string kind;  // "paths" (quality recipe; with `classes` TaxoClass's ensemble) or "bilinear"
   // paths: the encoder in model/ was trained, model/gpuhpc/teacher is what it came from
   bool student = false;
   bool transductive = false;  // the test texts served as the training corpus
-  double temperature = 20, csls = .25, lexical = 1, centring = .5;
+  bool classes = false;       // paths: a head over classes beside the teacher
+  bool sigmoid_exp = false;   // bilinear: the link from logits to probabilities
   double smoothing_keep = .5;
-  bool smoothing = true;
-  std::int64_t neighbours = 10;
-  std::int64_t ngrams = 2;  // of the TF-IDF neighbours
-  bool stop_words = true;
-  bool classes = false;  // paths: a head over classes beside the teacher
   // classes: what makes the teacher's probabilities those of membership
   double expected_leaves = 1.5;
-  bool sigmoid_exp = false;  // bilinear: the link from logits to probabilities
+  PathScoring scoring{};  // paths: all; bilinear with classes: the centring
+  std::optional<Labelling> labelling{};  // of the run; a stage that trains knows none
+
+  // Scores are probabilities of membership as they are: decoding must not raise them by
+  // --decode.expected-leaves.
+  bool gives_memberships() const { return kind == "bilinear" || classes; }
 };
 
-// Of kind "paths", without a student.
-ClassifierSettings path_settings(const PathScoring& scoring, bool transductive);
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);
-// input_error when the folder is no finished model of ours.
+// input_error when the folder has none.
 ClassifierSettings read_settings(const std::filesystem::path& model);
+
+// The last step of a model: gpuhpc/manifest.json, which says what every file of the folder is.
+void seal_model(const std::filesystem::path& model);
+// `trained` a second time as `model`, with how it labels; its files are links.
+void publish_model(const std::filesystem::path& trained, const std::filesystem::path& model,
+                   const Labelling& labelling);
+// Throws unless every file is as its manifest says; says which files are none of the model's. A
+// folder without a manifest is another program's and only refused where one is `required`.
+// Collective: the root reads.
+enum class Manifest { required, where_there };
+void check_model(const std::filesystem::path& model, Manifest manifest, Communicator& comm,
+                 const Log& log);
+// Settings of a model, all its files checked. Collective.
+ClassifierSettings open_model(const std::filesystem::path& model, Communicator& comm,
+                              const Log& log);
+// How the model's run labelled, but for what the user gave (`given`), which is said. Throws
+// usage_error for an option that can only be another one when a model is made. Collective.
+Labelling choose_labelling(const ClassifierSettings& settings, const config::OptionSet& given,
+                           Communicator& comm, const Log& log);
 
 // labels.txt and label_hierarchy.txt into model/gpuhpc/, byte for byte.
 void copy_taxonomy(const TaxonomyFiles& taxonomy, const std::filesystem::path& model);

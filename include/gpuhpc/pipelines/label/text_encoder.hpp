@@ -22,6 +22,8 @@ class TextEncoder {
   ~TextEncoder();
   const Tokenizer& tokenizer() const;
   std::int64_t width() const;
+  // input_error unless `file`, made for vectors of `columns`, was made for this encoder.
+  void check_width(std::int64_t columns, const std::filesystem::path& file) const;
   // Unit vectors (texts, width), in order, on every rank. Collective.
   Matrix encode(std::span<const std::string> texts, Communicator& comm) const;
   // The same of texts that this tokenizer has cut already.

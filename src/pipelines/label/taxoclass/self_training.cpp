@@ -86,6 +86,9 @@ class SelfTraining final : public DocumentTask {
       centre_rows(rows.view(), task_.mean, task_.inputs.centring.share);
       class_probabilities(std::as_const(rows).view(), head_.class_vectors().view(), head_.bias(),
                           mine.view(), task_.inputs.graph.link_kind());
+      check_scores(std::as_const(mine).view(), task_.taxonomy, [&](std::int64_t i) {
+        return fmt::format("document `{}`", task_.documents->id(own.first + i));
+      });
     });
     Matrix all(task_.documents->size(), task_.taxonomy.size());
     all.values = c_.comm.all_gather_v(std::span<const float>(mine.values));
@@ -165,9 +168,12 @@ class SelfTraining final : public DocumentTask {
   // After a restart between two refreshes: what the last one left.
   void reload(std::int64_t step) {
     run_collectively(c_.comm, [&] {
-      const Hdf5File saved(file("refresh", step));
-      probabilities_ = read_matrix(file("refresh", step), "probabilities");
-      const Matrix best = read_matrix(file("refresh", step), "best");
+      const fs::path path = file("refresh", step);
+      const Hdf5File saved(path);
+      saved.expect("state", {2});
+      probabilities_ =
+          read_matrix(path, "probabilities", task_.documents->size(), task_.taxonomy.size());
+      const Matrix best = read_matrix(path, "best", 1, arena_.parameters().numel());
       best_ = to_tensor(best.values, arena_.parameters().device());
       const auto state = saved.dataset<double>("state");
       best_agreement_ = state[0], waited_ = static_cast<int>(state[1]);
@@ -191,10 +197,11 @@ void add_teacher(const StageContext& c, const SelfTrainingStage& stage, const Gr
   const std::string& labels_from = stage.options.labels_from;
   if (labels_from == "classifier") return;
   on_root(c.comm, [&] {
-    ClassifierSettings settings = path_settings(stage.scoring, stage.corpus.is_test);
-    settings.classes = labels_from == "ensemble";
-    settings.expected_leaves = stage.expected_leaves.value;
-    write_settings(model, settings);
+    write_settings(model, {.kind = "paths",
+                           .transductive = stage.corpus.is_test,
+                           .classes = labels_from == "ensemble",
+                           .expected_leaves = stage.expected_leaves.value,
+                           .scoring = stage.scoring});
     copy_teacher(stage.inputs.encoding, stage.posterior, load_encoder(stage.teacher.path), model);
     if (stage.corpus.is_test)
       write_text_hashes(TokenDataset(stage.inputs.encoding.tokens),
@@ -245,6 +252,7 @@ void SelfTrainingStage::run(const StageContext& c, const SelfTrainingFiles& out)
   }
   on_root(c.comm, [&] { write_graph_model(model, head, out); });
   add_teacher(c, *this, model, head, out.model);
+  on_root(c.comm, [&] { seal_model(out.model); });
 }
 
 }  // namespace gpuhpc

@@ -87,9 +87,8 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
     const Matrix embeddings = head.class_embeddings(), interaction = head.interaction();
     write_arrays(out.model / "gpuhpc" / "head.h5",
                  {{"class_embeddings", embeddings.view()}, {"interaction", interaction.view()}});
-    ClassifierSettings settings;
-    settings.kind = "bilinear";
-    write_settings(out.model, settings);
+    write_settings(out.model, {.kind = "bilinear"});
+    seal_model(out.model);
     fs::remove_all(generated_tokens);
   });
 }

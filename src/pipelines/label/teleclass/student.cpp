@@ -99,11 +99,13 @@ void StudentStage::run(const StageContext& c, const TrainedFiles& out) const {
       write_text_hashes(TokenDataset(encoding.tokens), out.model / "gpuhpc" / "text_hashes.h5");
     if (with_student)
       write_matrix(out.model / "gpuhpc" / "student_paths.h5", std::as_const(vectors).view());
-    ClassifierSettings settings = path_settings(scoring, corpus.is_test);
-    settings.student = with_student;
-    write_settings(out.model, settings);
+    write_settings(out.model, {.kind = "paths",
+                               .student = with_student,
+                               .transductive = corpus.is_test,
+                               .scoring = scoring});
   });
   if (with_student) write_student_posterior(c, *this, vectors, out.model);
+  on_root(c.comm, [&] { seal_model(out.model); });
 }
 
 }  // namespace gpuhpc

@@ -13,6 +13,7 @@
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/candidates.hpp"
+#include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/backends/pair_examples.hpp"
 
@@ -31,7 +32,8 @@ struct Scoring {
   std::int64_t pairs = 0;
 
   // Every document's next level in one call: pairs of many documents fill the batches.
-  void score(std::span<const std::string> texts, int threads, MutableMatrixView similarity) {
+  void score(std::span<const std::string> texts, int threads, MutableMatrixView similarity,
+             const std::function<std::string(std::int64_t)>& document) {
     std::fill_n(similarity.data, similarity.rows * similarity.columns, -1.F);
     std::vector<std::string> lowered;
     for (const std::string& text : texts) lowered.push_back(as_premise(text));
@@ -47,6 +49,7 @@ struct Scoring {
       for (std::size_t i = 0; i < wanted.size(); ++i)
         similarity.row(wanted[i].premise)[static_cast<std::size_t>(wanted[i].hypothesis)] =
             found[i];
+      check_scores(similarity, taxonomy, document);
       pairs += std::ssize(wanted);
       if (full_matrix) return;
       for (std::size_t d = 0; d < searches.size(); ++d)
@@ -101,11 +104,13 @@ void EntailmentStage<Model>::run(const StageContext& c, const SimilarityFiles& o
             c.checkpoints / fmt::format("similarity-{:09d}.h5", rows.first + first);
         Matrix similarity(count, classes.size());
         if (fs::exists(file)) {
-          similarity = read_matrix(file);
+          similarity = read_matrix(file, "values", count, classes.size());
         } else {
           scoring.score(
               block.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-              c.device.threads, similarity.view());
+              c.device.threads, similarity.view(), [&](std::int64_t i) {
+                return fmt::format("document `{}`", corpus.id(rows.first + first + i));
+              });
           write_matrix(file, std::as_const(similarity).view());
         }
         writer.write_rows("values", rows.first + first, std::as_const(similarity).view());

@@ -167,11 +167,10 @@ void write_graph_model(const GraphTask& task, const ClassGraphHead& head,
                {{"class_embeddings", class_vectors.view()},
                 {"bias", std::span<const float>(bias)},
                 {"document_mean", std::span<const float>(task.mean)}});
-  ClassifierSettings settings;
-  settings.kind = "bilinear";
-  settings.centring = task.inputs.centring.share;
-  settings.classes = true;
-  settings.sigmoid_exp = task.inputs.graph.link_kind() == Link::sigmoid_exp;
+  ClassifierSettings settings{.kind = "bilinear",
+                              .classes = true,
+                              .sigmoid_exp = task.inputs.graph.link_kind() == Link::sigmoid_exp};
+  settings.scoring.centring = task.inputs.centring;
   write_settings(out.model, settings);
 }
 

@@ -1,0 +1,160 @@
+#include "gpuhpc/pipelines/label/model_folder.hpp"
+
+#include <gmock/gmock.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <sstream>
+
+#include "../io/expect_error.hpp"
+#include "../io/scratch_folder.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::ScratchFolder;
+
+// What the manifest and the settings are about, without an encoder.
+class ModelFolderFiles : public ::testing::Test {
+ protected:
+  ModelFolderFiles() {
+    write_text_file(folder_ / "labels.txt", "0\tgame\n1\tchess\n");
+    write_text_file(folder_ / "label_hierarchy.txt", "0\t1\n");
+    copy_taxonomy({folder_ / "labels.txt", folder_ / "label_hierarchy.txt"}, model_);
+    Matrix posterior(3, 2);
+    write_matrix(model_ / "gpuhpc" / "posterior.h5", posterior.view());
+    write_text_file(model_ / "model.safetensors", "weights");
+    ClassifierSettings settings{.kind = "paths", .student = true};
+    settings.scoring.centring.share = .3;
+    settings.scoring.neighbours.k = 7;
+    settings.scoring.smoothing.rounds = 0;
+    settings.scoring.tfidf.longest_ngram = 3;
+    write_settings(model_, settings);
+    seal_model(model_);
+  }
+
+  ClassifierSettings open(const fs::path& model) { return open_model(model, *comm_, log_); }
+  std::string refused(const fs::path& model) {
+    return error_of(ExitCode::bad_data, [&] { open(model); });
+  }
+  // A copy that `damage` has changed is refused, naming the file.
+  void expect_refused(const std::string& file, const std::function<void(const fs::path&)>& damage) {
+    const fs::path copy = folder_ / "copy";
+    fs::remove_all(copy);
+    fs::copy(model_, copy, fs::copy_options::recursive);
+    damage(copy / file);
+    EXPECT_THAT(refused(copy), HasSubstr((copy / file).string()));
+  }
+
+  ScratchFolder folder_;
+  fs::path model_ = folder_ / "model";
+  std::unique_ptr<Communicator> comm_ = make_single_communicator();
+  std::ostringstream said_;
+  Log log_ = std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said_));
+};
+
+TEST_F(ModelFolderFiles, EveryFileIsTheOneThatWasSealed) {
+  EXPECT_EQ(open(model_).kind, "paths");
+  const auto append = [](const fs::path& file) {
+    write_text_file(file, read_text_file(file) + "2\tgo\n");
+  };
+  for (const char* file :
+       {"gpuhpc/labels.txt", "gpuhpc/label_hierarchy.txt", "model.safetensors"}) {
+    expect_refused(file, append);
+    expect_refused(file, [](const fs::path& path) { fs::remove(path); });
+  }
+  expect_refused("gpuhpc/labels.txt", [](const fs::path& path) {  // as long as it was
+    write_text_file(path, "0\tchess\n1\tgame\n");
+  });
+  expect_refused("gpuhpc/posterior.h5", [](const fs::path& path) {
+    Matrix other(3, 2);
+    other.values[5] = .7F;
+    write_matrix(path, other.view());
+  });
+  for (const char* value : {"0", "-1", "1099511627776", "8"})
+    expect_refused("gpuhpc/settings.json", [&](const fs::path& path) {
+      Json json = read_json(path);
+      ASSERT_EQ(json.at("scoring").at("neighbours.k"), "7");
+      json["scoring"]["neighbours.k"] = value;
+      write_json(path, json);
+    });
+}
+
+TEST_F(ModelFolderFiles, TheManifestSealsItselfAndStatesShapes) {
+  const fs::path manifest = model_ / "gpuhpc/manifest.json";
+  const Json json = read_json(manifest);
+  EXPECT_EQ(json.at("files").at("gpuhpc/posterior.h5").at("arrays").at("values"), (Json{3, 2}));
+  EXPECT_EQ(json.at("files").at("gpuhpc/labels.txt").at("bytes"), 15);
+  expect_refused("gpuhpc/manifest.json", [&](const fs::path& path) {
+    Json other = json;
+    other["files"].erase("gpuhpc/labels.txt");
+    write_json(path, other);
+  });
+  expect_refused("gpuhpc/manifest.json", [](const fs::path& path) { fs::remove(path); });
+  expect_refused("gpuhpc/manifest.json", [](const fs::path& path) { write_text_file(path, "[]"); });
+}
+
+TEST_F(ModelFolderFiles, AFileMoreIsSaidAndAnotherProgramsFolderIsLeftAlone) {
+  write_text_file(model_ / "vocab.json", "{}");
+  open(model_);
+  EXPECT_THAT(said_.str(), HasSubstr((model_ / "vocab.json").string()));
+  const fs::path foreign = folder_ / "foreign";
+  write_text_file((create_folder(foreign), foreign / "config.json"), "{}");
+  check_model(foreign, Manifest::where_there, *comm_, log_);
+  error_of(ExitCode::bad_data, [&] { check_model(foreign, Manifest::required, *comm_, log_); });
+  EXPECT_THAT(refused(foreign), HasSubstr("not a finished model"));
+}
+
+TEST_F(ModelFolderFiles, SettingsOfTheRunTravelAndWhatIsGivenWins) {
+  const fs::path published = folder_ / "published";
+  publish_model(model_, published,
+                {{.mode = "top-k", .expected_leaves = 2.5, .minimum = 1, .k = 4},
+                 {.max_length = 32, .long_documents = "mean"}});
+  fs::remove_all(model_);  // links, not references
+  const ClassifierSettings settings = open(published);
+  EXPECT_TRUE(settings.student);
+  EXPECT_EQ(settings.scoring.centring.share, .3);
+  EXPECT_EQ(settings.scoring.neighbours.k, 7);
+  EXPECT_EQ(settings.scoring.smoothing.rounds, 0);
+  EXPECT_EQ(settings.scoring.tfidf.longest_ngram, 3);
+  DecodeOptions decode;
+  InferOptions infer;
+  PathScoring scoring;
+  config::OptionSet given;
+  given.add("", decode);
+  given.add("", infer);
+  given.add("", scoring.centring);
+  given.parse({}, {"--decode.k=2", "--decode.minimum=1", "--scoring.centring=.3"});
+  const Labelling chosen = choose_labelling(settings, given, *comm_, log_);
+  EXPECT_EQ(chosen.decode.mode, "top-k");
+  EXPECT_EQ(chosen.decode.expected_leaves, 2.5);
+  EXPECT_EQ(chosen.decode.k, 2);
+  EXPECT_EQ(chosen.infer.max_length, 32);
+  EXPECT_EQ(chosen.infer.long_documents, "mean");
+  EXPECT_THAT(said_.str(), HasSubstr("--decode.k 2 is taken; the model's run had 4"));
+  EXPECT_THAT(said_.str(), Not(HasSubstr("minimum")));
+  given.parse({}, {"--scoring.centring=.5"});
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { choose_labelling(settings, given, *comm_, log_); }),
+              HasSubstr("--scoring.centring 0.5: the model was made with 0.3"));
+}
+
+TEST_F(ModelFolderFiles, ExpectedLeavesOfAModelOfMembershipsAreRefused) {
+  ClassifierSettings settings{.kind = "bilinear"};
+  DecodeOptions decode;
+  config::OptionSet given;
+  given.add("", decode);
+  given.parse({}, {"--decode.expected-leaves=3"});
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { choose_labelling(settings, given, *comm_, log_); }),
+              HasSubstr("--decode.expected-leaves 3"));
+}
+
+}  // namespace
+}  // namespace gpuhpc
