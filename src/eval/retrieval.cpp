@@ -10,8 +10,8 @@ double gain(std::int64_t place) { return 1 / std::log2(static_cast<double>(place
 
 }  // namespace
 
-RetrievalFigures retrieval_figures(std::span<const std::vector<std::int32_t>> found,
-                                   std::span<const std::vector<std::int32_t>> relevant) {
+Figures retrieval_figures(std::span<const std::vector<std::int32_t>> found,
+                          std::span<const std::vector<std::int32_t>> relevant) {
   double mrr = 0, ndcg = 0, recall_1 = 0, recall_10 = 0, map = 0;
   for (std::size_t q = 0; q < found.size(); ++q) {
     const auto wanted = static_cast<double>(relevant[q].size());

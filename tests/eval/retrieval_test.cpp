@@ -15,7 +15,7 @@ TEST(Retrieval, HasTheFiguresOfSentenceTransformers) {
   const auto expected = nlohmann::json::parse(file);
   const std::vector<std::vector<std::int32_t>> found = expected["found"],
                                                relevant = expected["relevant"];
-  const RetrievalFigures figures = retrieval_figures(found, relevant);
+  const Figures figures = retrieval_figures(found, relevant);
   EXPECT_EQ(figures.size(), expected["figures"].size());
   for (const auto& [name, value] : figures)
     EXPECT_NEAR(value, expected["figures"].at(name).get<double>(), 1e-12) << name;

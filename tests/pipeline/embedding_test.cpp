@@ -22,7 +22,8 @@ class Embedding : public Pipeline {
       const std::size_t tab = line.find('\t'), stop = line.find(". ");
       if (stop == line.npos) continue;
       pairs << Json{{"anchor", line.substr(tab + 1, stop - tab - 1)},
-                    {"positive", line.substr(stop + 2)}}
+                    {"positive", line.substr(stop + 2)},
+                    {"score", count % 7 * .15}}
             << "\n";
       --count;
     }
@@ -64,11 +65,28 @@ TEST_F(Embedding, IsTheSameForEveryMicroBatchAndNumberOfRanks) {
   EXPECT_EQ(Json::parse(first).at("embedding").size(), 384u);
 }
 
+TEST_F(Embedding, LearnsScoresAndMeasuresHowCosinesFollowThem) {
+  const fs::path run = root_ / "scored";
+  ASSERT_EQ(gpuhpc(arguments(run) + " --embedding.loss cosent").code, 0);
+  const Json figures = metrics(run);
+  EXPECT_EQ(figures.at("rows"), 40);
+  EXPECT_NE(figures.at("start").at("384").at("spearman_cosine"),
+            figures.at("trained").at("384").at("spearman_cosine"));
+  EXPECT_EQ(figures.at("trained").at("384").size(), 2u);
+  const Result words =
+      gpuhpc(arguments(root_ / "refused") + " --embedding.loss cosine --embedding.score anchor");
+  EXPECT_EQ(words.code, 65) << words.output;
+  EXPECT_THAT(words.output, HasSubstr("in column `anchor` is not a number"));
+}
+
 TEST_F(Embedding, MissingColumnsAndWrongNumbersOfThemAreRefusedBeforeAnythingIsComputed) {
   const fs::path run = root_ / "refused";
   const Result column = gpuhpc(arguments(run) + " --embedding.columns anchor,nothing");
   EXPECT_EQ(column.code, 65) << column.output;
-  EXPECT_THAT(column.output, HasSubstr("train.jsonl:1: no string field `nothing`"));
+  EXPECT_THAT(
+      column.output,
+      HasSubstr(
+          "train.jsonl:1: no string field `nothing` among the row's anchor, positive, score;"));
   const Result triplet = gpuhpc(arguments(run) + " --embedding.loss triplet");
   EXPECT_EQ(triplet.code, 2) << triplet.output;
   EXPECT_THAT(triplet.output, HasSubstr("--embedding.loss triplet with 2 columns"));

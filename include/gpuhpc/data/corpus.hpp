@@ -28,8 +28,10 @@ struct CorpusOptions {
   std::string format = "auto";  // auto|tabbed|jsonl|csv|tsv
   std::string id_field = "id";  // JSONL key, CSV/TSV column
   std::string text_field = "text";
+  std::string text_option = "--input.text-field";  // that named it, for messages
   bool ids_optional =
       false;  // JSONL, CSV, TSV: a row without the id field gets its number (from 0) as id
+  bool numbers = false;  // JSONL: the text field may hold a number, which is read as written
   bool check_duplicates = true;  // remembers 16 bytes a document
 };
 // input.format, input.id-field, input.text-field

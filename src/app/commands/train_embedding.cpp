@@ -10,7 +10,8 @@ namespace gpuhpc {
 // Pairs of texts in, an encoder out whose vectors find what belongs together.
 void train_embedding_command(CommandContext& c) {
   const Options& o = c.options;
-  const PairInputs inputs = find_pairs(o.embedding.files, o.shared.corpus.format, c.comm);
+  const PairInputs inputs = find_pairs(o.embedding.files, o.embedding.loss.needs_scores(),
+                                       o.shared.corpus.format, c.comm);
   Job job{Pipeline(o.run.dir),
           o.embedding.files.train,
           fmt::format("{} rows to learn from, {} to validate, {} to measure", inputs.train.rows(),

@@ -32,6 +32,10 @@ std::vector<std::string> PairFileOptions::column_names() const {
   return names;
 }
 
+bool PairLossOptions::needs_scores() const {
+  return loss == "cosine" || loss == "cosent" || loss == "angle" || loss == "margin-mse";
+}
+
 std::vector<std::int64_t> PairLossOptions::dimensions() const {
   std::vector<std::int64_t> numbers;
   if (matryoshka.empty()) return numbers;
@@ -60,15 +64,19 @@ void declare(config::Section& section, PairFileOptions& options) {
       .existing_path();
   section.option("columns", options.columns,
                  "the columns of texts: anchor and positive, then negatives, or one for simcse");
+  section.option("score", options.score, "the column of numbers, for the losses that learn scores");
 }
 
 void declare(config::Section& section, PairLossOptions& options) {
   section
       .option("loss", options.loss,
               "mnrl: the positive among those of the whole batch; mnrl-symmetric: both ways; "
-              "simcse: a text and itself with other dropout; triplet")
-      .one_of({"mnrl", "mnrl-symmetric", "simcse", "triplet"});
-  section.option("scale", options.scale, "mnrl and simcse: factor of cosines").range(1e-3, 1e6);
+              "simcse: a text and itself with other dropout; triplet; cosine, cosent, angle: "
+              "nearness follows the scores; margin-mse: a teacher's difference of scores")
+      .one_of({"mnrl", "mnrl-symmetric", "simcse", "triplet", "cosine", "cosent", "angle",
+               "margin-mse"});
+  section.option("scale", options.scale, "factor of cosines in mnrl, simcse, cosent and angle")
+      .range(1e-3, 1e6);
   section.option("margin", options.margin, "triplet: how much nearer the positive has to be")
       .range(0, 1e6);
   section.option("distance", options.distance, "triplet: which distance")

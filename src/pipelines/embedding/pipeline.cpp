@@ -20,8 +20,10 @@ Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& 
           least == most ? std::to_string(least) : fmt::format("{} or more", least));
   };
   if (o.loss.loss == "simcse") needs(1, 1);
-  if (o.loss.loss == "triplet") needs(3, 3);
-  if (o.loss.loss == "mnrl-symmetric") needs(2, 2);
+  if (o.loss.loss == "triplet" || o.loss.loss == "margin-mse") needs(3, 3);
+  if (o.loss.loss == "mnrl-symmetric" || o.loss.loss == "cosine" || o.loss.loss == "cosent" ||
+      o.loss.loss == "angle")
+    needs(2, 2);
   if (o.loss.loss == "mnrl") needs(2, 1000);
   const ModelFiles encoder{shared.model.encoder};
   Pipeline pipeline(run_folder);
@@ -30,7 +32,8 @@ Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& 
   const TrainedFiles trained = pipeline.add(
       "training",
       EmbeddingTrainingStage{tokens, encoder, o.loss, FineTuning{tune, shared.training}});
-  pipeline.add("evaluation", RetrievalStage{tokens, encoder, trained, o.loss, shared.infer});
+  pipeline.add("evaluation",
+               EmbeddingEvaluationStage{tokens, encoder, trained, o.loss, shared.infer});
   return pipeline;
 }
 

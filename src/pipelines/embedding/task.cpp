@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include "gpuhpc/io/checksum.hpp"
+#include "gpuhpc/nn/losses.hpp"
 
 namespace gpuhpc {
 
-EmbeddingTask::EmbeddingTask(std::vector<std::vector<TokenDataset>> files, PairLossOptions options,
+EmbeddingTask::EmbeddingTask(std::vector<std::vector<TokenDataset>> files,
+                             std::vector<float> scores, PairLossOptions options,
                              std::int64_t max_length, TextTemplate form, Embed embed)
     : files_(std::move(files)),
+      scores_(std::move(scores)),
       options_(std::move(options)),
       dimensions_(options_.dimensions()),
       max_length_(max_length),
@@ -40,7 +43,9 @@ std::int64_t EmbeddingTask::key(std::int64_t item) const {
 }
 
 LossScope EmbeddingTask::scope() const {
-  return options_.loss == "triplet" ? LossScope::item : LossScope::global_batch;
+  const bool of_row =
+      options_.loss == "triplet" || options_.loss == "cosine" || options_.loss == "margin-mse";
+  return of_row ? LossScope::item : LossScope::global_batch;
 }
 
 void EmbeddingTask::load(std::span<const std::int64_t> items) {
@@ -57,7 +62,13 @@ at::Tensor EmbeddingTask::represent(std::span<const std::int64_t> items, Dropout
       .reshape({std::ssize(items), columns * vectors.size(1)});
 }
 
-at::Tensor EmbeddingTask::loss_of(const Columns& columns) const {
+at::Tensor EmbeddingTask::loss_of(const Columns& columns, const at::Tensor& scores) const {
+  if (options_.loss == "cosine") return cosine_loss(columns, scores);
+  if (options_.loss == "cosent")
+    return ranking_loss(row_cosines(columns[0], columns[1]), scores, options_.scale);
+  if (options_.loss == "angle")
+    return ranking_loss(row_angles(columns[0], columns[1]), scores, options_.scale);
+  if (options_.loss == "margin-mse") return margin_mse_loss(columns, scores);
   if (options_.loss == "triplet")
     return triplet_loss(columns, parse_distance(options_.distance), options_.margin);
   if (options_.loss == "mnrl-symmetric")
@@ -72,10 +83,15 @@ LossSum EmbeddingTask::batch_loss(const at::Tensor& rows, std::span<const std::i
     for (std::int64_t c = 0; c < count; ++c) parts.push_back(rows.narrow(1, c * width, width));
     return parts;
   }();
-  at::Tensor sum = loss_of(columns);
+  const at::Tensor scores =
+      scores_.empty() ? at::Tensor() : gather_values(scores_, items, rows.device());
+  at::Tensor sum = loss_of(columns, scores);
   for (const std::int64_t dimensions : dimensions_)
-    if (dimensions < columns[0].size(1)) sum = sum + loss_of(first_dimensions(columns, dimensions));
-  return {sum, static_cast<double>(items.size())};
+    if (dimensions < columns[0].size(1))
+      sum = sum + loss_of(first_dimensions(columns, dimensions), scores);
+  // CoSENT and AnglE have one value per batch.
+  const bool of_batch = options_.loss == "cosent" || options_.loss == "angle";
+  return {sum, of_batch ? 1 : static_cast<double>(items.size())};
 }
 
 }  // namespace gpuhpc

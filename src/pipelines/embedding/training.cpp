@@ -15,11 +15,15 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
   std::optional<LoadedEncoder> model;
   std::unique_ptr<Tokenizer> tokenizer;
   std::vector<std::vector<TokenDataset>> files;
+  std::vector<float> scores;
   run_collectively(c.comm, [&] {
     model.emplace(load_encoder(encoder.path, torch_device(c.device)));
     tokenizer = load_tokenizer(encoder.path);
-    for (const auto& folder : {tokens.train, tokens.validation})
+    for (const auto& folder : {tokens.train, tokens.validation}) {
       files.push_back(open_columns(folder));
+      const std::vector<float> of_file = open_scores(folder);
+      scores.insert(scores.end(), of_file.begin(), of_file.end());
+    }
     for (const std::int64_t dimensions : loss.dimensions())
       if (dimensions > model->encoder.config().hidden_size)
         throw usage_error("--embedding.matryoshka {}: the encoder's vectors have {} dimensions",
@@ -34,7 +38,7 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
   const std::int64_t length = std::min(training.encoder.max_length, learner.config().max_tokens());
   EmbeddingConfig embedding = model->model.embedding;
   embedding.max_tokens = length;
-  EmbeddingTask task(std::move(files), loss, length, tokenizer->special().single,
+  EmbeddingTask task(std::move(files), std::move(scores), loss, length, tokenizer->special().single,
                      [&](const PackedIds& batch, DropoutSeed seed) {
                        return learner.embed(pack_tokens(batch, learner.device()), embedding,
                                             training_forward(learner, training, seed));

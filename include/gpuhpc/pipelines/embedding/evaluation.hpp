@@ -1,6 +1,7 @@
 #pragma once
-// Stage 3 of train-embedding: how well anchors find their positives among those of all rows, with
-// the encoder as it was and as it has become, at full width and at each Matryoshka width.
+// Stage 3 of train-embedding, on the test file (or the validation file): how well anchors find
+// their positives among those of all rows, or how their cosines follow the scores; with the encoder
+// as it was and as it has become, at full width and at each Matryoshka width.
 #include "gpuhpc/infer/options.hpp"
 #include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/options.hpp"
@@ -14,7 +15,7 @@ struct EvaluationFiles : StageFiles {
   std::filesystem::path table = output("evaluation.tsv");
 };
 
-struct RetrievalStage {
+struct EmbeddingEvaluationStage {
   using Outputs = EvaluationFiles;
   PairTokenFiles tokens;
   ModelFiles encoder;

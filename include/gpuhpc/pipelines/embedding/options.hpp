@@ -12,7 +12,7 @@ namespace gpuhpc {
 struct PairFileOptions {
   static constexpr const char* section = "embedding";
   std::string train, validation, test;
-  std::string columns = "anchor,positive";
+  std::string columns = "anchor,positive", score = "score";
   std::vector<std::string> column_names() const;  // usage_error: empty or twice
 };
 
@@ -20,12 +20,14 @@ struct PairFileOptions {
 struct PairLossOptions {
   static constexpr const char* section = "embedding";
   // mnrl: the positive among those of the whole batch; mnrl-symmetric: both ways; simcse: one
-  // column, twice with other dropout; triplet
+  // column, twice with other dropout; triplet; cosine, cosent, angle: cosines (angles) follow the
+  // scores; margin-mse: the score is a teacher's difference
   std::string loss = "mnrl";
-  double scale = 20;  // mnrl, simcse: of cosines
+  double scale = 20;  // mnrl, simcse, cosent, angle: of cosines
   double margin = 1;  // triplet
   std::string distance = "euclidean";
   std::string matryoshka;  // numbers of leading dimensions that must serve alone
+  bool needs_scores() const;
   std::vector<std::int64_t> dimensions() const;  // usage_error: not numbers above 0
 };
 void declare(config::Section& section, PairFileOptions& options);

@@ -16,9 +16,10 @@ class EmbeddingTask : public Task {
  public:
   // The encoder's vectors of packed texts, (texts, W) fp32.
   using Embed = std::function<at::Tensor(const PackedIds&, DropoutSeed)>;
-  // `files`: the columns of each file. Texts are cut to `max_length` tokens.
-  EmbeddingTask(std::vector<std::vector<TokenDataset>> files, PairLossOptions options,
-                std::int64_t max_length, TextTemplate form, Embed embed);
+  // `files`: the columns of each file; `scores`: of all their rows, or none. Texts are cut to
+  // `max_length` tokens.
+  EmbeddingTask(std::vector<std::vector<TokenDataset>> files, std::vector<float> scores,
+                PairLossOptions options, std::int64_t max_length, TextTemplate form, Embed embed);
   std::int64_t size() const override { return first_.back(); }
   std::int64_t rows(std::size_t file) const { return first_[file + 1] - first_[file]; }
   std::int64_t cost(std::int64_t item) const override;
@@ -30,9 +31,10 @@ class EmbeddingTask : public Task {
 
  private:
   std::span<const std::int32_t> tokens(std::int64_t item, std::size_t column) const;  // cut
-  at::Tensor loss_of(const Columns& columns) const;
+  at::Tensor loss_of(const Columns& columns, const at::Tensor& scores) const;
   std::vector<std::vector<TokenDataset>> files_;
   std::vector<std::int64_t> first_{0};
+  std::vector<float> scores_;
   PairLossOptions options_;
   std::vector<std::int64_t> dimensions_;
   std::int64_t max_length_;
