@@ -6,7 +6,9 @@ std::span<const Command> commands() {
   static const Command table[] = {
       {"run",
        "the staged pipeline: taxonomy and unlabelled text in, model, predictions and report out",
-       run_command},
+       run_command, labelling_preset, true},
+      {"train-embedding", "pairs of texts to a sentence encoder (--embedding.train)",
+       train_embedding_command, [](const Options&) { return embedding_defaults(); }, true},
       {"prepare", "text to tokenized HDF5 shards", prepare_command},
       {"encode", "text to vectors with --model.encoder", encode_command},
       {"predict", "labels for new text with a finished model (--model.dir)", predict_command},

@@ -56,7 +56,7 @@ void print_help(const config::OptionSet& set, const std::vector<std::string>& wo
       "[--help [all|SECTION]]\n"
       "Labels documents from a class taxonomy alone; also under mpirun or srun.\n\nCommands:\n";
   for (const Command& command : commands())
-    text += fmt::format("  {:10} {}\n", command.name, command.about);
+    text += fmt::format("  {:15} {}\n", command.name, command.about);
   fmt::print("{}{}", text, set.help(words));
 }
 

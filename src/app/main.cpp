@@ -113,9 +113,9 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
   run_collectively(world, [&] {
     invocation = read_invocation(arguments);
     if (invocation.help || invocation.version) return;
-    find_command(invocation.command);
     set.parse(invocation.config, invocation.options);
-    apply_preset(set, options);
+    for (const auto& [name, value] : find_command(invocation.command).preset(options))
+      set.set_default(name, value);
     if (options.device.isa != "auto") kernels::limit_isa(kernels::parse_isa(options.device.isa));
     replicas = options.shared.training.parallel.replica_count(
         world.size(), options.device.kind == "cpu" ? 0 : query_cuda_devices());
@@ -132,7 +132,7 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
   }
   const Command& command = find_command(invocation.command);
   std::optional<StopSignals> signals;  // of the process
-  if (command.run == run_command && !invocation.dry_run) signals.emplace();
+  if (command.is_job && !invocation.dry_run) signals.emplace();
   const auto rank = [&](Communicator& comm, const DeviceOptions& device) {
     run_rank(comm, command, set, options, device, invocation.dry_run,
              fmt::format("gpuhpc {}", fmt::join(arguments, " ")));

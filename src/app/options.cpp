@@ -59,6 +59,8 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("similarity, core classes, graph network, self-training", l.taxoclass.similarity,
           l.taxoclass.entailment, l.taxoclass.statements, l.taxoclass.pair, l.taxoclass.cores,
           l.taxoclass.graph, l.taxoclass.self_training);
+  set.add("pairs of texts, and what an encoder learns from them", o.embedding.files,
+          o.embedding.loss);
   set.add("term weights of lexical neighbours", l.scoring.tfidf);
   set.add("nearest documents", l.scoring.neighbours);
   set.add("the trainer", s.training.train, l.fine_tune);
@@ -69,9 +71,9 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("the page that report makes", o.report);
 }
 
-void apply_preset(config::OptionSet& set, const Options& options) {
+Preset labelling_preset(const Options& options) {
   const auto preset = options.pipeline.method == "taxoclass" ? taxoclass_preset : teleclass_preset;
-  for (const auto& [name, value] : preset(options.pipeline.preset)) set.set_default(name, value);
+  return preset(options.pipeline.preset);
 }
 
 }  // namespace gpuhpc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 
 #include "gpuhpc/app/launch.hpp"
 #include "gpuhpc/app/ledger.hpp"
@@ -23,8 +24,8 @@ namespace fs = std::filesystem;
 void publish(const Pipeline& pipeline) {
   const fs::path& run = pipeline.run_folder();
   fs::remove_all(run / "model");
-  for (const std::string name :
-       {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl", "model"}) {
+  for (const std::string name : {"predictions.jsonl", "submission.csv", "metrics.jsonl",
+                                 "ranks.jsonl", "metrics.json", "evaluation.tsv", "model"}) {
     fs::path source;
     for (std::size_t i = 0; i < pipeline.stages().size(); ++i)
       if (std::ranges::find(pipeline.stages()[i].outputs, name) !=
@@ -36,6 +37,18 @@ void publish(const Pipeline& pipeline) {
         if (entry.is_regular_file())
           link_file(entry.path(), run / name / fs::relative(entry.path(), source));
   }
+}
+
+// A TSV file whose first line names its columns, for the terminal.
+std::string table_of(const fs::path& tsv) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(read_text_file(tsv));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    rows.emplace_back();
+    for (std::string field; std::getline(fields, field, '\t');) rows.back().push_back(field);
+  }
+  return rows.size() < 2 ? "" : format_table(rows.front(), {rows.begin() + 1, rows.end()});
 }
 
 }  // namespace
@@ -61,10 +74,10 @@ void run_job(CommandContext& c, const Job& job) {
       run_stages(job.pipeline, range, c.comm, c.log, c.device, StopSignals::requested);
   if (times.size() < job.pipeline.stages().size()) return;
   on_root(c.comm, [&] {
-    publish(job.pipeline);
-    write_run_facts(c, job, times);
     if (!job.evaluate && !times.back().skipped)  // of earlier predictions
       for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);
+    publish(job.pipeline);
+    write_run_facts(c, job, times);
   });
   if (job.evaluate) job.evaluate();
   on_root(c.comm, [&] {
@@ -72,6 +85,8 @@ void run_job(CommandContext& c, const Job& job) {
     fmt::print("{}\n", format_stages(RunFolder(run).stages()));
     if (const fs::path file = run / "evaluation.json"; fs::exists(file))
       fmt::print("{}\n", format_metrics(read_evaluation(file).evaluation));
+    if (const fs::path file = run / "evaluation.tsv"; fs::exists(file))
+      fmt::print("{}\n", table_of(file));
     for (const auto& [what, file] : {std::pair{"predictions: ", run / "predictions.jsonl"},
                                      std::pair{"report:      ", run / "report.html"}})
       if (fs::exists(file)) fmt::print("{}{}\n", what, file.string());

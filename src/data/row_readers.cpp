@@ -38,12 +38,15 @@ class JsonlRows final : public RowReader {
     if (!first_line(line)) return false;
     Json row = parse(line);
     const auto text = row.find(options_.text_field);
-    if (text == row.end() || !text->is_string()) {
+    const bool number = options_.numbers && text != row.end() && text->is_number();
+    if (!number && (text == row.end() || !text->is_string())) {
+      std::vector<std::string> names;
+      for (const auto& [name, value] : row.items()) names.push_back(name);
       throw input_error(
-          "{}: no string field `{}`; name the field that holds the text with --input.text-field",
-          where(), options_.text_field);
+          "{}: no string field `{}` among the row's {}; name the field that holds the text with {}",
+          where(), options_.text_field, fmt::join(names, ", "), options_.text_option);
     }
-    document.text = std::move(text->get_ref<std::string&>());
+    document.text = number ? text->dump() : std::move(text->get_ref<std::string&>());
     const auto id = row.find(options_.id_field);
     has_id = id != row.end() && !id->is_null();
     document.id.clear();
@@ -136,7 +139,7 @@ class ColumnRows final : public RowReader {
                text = std::find(fields_.begin(), fields_.end(), options.text_field);
     id_ = id - fields_.begin();
     text_ = text - fields_.begin();
-    if (text == fields_.end()) missing(options.text_field, "--input.text-field");
+    if (text == fields_.end()) missing(options.text_field, options.text_option);
     if (id == fields_.end() && !options.ids_optional) missing(options.id_field, "--input.id-field");
   }
   bool next(Document& document, bool& has_id) override {
@@ -153,7 +156,7 @@ class ColumnRows final : public RowReader {
   }
 
  private:
-  [[noreturn]] void missing(const std::string& column, const char* option) const {
+  [[noreturn]] void missing(const std::string& column, const std::string& option) const {
     throw input_error(
         "{}: no column `{}` in the first line, which names: {}; name the column with {}", where(),
         column, fmt::join(fields_, ", "), option);

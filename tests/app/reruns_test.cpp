@@ -13,6 +13,7 @@
 #include "gpuhpc/app/options.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/pipelines/embedding/pipeline.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 
@@ -44,16 +45,30 @@ class Reruns : public testing::Test {
     declare_options(set, options);
     for (const char* option : {"--model.encoder=", "--taxoclass.nli-model="})
       arguments.insert(arguments.begin(), option + (root_ / "encoder").string());
+    const bool embedding = std::erase(arguments, "train-embedding") > 0;
     set.parse({}, arguments);
-    const auto pipeline =
-        options.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
-    LabelInputs inputs = inputs_;
-    inputs.train.scan.options = inputs.test.scan.options = options.shared.corpus;
-    const Pipeline stages = pipeline(options.shared, options.label, inputs, root_ / "run");
+    const Pipeline stages = embedding ? embedding_stages(options) : label_stages(options);
     const std::vector<std::string> hashes = stage_fingerprints(stages.stages());
     Fingerprints found;
     for (std::size_t i = 0; i < hashes.size(); ++i) found[stages.stages()[i].name] = hashes[i];
     return found;
+  }
+
+  Pipeline label_stages(const Options& options) const {
+    const auto pipeline =
+        options.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
+    LabelInputs inputs = inputs_;
+    inputs.train.scan.options = inputs.test.scan.options = options.shared.corpus;
+    return pipeline(options.shared, options.label, inputs, root_ / "run");
+  }
+  Pipeline embedding_stages(const Options& options) const {
+    PairInputs inputs;
+    for (const std::string& name : options.embedding.files.column_names()) {
+      inputs.train.columns.push_back(inputs_.train.scan);
+      inputs.train.columns.back().options.text_field = name;
+    }
+    return embedding_pipeline(options.shared, options.label.fine_tune, options.embedding, inputs,
+                              root_ / "run");
   }
 
   // The same options with another value of `name`: the first of these that it may have.
@@ -61,14 +76,16 @@ class Reruns : public testing::Test {
     Options options;
     config::OptionSet set;
     declare_options(set, options);
-    set.parse({}, arguments);
+    Arguments given = arguments;
+    std::erase(given, "train-embedding");
+    set.parse({}, given);
     const std::string now = set.value(name);
     for (const std::string value :
-         {"true",      "false",  "0.37",       "77",    "7000",        "7",
-          "3",         "names",  "classifier", "words", "sigmoid-exp", "name",
-          "posterior", "pseudo", "constant",   "lamb",  "linear",      "bf16",
-          "fp32",      "best",   "avx2",       "mean",  "threshold",   "none",
-          "zero1",     "csv",    "cpu",        "10-12", "a,b"}) {
+         {"true",     "false",          "0.37",     "77",          "7000", "7",         "3",
+          "names",    "classifier",     "words",    "sigmoid-exp", "name", "posterior", "pseudo",
+          "constant", "lamb",           "linear",   "bf16",        "fp32", "best",      "avx2",
+          "mean",     "threshold",      "none",     "zero1",       "csv",  "cpu",       "10-12",
+          "a,b",      "mnrl-symmetric", "manhattan"}) {
       Arguments other = arguments;
       other.push_back("--" + name + "=" + value);
       try {
@@ -87,6 +104,7 @@ class Reruns : public testing::Test {
 };
 
 const std::map<std::string, Arguments> kShapes = {
+    {"embedding", {"train-embedding"}},
     {"teleclass", {}},
     {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},
     {"taxoclass", {"--pipeline.method=taxoclass"}},

@@ -88,10 +88,9 @@ TEST_F(CorpusFile, JsonLineErrors) {
   EXPECT_THAT(refused("c.jsonl", "{\"id\":1,\"text\":\"a\"}\n{\"id\":2,\"text\":\n"),
               HasSubstr("c.jsonl:2: this is not valid JSON"));
   EXPECT_THAT(refused("c.jsonl", "[1]\n"), HasSubstr(":1: this is not a JSON object"));
-  EXPECT_THAT(
-      refused("c.jsonl", "{\"id\":1}\n"),
-      HasSubstr(
-          "no string field `text`; name the field that holds the text with --input.text-field"));
+  EXPECT_THAT(refused("c.jsonl", "{\"id\":1}\n"),
+              HasSubstr("no string field `text` among the row's id; name the field that holds the "
+                        "text with --input.text-field"));
   EXPECT_THAT(refused("c.jsonl", "{\"id\":1,\"text\":5}\n"), HasSubstr("no string field `text`"));
   EXPECT_THAT(refused("c.jsonl", "{\"text\":\"a\"}\n"),
               HasSubstr("no field `id`; name the field that holds the id with --input.id-field"));

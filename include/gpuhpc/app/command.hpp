@@ -22,6 +22,8 @@ struct CommandContext {
 struct Command {
   std::string name, about;
   void (*run)(CommandContext&);
+  Preset (*preset)(const Options&) = labelling_preset;
+  bool is_job = false;  // has a run folder, goes on after a stop
 };
 std::span<const Command> commands();
 
@@ -33,5 +35,6 @@ void predict_command(CommandContext& context);
 void evaluate_command(CommandContext& context);
 void report_command(CommandContext& context);
 void doctor_command(CommandContext& context);
+void train_embedding_command(CommandContext& context);
 
 }  // namespace gpuhpc

@@ -2,10 +2,13 @@
 // All sections of the program in one place: an option belongs to the struct of its room or job and
 // is declared beside it.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/device/device.hpp"
 #include "gpuhpc/eval/options.hpp"
+#include "gpuhpc/pipelines/embedding/options.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
 #include "gpuhpc/pipelines/options.hpp"
 
@@ -40,6 +43,7 @@ void declare(config::Section& section, ReportOptions& options);
 struct Options {
   SharedOptions shared;
   LabelOptions label;
+  EmbeddingOptions embedding;
   RunOptions run;
   PipelineOptions pipeline;
   OutputOptions output;
@@ -50,7 +54,8 @@ struct Options {
 };
 
 void declare_options(config::OptionSet& set, Options& options);
-// Puts the values of --pipeline.preset under whatever the user gave.
-void apply_preset(config::OptionSet& set, const Options& options);
+// What a command takes for options that the user did not give: option and value.
+using Preset = std::vector<std::pair<std::string, std::string>>;
+Preset labelling_preset(const Options& options);  // --pipeline.method and --pipeline.preset
 
 }  // namespace gpuhpc

@@ -29,8 +29,10 @@ struct CorpusOptions {
   std::string format = "auto";  // auto|tabbed|jsonl|csv|tsv
   std::string id_field = "id";  // JSONL key, CSV/TSV column
   std::string text_field = "text";
+  std::string text_option = "--input.text-field";  // that named it, for messages
   // JSONL, CSV, TSV: a row without the id field gets its number (from 0) as id
   bool ids_optional = false;
+  bool numbers = false;  // JSONL: the text field may hold a number, which is read as written
   bool check_duplicates = true;  // remembers 16 bytes per document
 };
 // input.format, input.id-field, input.text-field

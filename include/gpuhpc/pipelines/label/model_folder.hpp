@@ -32,7 +32,7 @@ struct ClassifierSettings {
   double smoothing_keep = .5;
   // classes: what makes the teacher's probabilities those of membership
   double expected_leaves = 1.5;
-  PathScoring scoring{};  // paths: all; bilinear with classes: the centring
+  PathScoring scoring{};                 // paths: all; bilinear with classes: the centring
   std::optional<Labelling> labelling{};  // of the run; a stage that trains knows none
 
   // Scores are probabilities of membership as they are: decoding must not raise them by

@@ -1,0 +1,28 @@
+#pragma once
+// Stage 3 of train-embedding, on the test file (or the validation file): how well anchors find
+// their positives among those of all rows, or how their cosines follow the scores; with the encoder
+// as it was and as it has become, at full width and at each Matryoshka width.
+#include "gpuhpc/infer/options.hpp"
+#include "gpuhpc/pipelines/embedding/files.hpp"
+#include "gpuhpc/pipelines/embedding/options.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+
+namespace gpuhpc {
+
+struct EvaluationFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path metrics = output("metrics.json");
+  std::filesystem::path table = output("evaluation.tsv");
+};
+
+struct EmbeddingEvaluationStage {
+  using Outputs = EvaluationFiles;
+  PairTokenFiles tokens;
+  ModelFiles encoder;
+  TrainedFiles trained;
+  PairLossOptions loss;
+  InferOptions infer;
+  void run(const StageContext& context, const EvaluationFiles& out) const;
+};
+
+}  // namespace gpuhpc

@@ -1,0 +1,47 @@
+#pragma once
+// What train-embedding learns: rows of texts whose vectors are compared.
+#include <functional>
+#include <vector>
+
+#include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/nn/embedding_losses.hpp"
+#include "gpuhpc/pipelines/embedding/options.hpp"
+#include "gpuhpc/train/task.hpp"
+
+namespace gpuhpc {
+
+// Rows of texts; those of the training file first, then those of the validation file. Its
+// representation of an item is the vectors of the item's columns side by side.
+class EmbeddingTask : public Task {
+ public:
+  // The encoder's vectors of packed texts, (texts, W) fp32.
+  using Embed = std::function<at::Tensor(const PackedIds&, DropoutSeed)>;
+  // `files`: the columns of each file; `scores`: of all their rows, or none. Texts are cut to
+  // `max_length` tokens.
+  EmbeddingTask(std::vector<std::vector<TokenDataset>> files, std::vector<float> scores,
+                PairLossOptions options, std::int64_t max_length, TextTemplate form, Embed embed);
+  std::int64_t size() const override { return first_.back(); }
+  std::int64_t rows(std::size_t file) const { return first_[file + 1] - first_[file]; }
+  std::int64_t cost(std::int64_t item) const override;
+  std::int64_t key(std::int64_t item) const override;  // the first text
+  LossScope scope() const override;
+  void load(std::span<const std::int64_t> items) override;
+  at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed) override;
+  LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items) override;
+
+ private:
+  std::span<const std::int32_t> tokens(std::int64_t item, std::size_t column) const;  // cut
+  at::Tensor loss_of(const Columns& columns, const at::Tensor& scores) const;
+  std::vector<std::vector<TokenDataset>> files_;
+  std::vector<std::int64_t> first_{0};
+  std::vector<float> scores_;
+  PairLossOptions options_;
+  std::vector<std::int64_t> dimensions_;
+  std::int64_t max_length_;
+  TextTemplate form_;
+  Embed embed_;
+  std::size_t columns_;  // that are embedded: simcse has its one twice
+  PackedIds packed_;     // column after column
+};
+
+}  // namespace gpuhpc

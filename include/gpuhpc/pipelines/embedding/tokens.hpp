@@ -1,0 +1,16 @@
+#pragma once
+// Stage 1 of train-embedding: each column of each file to token shards, row by row aligned.
+#include "gpuhpc/pipelines/embedding/files.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+
+namespace gpuhpc {
+
+struct PairTokensStage {
+  using Outputs = PairTokenFiles;
+  ScannedRows train, validation, test;
+  ModelFiles encoder;
+  ShardOptions shards;
+  void run(const StageContext& context, const PairTokenFiles& out) const;
+};
+
+}  // namespace gpuhpc

@@ -1,0 +1,19 @@
+#pragma once
+// Stage 2 of train-embedding: the encoder learns from rows of texts.
+#include "gpuhpc/pipelines/embedding/files.hpp"
+#include "gpuhpc/pipelines/embedding/options.hpp"
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/fine_tuning.hpp"
+
+namespace gpuhpc {
+
+struct EmbeddingTrainingStage {
+  using Outputs = TrainedFiles;
+  PairTokenFiles tokens;
+  ModelFiles encoder;
+  PairLossOptions loss;
+  FineTuning training;
+  void run(const StageContext& context, const TrainedFiles& out) const;
+};
+
+}  // namespace gpuhpc

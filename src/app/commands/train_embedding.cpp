@@ -1,0 +1,29 @@
+#include <fmt/format.h>
+
+#include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/run_job.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/pipelines/embedding/pipeline.hpp"
+
+namespace gpuhpc {
+
+// Pairs of texts in, an encoder out whose vectors find what belongs together.
+void train_embedding_command(CommandContext& c) {
+  const Options& o = c.options;
+  const PairInputs inputs = find_pairs(o.embedding.files, o.embedding.loss.needs_scores(),
+                                       o.shared.corpus.format, c.comm);
+  Job job{Pipeline(o.run.dir),
+          o.embedding.files.train,
+          fmt::format("{} rows to learn from, {} to validate, {} to measure", inputs.train.rows(),
+                      inputs.validation.rows(), inputs.test.rows()),
+          {},
+          {}};
+  run_collectively(c.comm, [&] {
+    o.shared.training.train.check(c.set);
+    o.shared.training.profile.range();
+    job.pipeline = embedding_pipeline(o.shared, o.label.fine_tune, o.embedding, inputs, o.run.dir);
+  });
+  run_job(c, job);
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,55 @@
+#include "gpuhpc/pipelines/embedding/training.hpp"
+
+#include <numeric>
+#include <optional>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/pipelines/embedding/task.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
+
+namespace gpuhpc {
+
+void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out) const {
+  std::optional<LoadedEncoder> model;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<std::vector<TokenDataset>> files;
+  std::vector<float> scores;
+  run_collectively(c.comm, [&] {
+    model.emplace(load_encoder(encoder.path, torch_device(c.device)));
+    tokenizer = load_tokenizer(encoder.path);
+    for (const auto& folder : {tokens.train, tokens.validation}) {
+      files.push_back(open_columns(folder));
+      const std::vector<float> of_file = open_scores(folder);
+      scores.insert(scores.end(), of_file.begin(), of_file.end());
+    }
+    for (const std::int64_t dimensions : loss.dimensions())
+      if (dimensions > model->encoder.config().hidden_size)
+        throw usage_error("--embedding.matryoshka {}: the encoder's vectors have {} dimensions",
+                          dimensions, model->encoder.config().hidden_size);
+  });
+  Encoder& learner = model->encoder;
+  learner.train_top_layers(training.encoder.layers);
+  ParameterArena arena(
+      parameter_groups({{"encoder", training.encoder.encoder_rate, trained_parameters(learner)}},
+                       training.trainer.train),
+      c.comm.size());
+  const std::int64_t length = std::min(training.encoder.max_length, learner.config().max_tokens());
+  EmbeddingConfig embedding = model->model.embedding;
+  embedding.max_tokens = length;
+  EmbeddingTask task(std::move(files), std::move(scores), loss, length, tokenizer->special().single,
+                     [&](const PackedIds& batch, DropoutSeed seed) {
+                       return learner.embed(pack_tokens(batch, learner.device()), embedding,
+                                            training_forward(learner, training, seed));
+                     });
+  Course course = training.trainer.train.course();
+  course.no_duplicates = task.scope() == LossScope::global_batch;
+  course.validation_items.resize(static_cast<std::size_t>(task.rows(1)));
+  std::iota(course.validation_items.begin(), course.validation_items.end(), task.rows(0));
+  Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out), course)
+      .run();
+  on_root(c.comm, [&] { save_encoder_folder(out.model, learner, embedding, model->model); });
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,97 @@
+// train-embedding on short and long descriptions of the demo's packages.
+#include "pipeline.hpp"
+
+namespace gpuhpc_test {
+namespace {
+
+class Embedding : public Pipeline {
+ protected:
+  static void SetUpTestSuite() {
+    root_ = fs::temp_directory_path() / ("gpuhpc-embedding-" + std::to_string(::getpid()));
+    fs::create_directories(root_);
+    write_pairs("train", 96);
+    write_pairs("test", 40);
+  }
+  // "short. long" -> {"anchor": short, "positive": long}
+  static void write_pairs(const std::string& part, int count) {
+    const fs::path corpus = kSource / "data/debtags-topical" / part / "corpus.txt.gz";
+    shell("gzip -dc " + corpus.string() + " > " + (root_ / part).string());
+    std::ifstream lines(root_ / part);
+    std::ofstream pairs(root_ / (part + ".jsonl"));
+    for (std::string line; count > 0 && std::getline(lines, line);) {
+      const std::size_t tab = line.find('\t'), stop = line.find(". ");
+      if (stop == line.npos) continue;
+      pairs << Json{{"anchor", line.substr(tab + 1, stop - tab - 1)},
+                    {"positive", line.substr(stop + 2)},
+                    {"score", count % 7 * .15}}
+            << "\n";
+      --count;
+    }
+  }
+  static std::string arguments(const fs::path& run) {
+    return "train-embedding --embedding.train " + (root_ / "train.jsonl").string() +
+           " --embedding.test " + (root_ / "test.jsonl").string() + " --run.dir " + run.string() +
+           " --model.encoder " + std::string(GPUHPC_MODELS) +
+           "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.precision fp32 "
+           "--infer.precision fp32 --train.layers 1 --train.max-length 24 --train.batch 30 "
+           "--train.dropout 0 --embedding.matryoshka 100";
+  }
+};
+
+TEST_F(Embedding, IsTheSameForEveryMicroBatchAndNumberOfRanks) {
+  const fs::path whole = root_ / "whole", cut = root_ / "cut";
+  ASSERT_EQ(gpuhpc(arguments(whole)).code, 0);
+  ASSERT_EQ(gpuhpc(arguments(cut) + " --train.micro-batch 7", 2).code, 0);
+  const std::vector<double> losses = training_losses(whole), others = training_losses(cut);
+  ASSERT_EQ(losses.size(), 4u);
+  ASSERT_EQ(others.size(), 4u);
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], others[i], 1e-4);
+  const Json figures = metrics(whole), same = metrics(cut);
+  EXPECT_EQ(figures.at("queries"), 40);
+  EXPECT_NE(figures.at("start").at("384"), figures.at("trained").at("384"));
+  EXPECT_NE(figures.at("trained").at("100"), figures.at("trained").at("384"));
+  EXPECT_EQ(figures.at("start"), same.at("start"));
+  for (const auto& [name, value] : figures.at("trained").at("384").items())
+    EXPECT_NEAR(value.get<double>(), same.at("trained").at("384").at(name).get<double>(), .03)
+        << name;
+  const Result encoded =
+      gpuhpc("encode --device.kind cpu --model.dir " + (whole / "model").string() +
+             " --input.text-field anchor " + "--input.file " + (root_ / "test.jsonl").string() +
+             " --output.file " + (root_ / "vectors.jsonl").string());
+  ASSERT_EQ(encoded.code, 0) << encoded.output;
+  std::ifstream vectors(root_ / "vectors.jsonl");
+  std::string first;
+  std::getline(vectors, first);
+  EXPECT_EQ(Json::parse(first).at("embedding").size(), 384u);
+}
+
+TEST_F(Embedding, LearnsScoresAndMeasuresHowCosinesFollowThem) {
+  const fs::path run = root_ / "scored";
+  ASSERT_EQ(gpuhpc(arguments(run) + " --embedding.loss cosent").code, 0);
+  const Json figures = metrics(run);
+  EXPECT_EQ(figures.at("rows"), 40);
+  EXPECT_NE(figures.at("start").at("384").at("spearman_cosine"),
+            figures.at("trained").at("384").at("spearman_cosine"));
+  EXPECT_EQ(figures.at("trained").at("384").size(), 2u);
+  const Result words =
+      gpuhpc(arguments(root_ / "refused") + " --embedding.loss cosine --embedding.score anchor");
+  EXPECT_EQ(words.code, 65) << words.output;
+  EXPECT_THAT(words.output, HasSubstr("in column `anchor` is not a number"));
+}
+
+TEST_F(Embedding, MissingColumnsAndWrongNumbersOfThemAreRefusedBeforeAnythingIsComputed) {
+  const fs::path run = root_ / "refused";
+  const Result column = gpuhpc(arguments(run) + " --embedding.columns anchor,nothing");
+  EXPECT_EQ(column.code, 65) << column.output;
+  EXPECT_THAT(
+      column.output,
+      HasSubstr(
+          "train.jsonl:1: no string field `nothing` among the row's anchor, positive, score;"));
+  const Result triplet = gpuhpc(arguments(run) + " --embedding.loss triplet");
+  EXPECT_EQ(triplet.code, 2) << triplet.output;
+  EXPECT_THAT(triplet.output, HasSubstr("--embedding.loss triplet with 2 columns"));
+  EXPECT_FALSE(fs::exists(run));
+}
+
+}  // namespace
+}  // namespace gpuhpc_test
