@@ -5,14 +5,14 @@
 
 namespace gpuhpc {
 
-void TrainOptions::check(const config::OptionSet& given) const {
+void TrainOptions::check(const config::OptionSet& given, bool has_validation_items) const {
   for (const char* other : {"batch", "batch-tokens"})
     if (batch_per_rank > 0 && given.given(std::string("train.") + other))
       throw usage_error(
           "--train.batch-per-rank {} and --train.{} both say how large a batch is; give one of "
           "them",
           batch_per_rank, other);
-  if (restore == "best" && validation == 0)
+  if (restore == "best" && validation == 0 && !has_validation_items)
     throw configuration_error(
         "--train.restore best needs a validation to choose by; give --train.validation too (a "
         "share of the documents, .1 for instance), or use --train.restore last");

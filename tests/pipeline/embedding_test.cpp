@@ -90,6 +90,14 @@ TEST_F(Embedding, MissingColumnsAndWrongNumbersOfThemAreRefusedBeforeAnythingIsC
   const Result triplet = gpuhpc(arguments(run) + " --embedding.loss triplet");
   EXPECT_EQ(triplet.code, 2) << triplet.output;
   EXPECT_THAT(triplet.output, HasSubstr("--embedding.loss triplet with 2 columns"));
+  const std::string two = " --embedding.validation " + (root_ / "test.jsonl").string();
+  const Result twice = gpuhpc(arguments(run) + two + " --train.validation .2");
+  EXPECT_EQ(twice.code, 2) << twice.output;
+  EXPECT_THAT(twice.output, HasSubstr("--embedding.validation and --train.validation 0.2 both"));
+  const Result same =
+      gpuhpc(arguments(run) + " --embedding.loss simcse --embedding.columns anchor");
+  EXPECT_EQ(same.code, 2) << same.output;
+  EXPECT_THAT(same.output, HasSubstr("simcse with --train.dropout 0"));
   EXPECT_FALSE(fs::exists(run));
 }
 

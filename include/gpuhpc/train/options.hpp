@@ -88,8 +88,9 @@ struct TrainOptions {
   double checkpoint_minutes = 10;     // 0: by steps alone
   std::int64_t keep = 2;  // newest ones that stay, beside the one of the best validation
 
-  // Throws for values that contradict each other; `given`: what the user wrote.
-  void check(const config::OptionSet& given) const;
+  // Throws for values that contradict each other; `given`: what the user wrote;
+  // `has_validation_items`: the job brings its own (Course::validation_items).
+  void check(const config::OptionSet& given, bool has_validation_items = false) const;
   Course course() const;
   std::int64_t global_batch(int ranks) const {
     return batch_per_rank > 0 ? batch_per_rank * ranks : batch;

@@ -25,6 +25,15 @@ Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& 
       o.loss.loss == "angle")
     needs(2, 2);
   if (o.loss.loss == "mnrl") needs(2, 1000);
+  if (o.loss.loss == "simcse" && tune.dropout == 0)
+    throw usage_error(
+        "--embedding.loss simcse with --train.dropout 0: a text and itself would be the same "
+        "vector; give a dropout, .1 for instance");
+  if (in.validation.rows() > 0 && shared.training.train.validation > 0)
+    throw usage_error(
+        "--embedding.validation and --train.validation {} both say what to validate on; give one "
+        "of them",
+        shared.training.train.validation);
   const ModelFiles encoder{shared.model.encoder};
   Pipeline pipeline(run_folder);
   const PairTokenFiles tokens = pipeline.add(

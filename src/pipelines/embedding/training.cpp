@@ -35,7 +35,11 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
       parameter_groups({{"encoder", training.encoder.encoder_rate, trained_parameters(learner)}},
                        training.trainer.train),
       c.comm.size());
-  const std::int64_t length = std::min(training.encoder.max_length, learner.config().max_tokens());
+  const std::int64_t longest = learner.config().max_tokens(),
+                     length = std::min(training.encoder.max_length, longest);
+  if (length < training.encoder.max_length && c.comm.is_root())
+    c.log->warn("--train.max-length {}: this model has {} positions; texts are cut to that",
+                training.encoder.max_length, longest);
   EmbeddingConfig embedding = model->model.embedding;
   embedding.max_tokens = length;
   EmbeddingTask task(std::move(files), std::move(scores), loss, length, tokenizer->special().single,
