@@ -38,7 +38,10 @@ Distinct distinct_texts(const TokenDataset& column) {
 
 TokenSource rows_of(const TokenDataset& column, const Distinct& texts) {
   return {std::ssize(texts.rows),
-          [&](std::int64_t i) { return column.tokens(texts.rows[static_cast<std::size_t>(i)]); }};
+          [&](std::int64_t i) { return column.tokens(texts.rows[static_cast<std::size_t>(i)]); },
+          [&](std::int64_t i) {
+            return fmt::format("the text of row {}", texts.rows[static_cast<std::size_t>(i)]);
+          }};
 }
 
 Matrix leading_columns(const Matrix& vectors, std::int64_t columns) {
