@@ -68,7 +68,7 @@ class Reruns : public testing::Test {
           "3",         "names",  "classifier", "words", "sigmoid-exp", "name",
           "posterior", "pseudo", "constant",   "lamb",  "linear",      "bf16",
           "fp32",      "best",   "avx2",       "mean",  "threshold",   "none",
-          "zero1",     "csv",    "cpu",        "10-12", "a,b"}) {
+          "zero1",     "csv",    "cpu",        "10-12", "a,b",         "cls"}) {
       Arguments other = arguments;
       other.push_back("--" + name + "=" + value);
       try {

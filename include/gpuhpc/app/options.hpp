@@ -2,6 +2,7 @@
 // All sections of the program in one place: an option belongs to the struct of its room or job and
 // is declared beside it.
 #include <string>
+#include <vector>
 
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/device/device.hpp"
@@ -50,6 +51,9 @@ struct Options {
 };
 
 void declare_options(config::OptionSet& set, Options& options);
+// Steps of --train.on-out-of-memory, each as words of a command line. usage_error for what is no
+// option or no value of one.
+std::vector<std::vector<std::string>> memory_steps(const std::string& text);
 // Puts the values of --pipeline.preset under whatever the user gave.
 void apply_preset(config::OptionSet& set, const Options& options);
 

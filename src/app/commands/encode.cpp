@@ -14,7 +14,7 @@ void encode_command(CommandContext& c) {
   const Options& o = c.options;
   const TextEncoder encoder(
       o.shared.model.dir.empty() ? o.shared.model.encoder : o.shared.model.dir, o.shared.infer,
-      c.device, c.comm, c.log);
+      c.device, c.comm, c.log, o.shared.pooling.kind());
   CorpusOptions corpus = o.shared.corpus;
   corpus.ids_optional = true;
   corpus.check_duplicates = false;

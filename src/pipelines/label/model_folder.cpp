@@ -37,7 +37,6 @@ void write_settings(const std::filesystem::path& model, const ClassifierSettings
                                                       {"ngrams", s.ngrams},
                                                       {"stop_words", s.stop_words},
                                                       {"classes", s.classes},
-                                                      {"expected_leaves", s.expected_leaves},
                                                       {"sigmoid_exp", s.sigmoid_exp}});
 }
 
@@ -63,7 +62,6 @@ ClassifierSettings read_settings(const std::filesystem::path& model) {
             json.at("ngrams"),
             json.at("stop_words"),
             json.value("classes", false),
-            json.value("expected_leaves", 1.5),
             json.value("sigmoid_exp", false)};
   } catch (const Json::exception& e) {
     throw input_error("{}: {}; the file is not one of ours", path.string(), e.what());

@@ -13,7 +13,7 @@
 namespace gpuhpc {
 
 struct ClassifierSettings {
-  std::string kind;  // "paths" (quality recipe; with `classes` TaxoClass's ensemble) or "bilinear"
+  std::string kind;  // "paths" (quality recipe, TaxoClass's ensemble) or "bilinear"
   bool student =
       false;  // paths: the encoder in model/ was trained, model/gpuhpc/teacher is what it came from
   bool transductive = false;  // the test texts served as the training corpus
@@ -23,9 +23,7 @@ struct ClassifierSettings {
   std::int64_t neighbours = 10;
   std::int64_t ngrams = 2;  // of the TF-IDF neighbours
   bool stop_words = true;
-  bool classes = false;  // paths: a head over classes beside the teacher
-  double expected_leaves =
-      1.5;                   // classes: what makes the teacher's probabilities those of membership
+  bool classes = false;      // the student, or the bilinear head, is one over classes (TaxoClass)
   bool sigmoid_exp = false;  // bilinear: the link from logits to probabilities
 };
 
