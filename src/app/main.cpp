@@ -68,13 +68,9 @@ namespace {
 
 // One rank's whole work, once the ranks and their options are known.
 void run_rank(Communicator& comm, const Command& command, const config::OptionSet& set,
-              const Options& options, const DeviceOptions& device_options, bool dry_run,
+              const Options& options, const DeviceOptions& device_options,
               const std::string& command_line) {
   const DeviceChoice device = choose_device_together(comm, device_options);
-  if (dry_run) {
-    if (comm.is_root()) fmt::print("{}", set.ini());
-    return;
-  }
   run_collectively(comm, [&] { apply(device_options, device); });
   CommandContext context{comm, make_console_log(comm.rank()), set, options, device, command_line};
   command.run(context);
@@ -109,13 +105,17 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
   Options options;
   Invocation invocation;
   int replicas = 1;
+  std::vector<std::vector<std::string>> steps;  // of --train.on-out-of-memory
+  std::vector<std::string> missing;  // models and inputs of a profile that is only looked at
   declare_options(set, options);
   run_collectively(world, [&] {
     invocation = read_invocation(arguments);
     if (invocation.help || invocation.version) return;
-    set.parse(invocation.config, invocation.options);
+    set.parse(invocation.config, invocation.options, invocation.dry_run ? &missing : nullptr);
     for (const auto& [name, value] : find_command(invocation.command).preset(options))
       set.set_default(name, value);
+    steps = memory_steps(options.shared.training.train.on_out_of_memory);
+    if (invocation.dry_run) return;
     if (options.device.isa != "auto") kernels::limit_isa(kernels::parse_isa(options.device.isa));
     replicas = options.shared.training.parallel.replica_count(
         world.size(), options.device.kind == "cpu" ? 0 : query_cuda_devices());
@@ -130,17 +130,33 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
       invocation.help ? print_help(set, invocation.help_words) : fmt::print("{}", set.markdown());
     return;
   }
+  if (invocation.dry_run) {  // here, where a GPU profile needs neither its GPU nor its models
+    if (!world.is_root()) return;
+    for (const std::string& path : missing) fmt::print(stderr, "gpuhpc: not here: {}\n", path);
+    fmt::print("{}", set.ini());
+    return;
+  }
   const Command& command = find_command(invocation.command);
   std::optional<StopSignals> signals;  // of the process
-  if (command.is_job && !invocation.dry_run) signals.emplace();
+  if (command.is_job) signals.emplace();
   const auto rank = [&](Communicator& comm, const DeviceOptions& device) {
-    run_rank(comm, command, set, options, device, invocation.dry_run,
+    run_rank(comm, command, set, options, device,
              fmt::format("gpuhpc {}", fmt::join(arguments, " ")));
   };
-  if (replicas == 1)
-    rank(world, options.device);
-  else
-    run_as_threads(replicas, options, rank);
+  // A training that does not fit memory goes on with less, where the user said with what.
+  for (std::size_t next = 0;; ++next) {
+    try {
+      replicas == 1 ? rank(world, options.device) : run_as_threads(replicas, options, rank);
+      return;
+    } catch (const Error& error) {
+      const bool on_all = error.on_all_ranks() || world.size() == 1;
+      if (error.code() != ExitCode::out_of_memory || !on_all || next == steps.size()) throw;
+      set.parse({}, steps[next]);
+      if (world.is_root())
+        make_console_log(0)->warn("{}; step {} of {} of --train.on-out-of-memory: {}", error.what(),
+                                  next + 1, steps.size(), fmt::join(steps[next], " "));
+    }
+  }
 }
 
 // A rank that fails alone ends the others.

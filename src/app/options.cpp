@@ -1,5 +1,8 @@
 #include "gpuhpc/app/options.hpp"
 
+#include <sstream>
+
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 
@@ -48,7 +51,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("what is written", o.output, l.submission);
   set.add("the run folder", o.run);
   set.add("the staged pipeline", o.pipeline);
-  set.add("encoders and trained models", s.model);
+  set.add("encoders and trained models", s.model, s.pooling);
   set.add("where it runs", o.device);
   set.add("tokenized shards", s.shards);
   set.add("encoding", s.infer);
@@ -69,6 +72,35 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("from scores to labels", l.decode, o.review);
   set.add("evaluation and report", o.eval);
   set.add("the page that report makes", o.report);
+}
+
+std::vector<std::vector<std::string>> memory_steps(const std::string& text) {
+  std::vector<std::vector<std::string>> steps;
+  std::istringstream whole(text);
+  for (std::string part; std::getline(whole, part, ';');) {
+    std::istringstream words(part);
+    std::vector<std::string>& step = steps.emplace_back();
+    for (std::string word; words >> word;) {
+      if (word.find('=') == std::string::npos)
+        throw usage_error(
+            "--train.on-out-of-memory: `{}` is not written as section.option=value; several of one "
+            "step stand with blanks between them, steps with semicolons",
+            word);
+      step.push_back("--" + word);
+    }
+    if (step.empty()) steps.pop_back();
+  }
+  for (const std::vector<std::string>& step : steps) {
+    config::OptionSet set;
+    Options options;
+    declare_options(set, options);
+    try {
+      set.parse({}, step);
+    } catch (const Error& error) {
+      throw usage_error("--train.on-out-of-memory: {}", error.what());
+    }
+  }
+  return steps;
 }
 
 Preset labelling_preset(const Options& options) {

@@ -83,6 +83,8 @@ void run_job(CommandContext& c, const Job& job) {
   on_root(c.comm, [&] {
     write_report(run / "report.html", make_run_report(run));
     fmt::print("{}\n", format_stages(RunFolder(run).stages()));
+    if (!job.pipeline.reference_total.empty())
+      fmt::print("the guide of the Python set-up states {}\n\n", job.pipeline.reference_total);
     if (const fs::path file = run / "evaluation.json"; fs::exists(file))
       fmt::print("{}\n", format_metrics(read_evaluation(file).evaluation));
     if (const fs::path file = run / "evaluation.tsv"; fs::exists(file))

@@ -222,8 +222,8 @@ void OptionSet::assign(const std::string& name, const std::string& value, const 
   }
 }
 
-void OptionSet::parse(const std::filesystem::path& file,
-                      const std::vector<std::string>& arguments) {
+void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::string>& arguments,
+                      std::vector<std::string>* missing) {
   po::options_description description;
   for (const Section& section : sections_)
     for (const Option& option : section.options_)
@@ -277,8 +277,9 @@ void OptionSet::parse(const std::filesystem::path& file,
       if (const std::string value = option.get_(); option.path_ && option.given_ &&
                                                    !value.empty() && value != "-" &&
                                                    !std::filesystem::exists(value))
-        problems.push_back(fmt::format("{}: `{}` names `{}`, which does not exist", option.where_,
-                                       option.name_, value));
+        (missing == nullptr ? problems : *missing)
+            .push_back(fmt::format("{}: `{}` names `{}`, which does not exist", option.where_,
+                                   option.name_, value));
   if (!problems.empty()) throw usage_error("{}", fmt::join(problems, "\n"));
 }
 

@@ -33,6 +33,12 @@ void declare(config::Section& section, InferOptions& options) {
               "documents over max-length: first window only, or mean over all windows")
       .one_of({"truncate", "mean"});
   section
+      .option("batch", options.batch,
+              "documents of one batch at most; 0: as many as token-budget holds")
+      .range(0, 1 << 30)
+      .unit("documents")
+      .execution();
+  section
       .option("token-budget", options.token_budget,
               "size of one batch; 0 takes 2048 on CPUs and 32768 on GPUs")
       .range(0, 1 << 30)

@@ -5,18 +5,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "gpuhpc/base/block.hpp"
 
 namespace gpuhpc {
 
 std::vector<ItemBatch> cut_batches(std::span<const std::int64_t> lengths, std::int64_t budget,
-                                   std::int64_t hidden_size) {
+                                   std::int64_t hidden_size, std::int64_t most) {
   std::vector<ItemBatch> batches;
   std::int64_t tokens = 0;
   for (std::int64_t d = 0; d < std::ssize(lengths); ++d) {
     const std::int64_t length = lengths[static_cast<std::size_t>(d)];
-    if (batches.empty() || tokens + length > budget) {
+    if (batches.empty() || tokens + length > budget || d - batches.back().first == most) {
       batches.push_back({d, d, 0});
       tokens = 0;
     }
@@ -56,7 +57,8 @@ InferPlan::InferPlan(const InferOptions& options, const DeviceChoice& device)
       threads(device.cuda ? 1 : std::max(device.threads, 1)),
       budget(options.token_budget > 0 ? options.token_budget
              : device.cuda            ? 32768
-                                      : 2048) {
+                                      : 2048),
+      most(options.batch > 0 ? options.batch : std::numeric_limits<std::int64_t>::max()) {
   forward.compute = precision == CpuPrecision::bf16 ? at::kBFloat16 : at::kFloat;
   forward.tf32 = precision == CpuPrecision::tf32;
   const bool instead = options.precision == "bf16" && precision != CpuPrecision::bf16;

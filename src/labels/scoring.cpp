@@ -304,4 +304,17 @@ void PathModel::posterior(MatrixView centred, std::span<const std::string> texts
   softmax_rows(posterior);
 }
 
+void PathModel::posterior(MatrixView centred, MutableMatrixView posterior) const {
+  score_paths(centred, vectors.view(), posterior);
+  to_logits(posterior, hubness, temperature, csls);
+  softmax_rows(posterior);
+}
+
+PathModel leaf_odds(const Taxonomy& taxonomy, MatrixView vectors, std::span<const float> bias) {
+  PathModel model{path_vectors(taxonomy, vectors), {}, 1, 1, 0};
+  for (std::int64_t k = 0; k < model.vectors.rows; ++k)
+    model.hubness.push_back(-bias[static_cast<std::size_t>(taxonomy.path_leaf(k))]);
+  return model;
+}
+
 }  // namespace gpuhpc

@@ -129,8 +129,9 @@ bool same_settings(const EmbeddingConfig& a, const EmbeddingConfig& b) {
 
 }  // namespace
 
-LoadedEncoder load_encoder(const fs::path& folder, at::Device device) {
+LoadedEncoder load_encoder(const fs::path& folder, at::Device device, Pooling plain) {
   ModelFolder model = read_model_folder(folder);
+  if (!model.sentence_transformers) model.embedding.pooling = plain;
   const NamedWeights weights(model.weights_folder, model.encoder);
   // The pooler of a DeBERTa folder belongs to its classifier, not to the encoder.
   const bool pooler = !model.encoder.relative && weights.has("pooler.dense.weight") &&

@@ -24,4 +24,12 @@ void declare(config::Section& section, ModelOptions& options) {
       .common();
 }
 
+void declare(config::Section& section, PoolingOption& option) {
+  section
+      .option("pooling", option.word,
+              "how a document becomes one vector in a folder without modules.json (BERT as it was "
+              "pretrained): the mean of its tokens, or the first token, [CLS]")
+      .one_of({"mean", "cls"});
+}
+
 }  // namespace gpuhpc

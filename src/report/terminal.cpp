@@ -30,7 +30,7 @@ constexpr std::array<FigureText, 21> figure_texts = {{
     {"macro_recall", "macro-R", "recall of each class, averaged", false},
     {"macro_f1_gold_classes", "macro-F1, gold classes",
      "macro-F1 over the classes that occur in gold", false},
-    {"exact_match", "exact match", "share of documents with exactly the gold classes", false},
+    {"exact_match", "exact match", "share of documents with exactly the gold classes", true},
     {"hamming_loss", "Hamming loss", "share of wrong document-class decisions; smaller is better",
      false},
     {"hierarchical_f1", "hierarchical F1", "F1 after adding all ancestors on both sides", true},
@@ -44,7 +44,7 @@ constexpr std::array<FigureText, 21> figure_texts = {{
     {"mrr_raw", "MRR, raw",
      "1/rank of each gold class among all; below 1 with several gold classes", false},
     {"top5_accuracy", "top-5 accuracy", "share of documents with a gold class among the best 5",
-     false},
+     true},
 }};
 
 const FigureText* find_text(const std::string& name) {
@@ -112,8 +112,12 @@ std::string format_levels(const Evaluation& evaluation) {
 
 std::string format_stages(const std::vector<ReportStage>& stages) {
   std::vector<std::vector<std::string>> rows;
-  for (const ReportStage& stage : stages)
+  double total = 0;
+  for (const ReportStage& stage : stages) {
     rows.push_back({stage.name, format_duration(stage.seconds), stage.skipped ? "reused" : "done"});
+    total += stage.seconds;
+  }
+  rows.push_back({"all stages", format_duration(total), ""});
   return format_table({"stage", "time", ""}, rows);
 }
 

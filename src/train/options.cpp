@@ -92,9 +92,8 @@ void declare(config::Section& section, TrainOptions& options) {
       .execution();
   section
       .option("lr-rule", options.rate_rule,
-              "how learning rates follow the batch: x batch / base-batch, its root, or not; auto: "
-              "sqrt from 512 documents on")
-      .one_of({"auto", "none", "linear", "sqrt"});
+              "how learning rates follow the batch: x batch / base-batch, its root, or not")
+      .one_of({"none", "linear", "sqrt"});
   section
       .option("base-batch", options.base_batch, "the batch that the learning rates are meant for")
       .range(1, many)
@@ -118,6 +117,12 @@ void declare(config::Section& section, TrainOptions& options) {
       .option("activation-checkpointing", options.activation_checkpointing,
               "keep only each encoder layer's input and compute the layer again for its "
               "gradient: far less memory, a third more time, same result")
+      .execution();
+  section
+      .option("on-out-of-memory", options.on_out_of_memory,
+              "what is tried, one after the other, when a training does not fit memory even one "
+              "document at a time: `section.option=value`, several of one step with blanks between "
+              "them, steps with semicolons")
       .execution();
   section
       .option("precision", options.precision,

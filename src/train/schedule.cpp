@@ -6,9 +6,9 @@
 
 namespace gpuhpc {
 
-RateRule rate_rule(const std::string& word, double batch) {
+RateRule rate_rule(const std::string& word) {
   if (word == "linear") return RateRule::linear;
-  return word == "sqrt" || (word == "auto" && batch >= 512) ? RateRule::sqrt : RateRule::none;
+  return word == "sqrt" ? RateRule::sqrt : RateRule::none;
 }
 
 const char* name_of(RateRule rule) {

@@ -35,6 +35,7 @@ TrainSummary Trainer::run() {
   std::optional<Progress> progress;
   prepare();
   if (context_.log && comm_.is_root()) context_.log->info(describe());
+  warn_of_warmup();
   if (context_.log)
     progress.emplace(context_.log, "training", total_steps(), "steps", comm_.is_root());
   if (progress && state_.step > 0) progress->resume(state_.step);

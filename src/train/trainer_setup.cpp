@@ -61,7 +61,7 @@ Trainer::Trainer(ParameterArena& model, Task& task, const TrainOptions& options,
       sampler_(task, options, course_, batch_),
       schedule_{sampler_.total_steps(), warmup_steps(course_.warmup, sampler_.total_steps()),
                 course_.decay},
-      rule_(rate_rule(options.rate_rule, sampler_.mean_batch())),
+      rule_(rate_rule(options.rate_rule)),
       batch_factor_(
           batch_factor(rule_, sampler_.mean_batch(), static_cast<double>(options.base_batch))),
       slow_ranks_(comm_, context_.log) {
@@ -106,6 +106,16 @@ bool Trainer::fits(std::span<const std::int64_t> items) {
   model_.zero_gradients();
   if (!model_.parameters().is_cpu()) at::accelerator::emptyCache();
   return comm_.all_reduce_value<std::int32_t>(starved, Reduce::max) == 0;
+}
+
+void Trainer::warn_of_warmup() const {
+  const auto steps = static_cast<double>(total_steps());
+  if (course_.warmup > steps && context_.log && comm_.is_root())
+    context_.log->warn(
+        "--train.warmup {:.0f} is longer than the {:.0f} updates of this training: the rates rise "
+        "to "
+        "their peak over all of them and never fall; give fewer, or a share such as .1",
+        course_.warmup, steps);
 }
 
 // From the newest checkpoint, and the files of what is watched as far as it goes.

@@ -81,11 +81,11 @@ class Reruns : public testing::Test {
     set.parse({}, given);
     const std::string now = set.value(name);
     for (const std::string value :
-         {"true",     "false",          "0.37",     "77",          "7000", "7",         "3",
-          "names",    "classifier",     "words",    "sigmoid-exp", "name", "posterior", "pseudo",
-          "constant", "lamb",           "linear",   "bf16",        "fp32", "best",      "avx2",
-          "mean",     "threshold",      "none",     "zero1",       "csv",  "cpu",       "10-12",
-          "a,b",      "mnrl-symmetric", "manhattan"}) {
+         {"true",     "false",          "0.37",      "77",          "7000", "7",         "3",
+          "names",    "classifier",     "words",     "sigmoid-exp", "name", "posterior", "pseudo",
+          "constant", "lamb",           "linear",    "bf16",        "fp32", "best",      "avx2",
+          "mean",     "threshold",      "none",      "zero1",       "csv",  "cpu",       "10-12",
+          "a,b",      "mnrl-symmetric", "manhattan", "cls"}) {
       Arguments other = arguments;
       other.push_back("--" + name + "=" + value);
       try {

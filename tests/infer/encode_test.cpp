@@ -41,7 +41,7 @@ double dot(std::span<const float> a, std::span<const float> b) {
 
 TEST(CutBatches, NeighboursUpToTheBudget) {
   const std::vector<std::int64_t> lengths{50, 50, 10, 300, 5, 5, 90};
-  const auto batches = cut_batches(lengths, 100, 384);
+  const auto batches = cut_batches(lengths, 100, 384, 1000);
   ASSERT_EQ(batches.size(), 4U);
   EXPECT_EQ(batches[0].last, 2);
   EXPECT_EQ(batches[1].first, 2);
@@ -49,7 +49,14 @@ TEST(CutBatches, NeighboursUpToTheBudget) {
   EXPECT_EQ(batches[2].last, 4);  // the long one alone
   EXPECT_EQ(batches[3].last, 7);
   EXPECT_GT(batches[2].work, 300);
-  EXPECT_TRUE(cut_batches({}, 100, 384).empty());
+  EXPECT_TRUE(cut_batches({}, 100, 384, 1000).empty());
+}
+
+TEST(CutBatches, NoMoreItemsThanAsked) {
+  const auto batches = cut_batches(std::vector<std::int64_t>{9, 9, 9, 9, 99}, 100, 384, 3);
+  ASSERT_EQ(batches.size(), 3U);
+  EXPECT_EQ(batches[0].last, 3);
+  EXPECT_EQ(batches[1].last, 4);  // the tokens of the next are too many
 }
 
 TEST(ShareOfRank, EveryBatchOnceAndBalanced) {

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "gpuhpc/labels/core_classes.hpp"
+#include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "world.hpp"
 
@@ -58,6 +60,28 @@ TEST(CoreConfidence, ParentsCountOnlyWhenAsked) {
   const std::vector<float> similarity{.9F, .5F, .25F};
   EXPECT_FLOAT_EQ(core_confidence(taxonomy, similarity, 1), -.4F);
   EXPECT_FLOAT_EQ(core_confidence(taxonomy, similarity, 1, false), .25F);
+}
+
+// Two roots; b and c below a, e below both d and a: four paths, of which two end at e. Odds of the
+// leaves by hand, and what the decoder makes of them: L draws from them, however sure or unsure the
+// head was of all classes together.
+TEST(LeafOdds, AreOneDrawWhateverTheirSum) {
+  const Taxonomy taxonomy({"a", "b", "c", "d", "e"}, {{0, 1}, {0, 2}, {3, 4}, {0, 4}});
+  Matrix vectors(5, 2), document(1, 2);
+  vectors.values = {9, 9, 2, 0, 0, 1, 9, 9, -1, .5};
+  document.values = {.6F, -.8F};
+  for (const float shift : {0.F, -2.5F, 4.F}) {
+    const std::vector<float> bias{7, .3F + shift, -.2F + shift, 7, 1.1F + shift};
+    const PathModel model = leaf_odds(taxonomy, vectors.view(), bias);
+    Matrix posterior(1, 4), probabilities(1, 5);
+    model.posterior(document.view(), posterior.view());
+    const double b = std::exp(1.2 + .3), c = std::exp(-.8 - .2), e = std::exp(-.6 - .4 + 1.1),
+                 all = b + c + 2 * e;
+    expect_near(posterior.values, nlohmann::json{b / all, c / all, e / all, e / all}, 1e-6);
+    leaf_probabilities(taxonomy, 3, posterior.view(), probabilities.view());
+    EXPECT_NEAR(probabilities.row(0)[1], 1 - std::pow(1 - b / all, 3), 1e-6);
+    EXPECT_NEAR(probabilities.row(0)[4], 1 - std::pow(1 - 2 * e / all, 3), 1e-6);
+  }
 }
 
 }  // namespace

@@ -41,7 +41,9 @@ TEST(Terminal, LevelsAndStages) {
             "1         2          3      1  0.333  0.500  0.400\n"
             "2         5          3      1  0.333  0.200  0.250\n"
             "3         0          1      0  0.000  0.000  0.000\n");
-  EXPECT_NE(format_stages({{"refinement", 0.4, true}}).find("reused"), std::string::npos);
+  const std::string stages = format_stages({{"refinement", 70, true}, {"training", 60, false}});
+  EXPECT_NE(stages.find("reused"), std::string::npos);
+  EXPECT_NE(stages.find("all stages  2:10"), std::string::npos) << stages;
 }
 
 TEST(Terminal, CountsHaveSeparators) {
@@ -61,6 +63,8 @@ TEST(Terminal, EveryFigureHasATitle) {
   EXPECT_EQ(figure_group("mrr_filtered"), "Ranking of the classes");
   EXPECT_EQ(figure_group("spearman"), "") << "of another job";
   EXPECT_TRUE(figure_is_headline("example_f1"));
+  EXPECT_TRUE(figure_is_headline("exact_match"));
+  EXPECT_TRUE(figure_is_headline("top5_accuracy"));
   EXPECT_FALSE(figure_is_headline("micro_recall"));
 }
 

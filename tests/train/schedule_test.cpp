@@ -52,10 +52,23 @@ TEST(RateRule, FollowsTheBatch) {
   EXPECT_DOUBLE_EQ(batch_factor(RateRule::linear, 1024, 32), 32);
   EXPECT_DOUBLE_EQ(batch_factor(RateRule::sqrt, 512, 32), 4);
   EXPECT_DOUBLE_EQ(batch_factor(RateRule::sqrt, 8, 32), .5);
-  EXPECT_EQ(rate_rule("linear", 1), RateRule::linear);
-  EXPECT_EQ(rate_rule("none", 4096), RateRule::none);
-  EXPECT_EQ(rate_rule("auto", 511), RateRule::none);
-  EXPECT_EQ(rate_rule("auto", 512), RateRule::sqrt);
+  EXPECT_EQ(rate_rule("linear"), RateRule::linear);
+  EXPECT_EQ(rate_rule("sqrt"), RateRule::sqrt);
+  EXPECT_EQ(rate_rule("none"), RateRule::none);
+}
+
+// No batch is a step: one document more never lowers the rate, and raises it by no more than its
+// share of the batch. The published batch has the published rate.
+TEST(RateRule, IsContinuousAndMonotone) {
+  for (const RateRule rule : {RateRule::none, RateRule::sqrt, RateRule::linear})
+    for (const double base : {32., 48., 64.}) {
+      EXPECT_DOUBLE_EQ(batch_factor(rule, base, base), 1);
+      for (double batch = 1; batch < 4096; ++batch) {
+        const double rise = batch_factor(rule, batch + 1, base) / batch_factor(rule, batch, base);
+        ASSERT_GE(rise, 1) << name_of(rule) << " " << batch;
+        ASSERT_LE(rise, (batch + 1) / batch * (1 + 1e-12)) << name_of(rule) << " " << batch;
+      }
+    }
 }
 
 }  // namespace

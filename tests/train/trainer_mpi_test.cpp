@@ -302,5 +302,24 @@ TEST(TrainerMpi, ASlowRankIsNamed) {
       << text.str();
 }
 
+TEST(TrainerMpi, AWarmupLongerThanTheTrainingIsSaid) {
+  const auto comm = MpiSession::world();
+  for (const double warmup : {3., 4.}) {
+    TinyTask task(240, comm->size());
+    std::ostringstream text;
+    TrainOptions options = tiny_options();
+    options.max_steps = 3;
+    options.warmup = warmup;
+    Trainer(task.arena, task, options,
+            {.comm = *comm,
+             .log = std::make_shared<spdlog::logger>(
+                 "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text))})
+        .run();
+    EXPECT_EQ(text.str().find("longer than the 3 updates") != std::string::npos,
+              comm->is_root() && warmup == 4)
+        << text.str();
+  }
+}
+
 }  // namespace
 }  // namespace gpuhpc

@@ -375,14 +375,14 @@ TEST(TrainOptions, AreDeclaredOnce) {
   TrainOptions options;
   declare(set.section("train", "training"), options);
   set.parse({}, {"--train.batch", "64", "--train.decay", "cosine", "--train.precision", "bf16",
-                 "--train.warmup", "500", "--train.micro-batch", "auto", "--train.lr-rule", "sqrt",
-                 "--train.optimizer", "lamb"});
+                 "--train.warmup", "500", "--train.micro-batch", "auto", "--train.lr-rule",
+                 "linear", "--train.optimizer", "lamb"});
   EXPECT_EQ(options.batch, 64);
   EXPECT_EQ(options.decay_kind(), Decay::cosine);
   EXPECT_EQ(options.precision_kind(false), Precision::bf16);
   EXPECT_EQ(options.warmup, 500);
   EXPECT_EQ(options.micro_batch, -1);
-  EXPECT_EQ(options.rate_rule, "sqrt");
+  EXPECT_EQ(options.rate_rule, "linear");
   EXPECT_EQ(options.optimizer, "lamb");
   for (const Precision precision :
        {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {

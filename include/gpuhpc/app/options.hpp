@@ -57,5 +57,8 @@ void declare_options(config::OptionSet& set, Options& options);
 // What a command takes for options that the user did not give: option and value.
 using Preset = std::vector<std::pair<std::string, std::string>>;
 Preset labelling_preset(const Options& options);  // --pipeline.method and --pipeline.preset
+// Steps of --train.on-out-of-memory, each as words of a command line. usage_error for what is no
+// option or no value of one.
+std::vector<std::vector<std::string>> memory_steps(const std::string& text);
 
 }  // namespace gpuhpc

@@ -87,7 +87,9 @@ class OptionSet {
   }
   // Defaults < file < command line. Every problem is reported at once in one usage_error (exit 2);
   // unknown keys are fatal and name the nearest known one. `file` empty: no file.
-  void parse(const std::filesystem::path& file, const std::vector<std::string>& arguments);
+  // Files and folders that do not exist are such problems too, or go to `missing`.
+  void parse(const std::filesystem::path& file, const std::vector<std::string>& arguments,
+             std::vector<std::string>* missing = nullptr);
   bool given(const std::string& name) const;
   // Sets an option that the user has not given (presets); `name` is "section.key".
   void set_default(const std::string& name, const std::string& value);

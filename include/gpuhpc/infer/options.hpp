@@ -15,7 +15,8 @@ struct InferOptions {
   std::string kernels = "auto";    // CPU instruction set; auto: the best this machine has
   std::int64_t max_length = 0;  // tokens of a window with [CLS] and [SEP]; 0: the model's own limit
   std::string long_documents = "truncate";  // truncate | mean (of the windows)
-  std::int64_t token_budget = 0;            // tokens of one batch; 0: 2,048 on CPUs, 32,768 on GPUs
+  std::int64_t batch = 0;         // documents of one batch at most; 0: the token budget alone
+  std::int64_t token_budget = 0;  // tokens of one batch; 0: 2,048 on CPUs, 32,768 on GPUs
 
   // The CPU kernels that are used, and the precision, on a GPU (`cuda`) or with those kernels.
   // Throws what parse_isa() throws.

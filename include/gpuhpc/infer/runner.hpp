@@ -25,9 +25,9 @@ struct ItemBatch {
   std::int64_t first = 0, last = 0;
   double work = 0;
 };
-// Batches of neighbouring items with about `budget` tokens each.
+// Batches of neighbouring items with about `budget` tokens each, and `most` items at most.
 std::vector<ItemBatch> cut_batches(std::span<const std::int64_t> lengths, std::int64_t budget,
-                                   std::int64_t hidden_size);
+                                   std::int64_t hidden_size, std::int64_t most);
 // The batches of one rank: contiguous, equal shares of the work.
 std::span<const ItemBatch> share_of_rank(std::span<const ItemBatch> batches, int rank, int size);
 
@@ -39,6 +39,7 @@ struct InferPlan {
   kernels::Isa isa;
   int threads;
   std::int64_t budget;           // tokens of a batch
+  std::int64_t most;             // items of a batch
   std::string numbers;           // what rounding depends on: "bf16 on amx"
   ForwardOptions forward;        // CUDA
   std::string describe() const;  // "bf16 on amx, 2 threads"
@@ -63,7 +64,7 @@ class BatchRunner {
   std::int64_t columns() const { return model_.columns; }
 
   std::vector<ItemBatch> cut(std::span<const std::int64_t> lengths) const {
-    return cut_batches(lengths, plan_.budget, model_.hidden_size);
+    return cut_batches(lengths, plan_.budget, model_.hidden_size, plan_.most);
   }
   // For every batch, from several threads: the rows of the sequences that `pack` makes of its items
   // go to use(batch, sequences, rows).

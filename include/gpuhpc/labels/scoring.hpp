@@ -116,6 +116,15 @@ struct PathModel {
   // posterior (B,K).
   void posterior(MatrixView centred, std::span<const std::string> texts,
                  const LexicalEvidence& lexical, MutableMatrixView posterior) const;
+  // The same without lexical evidence.
+  void posterior(MatrixView centred, MutableMatrixView posterior) const;
 };
+
+// A head over classes, p_c = sigmoid(x'.v_c + b_c), as a posterior over paths: the odds of each
+// path's leaf, p / (1 - p), as shares of their sum. The head was taught by silver labels, of which
+// a document has as many as there are; their number says nothing of how many leaves documents have.
+// A posterior has one leaf a draw, so that --decode.expected-leaves means what it means of a
+// teacher's or a student's, on any corpus. vectors (C,H), bias (C).
+PathModel leaf_odds(const Taxonomy& taxonomy, MatrixView vectors, std::span<const float> bias);
 
 }  // namespace gpuhpc

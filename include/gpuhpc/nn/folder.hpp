@@ -20,8 +20,9 @@ struct LoadedEncoder {
 // fp32, fp16 and bf16 weights become fp32. Prefixes "bert." / "roberta." and the old names
 // gamma/beta are understood; heads of other tasks ("cls.", "classifier." ..) are left aside; any
 // other missing, unknown or misshaped tensor is an input_error. Pickled weights alone are refused
-// with the cure.
-LoadedEncoder load_encoder(const std::filesystem::path& folder, at::Device device = at::kCPU);
+// with the cure. `plain`: the pooling of a folder that names none (no modules.json).
+LoadedEncoder load_encoder(const std::filesystem::path& folder, at::Device device = at::kCPU,
+                           Pooling plain = Pooling::mean);
 
 // Writes a folder that transformers and sentence-transformers load unchanged: model.safetensors of
 // `encoder`, config.json and the tokenizer's files of `source` byte for byte, and modules.json with

@@ -7,6 +7,7 @@
 #include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/infer/options.hpp"
+#include "gpuhpc/nn/encoder_config.hpp"
 #include "gpuhpc/train/options.hpp"
 #include "gpuhpc/train/profile.hpp"
 
@@ -26,6 +27,14 @@ struct ModelOptions {
 };
 void declare(config::Section& section, ModelOptions& options);
 
+// How a document becomes one vector where the encoder's folder does not say.
+struct PoolingOption {
+  static constexpr const char* section = "model";
+  std::string word = "mean";
+  Pooling kind() const { return parse_pooling(word); }
+};
+void declare(config::Section& section, PoolingOption& option);
+
 // What every stage that trains is handed.
 struct TrainingOptions {
   TrainOptions train;
@@ -37,6 +46,7 @@ struct SharedOptions {
   InputOptions input;
   CorpusOptions corpus;
   ModelOptions model;
+  PoolingOption pooling;
   ShardOptions shards;
   InferOptions infer;
   TrainingOptions training;

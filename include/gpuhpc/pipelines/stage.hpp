@@ -5,7 +5,8 @@
 //   struct HierarchyStage {
 //     using Outputs = TargetFiles;
 //     TaxonomyFiles taxonomy;       // input files: has files(), or settings() with their hash
-//     PosteriorFiles posterior;     // outputs of an earlier stage: derives from StageFiles
+//     PosteriorFiles posterior;     // outputs of an earlier stage: derives from StageFiles;
+//                                   // std::optional where not every pipeline has it
 //     TargetOptions options;        // an option struct (config/options.hpp)
 //     void check() const;           // optional: before anything is computed, on the root
 //     void run(const StageContext&, const TargetFiles&) const;  // collective
@@ -106,6 +107,9 @@ class Pipeline {
     return Outputs(name, folder(stages_.size() - 1));
   }
 
+  // That the guide of the Python set-up states for all stages together, on its data.
+  std::string reference_total;
+
   const std::filesystem::path& run_folder() const { return run_folder_; }
   const std::vector<Stage>& stages() const { return stages_; }
   std::filesystem::path folder(std::size_t stage) const;  // stages/NN-name of the run folder
@@ -113,7 +117,9 @@ class Pipeline {
  private:
   template <class T>
   void note(Stage& stage, const T& member) const {
-    if constexpr (std::derived_from<T, StageFiles>) {
+    if constexpr (requires { member.has_value(); }) {  // std::optional
+      if (member) note(stage, *member);
+    } else if constexpr (std::derived_from<T, StageFiles>) {
       read_after(stage, member.stage());
     } else if constexpr (config::Options<T>) {
       for (std::string& line : config::settings_of(member))

@@ -59,7 +59,7 @@ struct TrainOptions {
   // same gradient whoever computes it. 0: one a rank (faster on a GPU; rounding then depends on the
   // number of ranks). -1 (auto): the largest that fits memory.
   std::int64_t micro_batch = 8;
-  std::string rate_rule = "auto";   // none | linear | sqrt | auto
+  std::string rate_rule = "sqrt";   // none | linear | sqrt
   std::int64_t base_batch = 32;     // documents; the batch that the rates above are meant for
   std::string optimizer = "adamw";  // adamw | lamb
   double weight_decay = .01;
@@ -68,6 +68,9 @@ struct TrainOptions {
   double clip = 1;               // largest gradient norm; 0: no clipping
   // keep each layer's input alone, compute the layer again in the backward pass
   bool activation_checkpointing = false;
+  // What is given up, step by step, when one document alone does not fit memory:
+  // "section.option=value .. ; section.option=value .."
+  std::string on_out_of_memory;
   std::string precision = "auto";
   std::int64_t seed = 42;
   double beta1 = .9, beta2 = .999, epsilon = 1e-8;

@@ -6,7 +6,7 @@
 
 namespace gpuhpc {
 
-// How the peak rate follows the global batch.
+// How the peak rate follows the global batch: one power of batch / base batch, whatever the batch.
 enum class RateRule {
   none,    // not at all
   linear,  // x batch / base batch (Goyal et al. 2017; for SGD, and what many guides say)
@@ -14,8 +14,7 @@ enum class RateRule {
   // follow)
   sqrt,
 };
-// `word`: none | linear | sqrt | auto, which is sqrt from 512 documents on, else none.
-RateRule rate_rule(const std::string& word, double batch);
+RateRule rate_rule(const std::string& word);  // none | linear | sqrt
 const char* name_of(RateRule rule);
 // The factor that turns the rate of a batch of `base_batch` documents into that of one of `batch`.
 double batch_factor(RateRule rule, double batch, double base_batch);

@@ -80,6 +80,7 @@ class Trainer {
   // What surrounds the steps (trainer_setup.cpp).
   void prepare();
   bool fits(std::span<const std::int64_t> items);
+  void warn_of_warmup() const;
   void resume();
   void validate();
   LossSum loss_without_graph(std::span<const std::int64_t> items, std::int64_t at_once);

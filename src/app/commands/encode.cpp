@@ -16,7 +16,8 @@ void encode_command(CommandContext& c) {
   const std::string& model =
       o.shared.model.dir.empty() ? o.shared.model.encoder : o.shared.model.dir;
   check_model(model, Manifest::where_there, c.comm, c.log);
-  const TextEncoder encoder(model, o.shared.infer, c.device, c.comm, c.log);
+  const TextEncoder encoder(model, o.shared.infer, c.device, c.comm, c.log,
+                            o.shared.pooling.kind());
   CorpusOptions corpus = o.shared.corpus;
   corpus.ids_optional = true;
   corpus.check_duplicates = false;

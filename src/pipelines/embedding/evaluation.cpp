@@ -113,8 +113,8 @@ void EmbeddingEvaluationStage::run(const StageContext& c, const EvaluationFiles&
     const Distinct queries = distinct_texts(columns[0]), documents = distinct_texts(columns[1]);
     const auto relevant = belonging(queries, documents);
     for (const auto& [name, folder] :
-         {std::pair{"start", encoder.path}, std::pair{"trained", trained.model}}) {
-      const TextEncoder model(folder, infer, c.device, c.comm, c.log);
+         {std::pair{"start", encoder.folder.path}, std::pair{"trained", trained.model}}) {
+      const TextEncoder model(folder, infer, c.device, c.comm, c.log, encoder.pooling.kind());
       const Matrix asked = model.encode(rows_of(columns[0], queries), c.comm),
                    stored = model.encode(rows_of(columns[1], documents), c.comm);
       std::vector<std::int64_t> widths = loss.dimensions();

@@ -88,7 +88,7 @@ void declare(config::Section& section, PairLossOptions& options) {
 // The Sentence-BERT guide: 2e-5 at a batch of 32, rates grow with the batch, length 128.
 std::vector<std::pair<std::string, std::string>> embedding_defaults() {
   return {{"train.encoder-lr", "2e-5"}, {"train.max-length", "128"}, {"train.layers", "-1"},
-          {"train.lr-rule", "linear"},  {"train.micro-batch", "0"},  {"train.dropout", "0.1"}};
+          {"train.lr-rule", "linear"},  {"train.micro-batch", "0"},  {"train.dropout", "auto"}};
 }
 
 }  // namespace gpuhpc

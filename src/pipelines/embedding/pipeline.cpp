@@ -34,10 +34,10 @@ Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& 
         "--embedding.validation and --train.validation {} both say what to validate on; give one "
         "of them",
         shared.training.train.validation);
-  const ModelFiles encoder{shared.model.encoder};
+  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
   Pipeline pipeline(run_folder);
   const PairTokenFiles tokens = pipeline.add(
-      "tokens", PairTokensStage{in.train, in.validation, in.test, encoder, shared.shards});
+      "tokens", PairTokensStage{in.train, in.validation, in.test, encoder.folder, shared.shards});
   const TrainedFiles trained = pipeline.add(
       "training",
       EmbeddingTrainingStage{tokens, encoder, o.loss, FineTuning{tune, shared.training}});

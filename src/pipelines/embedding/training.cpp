@@ -17,8 +17,8 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
   std::vector<std::vector<TokenDataset>> files;
   std::vector<float> scores;
   run_collectively(c.comm, [&] {
-    model.emplace(load_encoder(encoder.path, torch_device(c.device)));
-    tokenizer = load_tokenizer(encoder.path);
+    model.emplace(encoder.load(torch_device(c.device)));
+    tokenizer = load_tokenizer(encoder.folder.path);
     for (const auto& folder : {tokens.train, tokens.validation}) {
       files.push_back(open_columns(folder));
       const std::vector<float> of_file = open_scores(folder);

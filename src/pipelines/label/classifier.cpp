@@ -1,5 +1,7 @@
 #include "gpuhpc/pipelines/label/classifier.hpp"
 
+#include <optional>
+
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
@@ -14,6 +16,7 @@ struct Head {
   Matrix classes;  // (C,H); TELEClass: c^T W, the interaction is folded into the class vectors
   std::vector<float> bias, mean;  // (C), (H): TaxoClass's
   Link link = Link::sigmoid;
+  std::optional<PathModel> leaves;  // TaxoClass's with the link sigmoid
 };
 
 class BilinearPredictor final : public Classifier {
@@ -25,7 +28,7 @@ class BilinearPredictor final : public Classifier {
         centring_(centring),
         encoder_(std::move(encoder)) {}
 
-  bool gives_memberships() const override { return true; }
+  bool gives_memberships() const override { return !head_.leaves; }
   const Tokenizer& tokenizer() const override { return encoder_->tokenizer(); }
   ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
     Matrix all = encoder_->encode(documents.tokens, comm);
@@ -33,6 +36,12 @@ class BilinearPredictor final : public Classifier {
     if (!head_.mean.empty()) centre_rows(rows, head_.mean, centring_);
     ClassScores scores;
     scores.marginals = Matrix(rows.rows, head_.classes.rows);
+    if (head_.leaves) {
+      scores.posterior = Matrix(rows.rows, head_.leaves->vectors.rows);
+      head_.leaves->posterior(rows, scores.posterior.view());
+      path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
+      return scores;
+    }
     class_probabilities(rows, head_.classes.view(), head_.bias, scores.marginals.view(),
                         head_.link);
     return scores;
@@ -89,7 +98,10 @@ std::unique_ptr<Classifier> load_bilinear_classifier(
       head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"),
               {bias.begin(), bias.end()},
               {mean.begin(), mean.end()},
-              settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid};
+              settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid,
+              {}};
+      if (head.link == Link::sigmoid)
+        head.leaves = leaf_odds(taxonomy, head.classes.view(), head.bias);
     } else {
       file.expect("interaction", {width, width});
       head.classes = fold(file.matrix("class_embeddings"), file.matrix("interaction"));

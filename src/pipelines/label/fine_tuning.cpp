@@ -23,8 +23,13 @@ ForwardOptions training_forward(const Encoder& encoder, const FineTuning& option
                                                    : at::kFloat;
   forward.tf32 = precision == Precision::tf32;
   forward.checkpoint_layers = options.trainer.train.activation_checkpointing;
-  if (options.encoder.dropout > 0 && seed) {
-    forward.hidden_dropout = forward.attention_dropout = options.encoder.dropout;
+  const EncoderConfig& published = encoder.config();
+  const double rate = options.encoder.dropout;
+  const double hidden = rate < 0 ? published.hidden_dropout : rate,
+               attention = rate < 0 ? published.attention_dropout : rate;
+  if ((hidden > 0 || attention > 0) && seed) {
+    forward.hidden_dropout = hidden;
+    forward.attention_dropout = attention;
     forward.generator = make_generator(encoder.device(), *seed);
     // Attention on a GPU draws from LibTorch's own generator.
     if (encoder.device().is_cuda()) {

@@ -68,7 +68,6 @@ void write_settings(const fs::path& model, const ClassifierSettings& settings) {
             {"classes", s.classes},
             {"sigmoid_exp", s.sigmoid_exp},
             {"smoothing_keep", s.smoothing_keep},
-            {"expected_leaves", s.expected_leaves},
             {"scoring", values_of(scoring_options(s))}};
   if (s.labelling) json["labelling"] = values_of(labelling_options(*s.labelling));
   write_json(model / "gpuhpc" / "settings.json", json);
@@ -83,8 +82,7 @@ ClassifierSettings read_settings(const fs::path& model) {
                          .transductive = json.at("transductive"),
                          .classes = json.at("classes"),
                          .sigmoid_exp = json.at("sigmoid_exp"),
-                         .smoothing_keep = json.at("smoothing_keep"),
-                         .expected_leaves = json.at("expected_leaves")};
+                         .smoothing_keep = json.at("smoothing_keep")};
     take_values(scoring_options(s), json.at("scoring"));
     if (json.contains("labelling"))
       take_values(labelling_options(s.labelling.emplace()), json.at("labelling"));

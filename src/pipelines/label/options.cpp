@@ -56,18 +56,18 @@ void declare(config::Section& section, FineTuneOptions& o) {
       .option("layers", o.layers,
               "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)")
       .range(-1, 1000);
-  section.option("dropout", o.dropout, "dropout in the encoder").range(0, .9);
+  section
+      .option("dropout", o.dropout,
+              "dropout in the encoder; auto: the rates in its config.json, which BERT was "
+              "pretrained with")
+      .range(0, .9)
+      .word("auto", -1);
 }
 
 void declare(config::Section& section, SeedOption& o) { section.option("seed", o.value, ""); }
 
 void declare(config::Section& section, ExpectedLeavesOption& o) {
   section.option("expected-leaves", o.value, "");
-}
-
-void declare(config::Section& section, LabelLimits& o) {
-  section.option("minimum", o.minimum, "");
-  section.option("maximum", o.maximum, "");
 }
 
 void declare(config::Section& section, RefinementOptions& o) {
@@ -146,6 +146,12 @@ void declare(config::Section& section, EntailmentOptions& o) {
   section.option(
       "full-matrix", o.full_matrix,
       "nli, pair: score every pair of document and class, not only those of the top-down search");
+  section
+      .option("similarity-batch", o.batch,
+              "nli, pair: pairs scored at once at most; 0: --infer.batch counts")
+      .range(0, 1 << 30)
+      .unit("pairs")
+      .execution();
 }
 
 void declare(config::Section& section, StatementOptions& o) {

@@ -1,6 +1,6 @@
 // The classifier of the quality recipe: teacher and student posteriors of a new document, each
 // smoothed with its neighbours in the training corpus, averaged. TaxoClass's ensemble is the same
-// with a head over classes in the student's place.
+// with its head over classes as the student.
 #include <optional>
 #include <unordered_map>
 
@@ -8,7 +8,6 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
-#include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/classifier.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
@@ -62,19 +61,17 @@ class PathPredictor final : public Classifier {
     posterior_.file().expect("values", {documents, paths});
     load_teacher(paths, width);
     if (settings.transductive) load_known_texts(documents);
+    if (!settings.student) return;
     if (settings.classes) {
       const Hdf5File head(data_ / "head.h5");
       head.expect("class_embeddings", {classes, width});
       head.expect("bias", {classes});
-      head_ = {copy(head.matrix("class_embeddings")), copy(head.dataset<float>("bias"))};
-      class_probabilities_.emplace(data_ / "class_probabilities.h5");
-      class_probabilities_->file().expect("values", {documents, classes});
-      membership_.emplace(this->taxonomy(),
-                          DecodeOptions{.expected_leaves = settings.expected_leaves});
+      student_ =
+          leaf_odds(this->taxonomy(), head.matrix("class_embeddings"), head.dataset<float>("bias"));
+    } else {
+      student_ = {read_matrix(data_ / "student_paths.h5", "values", paths, width), teacher_.hubness,
+                  teacher_.temperature, teacher_.csls, 0};
     }
-    if (!settings.student) return;
-    student_ = {read_matrix(data_ / "student_paths.h5", "values", paths, width), teacher_.hubness,
-                teacher_.temperature, teacher_.csls, 0};
     student_posterior_.emplace(data_ / "student_posterior.h5");
     student_posterior_->file().expect("values", {documents, paths});
   }
@@ -82,7 +79,7 @@ class PathPredictor final : public Classifier {
   void load_encoders(const fs::path& folder, const InferOptions& infer, const DeviceChoice& device,
                      Communicator& comm, const Log& log) {
     teacher_encoder_ = std::make_unique<TextEncoder>(data_ / "teacher", infer, device, comm, log);
-    if (settings_.student || settings_.classes)
+    if (settings_.student)
       student_encoder_ = std::make_unique<TextEncoder>(folder, infer, device, comm, log);
     if (student_encoder_ &&
         student_encoder_->tokenizer().fingerprint() != teacher_encoder_->tokenizer().fingerprint())
@@ -93,7 +90,6 @@ class PathPredictor final : public Classifier {
       if (encoder) encoder->check_width(documents_.view().columns, data_ / "centred.h5");
   }
 
-  bool gives_memberships() const override { return settings_.classes; }
   const Tokenizer& tokenizer() const override { return teacher_encoder_->tokenizer(); }
   ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
     const Matrix teacher = centred(*teacher_encoder_, documents, comm);
@@ -109,14 +105,10 @@ class PathPredictor final : public Classifier {
         const auto texts = std::span(documents.texts)
                                .subspan(static_cast<std::size_t>(block.first),
                                         static_cast<std::size_t>(block.size()));
-        const SparseMatrix neighbours = score_block(texts, teacher, student, block, posterior);
-        if (settings_.classes)
-          score_classes(texts, student, neighbours, block, posterior,
-                        scores.marginals.view().slice(block.first, block.size()));
+        score_block(texts, teacher, student, block, posterior);
       });
     });
-    if (!settings_.classes)
-      path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
+    path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
     return scores;
   }
 
@@ -153,8 +145,8 @@ class PathPredictor final : public Classifier {
     return rows;
   }
 
-  SparseMatrix score_block(std::span<const std::string> texts, const Matrix& teacher,
-                           const Matrix& student, Range rows, MutableMatrixView posterior) const {
+  void score_block(std::span<const std::string> texts, const Matrix& teacher, const Matrix& student,
+                   Range rows, MutableMatrixView posterior) const {
     const SparseMatrix neighbours =
         smoothing() ? find_neighbours(texts, teacher.view(), rows) : SparseMatrix();
     one_posterior(teacher_, teacher.view().slice(rows.first, rows.size()), texts, neighbours,
@@ -167,42 +159,16 @@ class PathPredictor final : public Classifier {
     }
     for (std::int64_t i = 0; i < rows.size() && !row_of_text_.empty(); ++i)
       keep_known(texts[static_cast<std::size_t>(i)], posterior.slice(i, 1));
-    return neighbours;
-  }
-
-  // TaxoClass: the head's probabilities, smoothed, and the teacher's, both of membership, averaged.
-  void score_classes(std::span<const std::string> texts, const Matrix& student,
-                     const SparseMatrix& neighbours, Range rows, MatrixView posterior,
-                     MutableMatrixView memberships) const {
-    Matrix own(rows.size(), memberships.columns), marginals(rows.size(), memberships.columns);
-    class_probabilities(student.view().slice(rows.first, rows.size()), head_.vectors.view(),
-                        head_.bias, own.view());
-    if (smoothing())
-      smooth_rows(std::as_const(own).view(), neighbours, class_probabilities_->view(),
-                  settings_.smoothing_keep, memberships);
-    else
-      std::ranges::copy(own.values, memberships.data);
-    for (std::int64_t i = 0; i < rows.size(); ++i)
-      if (const auto known = known_row(texts[static_cast<std::size_t>(i)]))
-        std::ranges::copy(class_probabilities_->view().row(*known), memberships.row(i).begin());
-    path_marginals(taxonomy(), posterior, marginals.view());
-    for (std::int64_t i = 0; i < rows.size(); ++i)
-      std::ranges::copy(membership_->probabilities(marginals.row(i)), marginals.row(i).begin());
-    average_into(memberships, std::as_const(marginals).view());
   }
 
   // Quality recipe, step 8: with no training corpus a document's posterior is F itself.
   void keep_known(const std::string& text, MutableMatrixView posterior) const {
-    const auto known = known_row(text);
-    if (!known) return;
-    std::copy_n(posterior_.view().row(*known).data(), posterior.columns, posterior.data);
-    if (settings_.student) average_into(posterior, student_posterior_->view().slice(*known, 1));
-  }
-
-  std::optional<std::int64_t> known_row(const std::string& text) const {
     const auto known =
         row_of_text_.find(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(text)))));
-    return known == row_of_text_.end() ? std::nullopt : std::optional(known->second);
+    if (known == row_of_text_.end()) return;
+    std::copy_n(posterior_.view().row(known->second).data(), posterior.columns, posterior.data);
+    if (settings_.student)
+      average_into(posterior, student_posterior_->view().slice(known->second, 1));
   }
 
   void one_posterior(const PathModel& model, MatrixView documents,
@@ -233,12 +199,7 @@ class PathPredictor final : public Classifier {
   fs::path data_;
   LexicalEvidence lexical_;
   MappedMatrix documents_, posterior_;  // x' (N,H) and F (N,K) of the training corpus
-  std::optional<MappedMatrix> student_posterior_, class_probabilities_;
-  struct Head {
-    Matrix vectors;           // (C,H)
-    std::vector<float> bias;  // (C)
-  } head_;
-  std::optional<Decoder> membership_;  // from the teacher's marginals
+  std::optional<MappedMatrix> student_posterior_;
   std::unordered_map<std::int64_t, std::int64_t>
       row_of_text_;  // transductive: hash of a training text -> its row
   TfidfModel tfidf_;

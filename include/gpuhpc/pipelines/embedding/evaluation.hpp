@@ -18,7 +18,7 @@ struct EvaluationFiles : StageFiles {
 struct EmbeddingEvaluationStage {
   using Outputs = EvaluationFiles;
   PairTokenFiles tokens;
-  ModelFiles encoder;
+  EncoderFiles encoder;
   TrainedFiles trained;
   PairLossOptions loss;
   InferOptions infer;

@@ -10,7 +10,7 @@ namespace gpuhpc {
 struct EmbeddingTrainingStage {
   using Outputs = TrainedFiles;
   PairTokenFiles tokens;
-  ModelFiles encoder;
+  EncoderFiles encoder;
   PairLossOptions loss;
   FineTuning training;
   void run(const StageContext& context, const TrainedFiles& out) const;

@@ -12,7 +12,7 @@ struct EncodingStage {
   TaxonomyFiles taxonomy;
   ClassFiles classes;
   ScannedCorpus corpus;
-  ModelFiles encoder;
+  EncoderFiles encoder;
   InferOptions infer;
   ShardOptions shards;
   ClassTextOptions class_texts;

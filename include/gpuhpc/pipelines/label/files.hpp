@@ -5,6 +5,8 @@
 
 #include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
+#include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
 
 namespace gpuhpc {
@@ -28,6 +30,14 @@ struct ScannedCorpus {
 struct ModelFiles {
   std::filesystem::path path;
   Paths files() const { return {path}; }
+};
+
+struct EncoderFiles {
+  ModelFiles folder;
+  PoolingOption pooling;
+  LoadedEncoder load(at::Device device = at::kCPU) const {
+    return load_encoder(folder.path, device, pooling.kind());
+  }
 };
 
 struct EncodingFiles : StageFiles {

@@ -23,21 +23,19 @@ struct Labelling {
 
 // gpuhpc/settings.json.
 struct ClassifierSettings {
-  std::string kind;  // "paths" (quality recipe; with `classes` TaxoClass's ensemble) or "bilinear"
+  std::string kind;  // "paths" (quality recipe, TaxoClass's ensemble) or "bilinear"
   // paths: the encoder in model/ was trained, model/gpuhpc/teacher is what it came from
   bool student = false;
   bool transductive = false;  // the test texts served as the training corpus
-  bool classes = false;       // paths: a head over classes beside the teacher
+  bool classes = false;       // the student, or the bilinear head, is one over classes (TaxoClass)
   bool sigmoid_exp = false;   // bilinear: the link from logits to probabilities
   double smoothing_keep = .5;
-  // classes: what makes the teacher's probabilities those of membership
-  double expected_leaves = 1.5;
   PathScoring scoring{};                 // paths: all; bilinear with classes: the centring
   std::optional<Labelling> labelling{};  // of the run; a stage that trains knows none
 
   // Scores are probabilities of membership as they are: decoding must not raise them by
   // --decode.expected-leaves.
-  bool gives_memberships() const { return kind == "bilinear" || classes; }
+  bool gives_memberships() const { return kind == "bilinear" && (!classes || sigmoid_exp); }
 };
 
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);

@@ -53,7 +53,7 @@ struct FineTuneOptions {
   std::int64_t max_length = 96;  // tokens per document
   // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
   std::int64_t layers = 3;
-  double dropout = 0;  // in the encoder
+  double dropout = 0;  // in the encoder; -1 (auto): as its config.json says
 };
 void declare(config::Section& section, FineTuneOptions& options);
 
@@ -81,13 +81,8 @@ struct ExpectedLeavesOption {
   static constexpr const char* section = "decode";
   double value = 1.5;
 };
-struct LabelLimits {
-  static constexpr const char* section = "decode";
-  std::int64_t minimum = 2, maximum = 12;
-};
 void declare(config::Section& section, SeedOption& option);
 void declare(config::Section& section, ExpectedLeavesOption& option);
-void declare(config::Section& section, LabelLimits& limits);
 
 // [teleclass]: the constants of its six phases. Every published variant is a preset over these.
 struct RefinementOptions {
@@ -141,6 +136,7 @@ struct SimilarityOptions {
 struct EntailmentOptions {
   static constexpr const char* section = "taxoclass";
   bool full_matrix = false;  // nli, pair: every pair, not only those of the top-down search
+  std::int64_t batch = 0;    // nli, pair: pairs scored at once at most; 0: [infer] says
 };
 struct StatementOptions {
   static constexpr const char* section = "taxoclass";
@@ -208,7 +204,6 @@ struct LabelOptions {
   TaxoclassOptions taxoclass;
 
   ExpectedLeavesOption expected_leaves() const { return {decode.expected_leaves}; }
-  LabelLimits label_limits() const { return {decode.minimum, decode.maximum}; }
 };
 
 }  // namespace gpuhpc

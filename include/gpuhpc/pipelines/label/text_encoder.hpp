@@ -18,7 +18,8 @@ class TextEncoder {
  public:
   // Collective. Loads the folder's weights and tokenizer, and checks that they fit each other.
   TextEncoder(const std::filesystem::path& folder, const InferOptions& infer,
-              const DeviceChoice& device, Communicator& comm, Log log);
+              const DeviceChoice& device, Communicator& comm, Log log,
+              Pooling plain = Pooling::mean);
   ~TextEncoder();
   const Tokenizer& tokenizer() const;
   std::int64_t width() const;

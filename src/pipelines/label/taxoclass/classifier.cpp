@@ -7,7 +7,7 @@
 namespace gpuhpc {
 
 void GraphClassifierStage::run(const StageContext& c, const GraphModelFiles& out) const {
-  const GraphTask model(c, inputs, training, encoder.path);
+  const GraphTask model(c, inputs, training, encoder);
   ClassGraphHead head = model.head();
   ParameterArena arena(model.parameters(head, training.encoder.encoder_rate,
                                         training.encoder.head_rate, inputs.graph.rate),

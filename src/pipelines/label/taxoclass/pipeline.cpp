@@ -1,5 +1,7 @@
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 
+#include <optional>
+
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/inference.hpp"
@@ -16,7 +18,7 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                             const LabelInputs& in, const std::filesystem::path& run_folder) {
   const TaxoclassOptions& t = o.taxoclass;
   t.similarity.check();
-  const ModelFiles encoder{shared.model.encoder};
+  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
   const ExpectedLeavesOption leaves = o.expected_leaves();
   const SeedOption seed{shared.training.train.seed};
   const FineTuning training{o.fine_tune, shared.training};
@@ -24,11 +26,22 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   const EncodingFiles encoding = pipeline.add(
       "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
                                 shared.shards, o.class_texts, o.scoring.centring});
-  const PosteriorFiles posterior = pipeline.add(
-      "posterior", PosteriorStage{in.taxonomy, encoding, o.scoring.scores, o.soft_refinement,
-                                  o.scoring.smoothing, o.scoring.tfidf, o.scoring.neighbours});
+  // The sentence encoder's posterior is made where something reads it: its own similarity, the
+  // examples of a cross-encoder that is trained here, or labels that are the teacher's as well.
+  const bool own_paths = t.similarity.backend == "embedding" && t.similarity.calibration == "paths";
+  std::optional<PosteriorFiles> posterior;
+  if (own_paths || t.similarity.backend == "pair" || t.self_training.labels_from != "classifier")
+    posterior = pipeline.add(
+        "posterior", PosteriorStage{in.taxonomy, encoding, o.scoring.scores, o.soft_refinement,
+                                    o.scoring.smoothing, o.scoring.tfidf, o.scoring.neighbours});
+  // The guide's times are those of its own similarity, a cross-encoder it is given.
+  const bool guide = t.similarity.backend == "nli";
+  if (guide)
+    pipeline.reference_total =
+        "270 min for all of it, on an A6000 117, there with its conservative settings 67";
+  const auto as_guide = [&](const char* time) { return std::string(guide ? time : ""); };
   const auto similarity = [&](const auto& stage) {
-    return pipeline.add("similarity", stage, "60 min, on an A6000 15");
+    return pipeline.add("similarity", stage, as_guide("60 min, on an A6000 15"));
   };
   const auto entailment = [&](const auto& model) {
     using Model = std::remove_cvref_t<decltype(model)>;
@@ -36,26 +49,26 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                                              t.statements, t.entailment});
   };
   const auto score = [&]() -> SimilarityFiles {
-    if (t.similarity.backend == "nli") return entailment(ModelFiles{t.similarity.nli_model});
+    if (guide) return entailment(ModelFiles{t.similarity.nli_model});
     if (t.similarity.backend == "pair")
       return entailment(pipeline.add(
           "pair-model", PairModelStage{in.taxonomy,
-                                       {encoding, posterior, t.statements, t.pair, leaves, seed},
+                                       {encoding, *posterior, t.statements, t.pair, leaves, seed},
                                        encoder,
                                        training}));
-    if (t.similarity.calibration == "names")
-      return similarity(NameSimilarityStage{encoding, o.scoring.scores});
-    return similarity(PathSimilarityStage{in.taxonomy, posterior, leaves});
+    if (own_paths) return similarity(PathSimilarityStage{in.taxonomy, *posterior, leaves});
+    return similarity(NameSimilarityStage{encoding, o.scoring.scores});
   };
   const CoreFiles cores = pipeline.add("cores", CoreStage{in.taxonomy, encoding, score(), t.cores});
   const GraphInputs graph{in.taxonomy, encoding, cores, t.graph, o.scoring.centring};
-  const GraphModelFiles classifier = pipeline.add(
-      "classifier", GraphClassifierStage{graph, encoder, training}, "120 min, on an A6000 45");
-  const SelfTrainingFiles trained = pipeline.add(
-      "self-training",
-      SelfTrainingStage{graph, posterior, classifier, in.train, encoder, shared.infer, o.scoring,
-                        leaves, o.label_limits(), t.self_training, training},
-      "90 min, on an A6000 35");
+  const GraphModelFiles classifier =
+      pipeline.add("classifier", GraphClassifierStage{graph, encoder, training},
+                   as_guide("120 min, on an A6000 45"));
+  const SelfTrainingFiles trained =
+      pipeline.add("self-training",
+                   SelfTrainingStage{graph, posterior, classifier, in.train, encoder, shared.infer,
+                                     o.scoring, t.self_training, training},
+                   as_guide("90 min, on an A6000 35"));
   pipeline.add("inference", InferenceStage{trained, encoding, in.test, shared.shards, shared.infer,
                                            o.decode, o.submission});
   return pipeline;
@@ -65,7 +78,7 @@ std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::str
   // Rates lower than the student's: every class is a target of its own, and their losses are
   // summed.
   if (name == "recommended" || name == "fixed")
-    return {{"train.epochs", "2"}, {"train.batch", "64"}};
+    return {{"train.epochs", "2"}, {"train.batch", "64"}, {"train.base-batch", "64"}};
   if (name != "paper")
     throw usage_error(
         "--pipeline.preset {}: --pipeline.method taxoclass has the presets recommended, fixed and "
@@ -91,6 +104,7 @@ std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::str
           {"train.encoder-lr", "5e-5"},
           {"train.head-lr", "4e-3"},
           {"train.batch", "64"},
+          {"train.base-batch", "64"},
           {"train.epochs", "5"},
           {"train.max-length", "256"},
           {"train.layers", "-1"},

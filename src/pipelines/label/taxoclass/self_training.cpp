@@ -102,19 +102,17 @@ class SelfTraining final : public DocumentTask {
     self_training_targets(std::as_const(probabilities_).view(), sums, targets_.view());
   }
 
-  // Mean F1 of the decoded labels of held-out documents with their silver labels.
+  // Of each held-out document's silver classes, the share among as many of its most probable ones:
+  // it rests on the order of classes alone, so it means the same under any link and any scale.
   double agreement() const {
-    const Decoder decoder(
-        task_.taxonomy,
-        {.expected_leaves = 1, .minimum = stage_.limits.minimum, .maximum = stage_.limits.maximum});
     double sum = 0;
     for (const std::int64_t document : task_.held_out) {
-      const std::vector<ClassId> labels =
-          decoder.decode(std::as_const(probabilities_).row(document));
       const auto silver = task_.silver.labels.positives.of(document);
-      const auto common = std::ranges::count_if(
-          labels, [&](ClassId c) { return std::ranges::find(silver, c) != silver.end(); });
-      sum += 2 * static_cast<double>(common) / static_cast<double>(labels.size() + silver.size());
+      const Decoder best(task_.taxonomy, {.mode = "top-k", .k = std::ssize(silver)});
+      const auto found = std::ranges::count_if(
+          best.decode(std::as_const(probabilities_).row(document)),
+          [&](ClassId c) { return std::ranges::find(silver, c) != silver.end(); });
+      sum += static_cast<double>(found) / static_cast<double>(silver.size());
     }
     return task_.held_out.empty() ? 0 : sum / static_cast<double>(task_.held_out.size());
   }
@@ -197,40 +195,38 @@ void add_teacher(const StageContext& c, const SelfTrainingStage& stage, const Gr
   const std::string& labels_from = stage.options.labels_from;
   if (labels_from == "classifier") return;
   on_root(c.comm, [&] {
+    const bool ensemble = labels_from == "ensemble";
     write_settings(model, {.kind = "paths",
+                           .student = ensemble,
                            .transductive = stage.corpus.is_test,
-                           .classes = labels_from == "ensemble",
-                           .expected_leaves = stage.expected_leaves.value,
+                           .classes = ensemble,
                            .scoring = stage.scoring});
-    copy_teacher(stage.inputs.encoding, stage.posterior, load_encoder(stage.teacher.path), model);
+    copy_teacher(stage.inputs.encoding, *stage.posterior, stage.teacher.load(), model);
     if (stage.corpus.is_test)
       write_text_hashes(TokenDataset(stage.inputs.encoding.tokens),
                         model / "gpuhpc" / "text_hashes.h5");
   });
   if (labels_from != "ensemble") return;
   const Matrix class_vectors = head.class_vectors();
-  const std::vector<float> bias = head.bias();
+  const PathModel paths = leaf_odds(task.taxonomy, class_vectors.view(), head.bias());
   write_smoothed_scores(
-      c, {stage.inputs.encoding, stage.posterior, stage.infer, stage.scoring}, model,
-      task.taxonomy.size(),
-      [&](MatrixView centred, MutableMatrixView probabilities) {
-        class_probabilities(centred, class_vectors.view(), bias, probabilities);
-      },
-      model / "gpuhpc" / "class_probabilities.h5");
+      c, {stage.inputs.encoding, *stage.posterior, stage.infer, stage.scoring}, model,
+      paths.vectors.rows,
+      [&](MatrixView centred, MutableMatrixView posterior) { paths.posterior(centred, posterior); },
+      model / "gpuhpc" / "student_posterior.h5");
 }
 
 }  // namespace
 
 void SelfTrainingStage::check() const {
-  DecodeOptions{.minimum = limits.minimum, .maximum = limits.maximum}.check();
   if (inputs.graph.link == "sigmoid-exp" && options.labels_from == "ensemble")
     throw usage_error(
-        "--taxoclass.link sigmoid-exp gives no probability below one half, which the ensemble "
-        "needs; give --taxoclass.labels-from classifier");
+        "--taxoclass.link sigmoid-exp gives every class odds above one, which the ensemble cannot "
+        "share out; give --taxoclass.labels-from classifier");
 }
 
 void SelfTrainingStage::run(const StageContext& c, const SelfTrainingFiles& out) const {
-  const GraphTask model(c, inputs, training, classifier.model);
+  const GraphTask model(c, inputs, training, {{classifier.model}, teacher.pooling});
   ClassGraphHead head = model.head();
   restore_head(head, classifier.graph);
   if (options.batches == 0) {

@@ -42,8 +42,8 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
   std::unique_ptr<Tokenizer> tokenizer;
   LabelledSet set;
   run_collectively(c.comm, [&] {
-    loaded.emplace(load_encoder(encoder.path, torch_device(c.device)));
-    tokenizer = load_tokenizer(encoder.path);
+    loaded.emplace(encoder.load(torch_device(c.device)));
+    tokenizer = load_tokenizer(encoder.folder.path);
     set = read_labels(labels.labels);
   });
   EmbeddingConfig unit = loaded->model.embedding;

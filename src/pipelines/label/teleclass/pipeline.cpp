@@ -19,7 +19,7 @@ constexpr const char* training_time = "50 to 60 min, on 4 GPUs 15 to 20";
 
 Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                             const LabelInputs& in, const std::filesystem::path& run_folder) {
-  const ModelFiles encoder{shared.model.encoder};
+  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
   const SeedOption seed{shared.training.train.seed};
   const FineTuning training{o.fine_tune, shared.training};
   Pipeline pipeline(run_folder);
@@ -71,8 +71,9 @@ std::vector<std::pair<std::string, std::string>> teleclass_preset(const std::str
       {"scoring.centring", "0"},       {"teleclass.augmentation", "auto"},
       {"train.encoder-lr", "5e-5"},    {"train.head-lr", "4e-3"},
       {"train.weight-decay", "5e-6"},  {"train.batch", "64"},
-      {"train.epochs", "5"},           {"train.max-length", "512"},
-      {"train.layers", "-1"},          {"decode.mode", "top-k"}};
+      {"train.base-batch", "64"},      {"train.epochs", "5"},
+      {"train.max-length", "512"},     {"train.layers", "-1"},
+      {"decode.mode", "top-k"}};
   if (name == "paper" || name == "code") return published;
   if (name != "multi-gpu") throw usage_error("--pipeline.preset {}: no such preset", name);
   // The multi-GPU variant (methods.md): keyword descriptions, top-20 means, positive weight 10,

@@ -213,7 +213,10 @@ void PublishedRefinementStage::run(const StageContext& c,
   const TokenDataset documents(encoding.tokens);
   const EncodedCorpus texts{c, *this, names, documents, vectors.view()};
   if (options.kind == "multi-gpu") return refine_by_nearest_documents(texts, out);
-  refine_by_terms(texts, out, TextEncoder(encoder.path, infer, c.device, c.comm, c.log), terms);
+  refine_by_terms(
+      texts, out,
+      TextEncoder(encoder.folder.path, infer, c.device, c.comm, c.log, encoder.pooling.kind()),
+      terms);
 }
 
 }  // namespace gpuhpc

@@ -80,8 +80,8 @@ void StudentStage::run(const StageContext& c, const TrainedFiles& out) const {
   std::unique_ptr<Tokenizer> tokenizer;
   Taxonomy classes;
   run_collectively(c.comm, [&] {
-    student.emplace(load_encoder(encoder.path, torch_device(c.device)));
-    tokenizer = load_tokenizer(encoder.path);
+    student.emplace(encoder.load(torch_device(c.device)));
+    tokenizer = load_tokenizer(encoder.folder.path);
     classes = taxonomy.load();
   });
   on_root(c.comm, [&] {

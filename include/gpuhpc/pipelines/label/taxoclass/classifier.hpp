@@ -10,7 +10,7 @@ namespace gpuhpc {
 struct GraphClassifierStage {
   using Outputs = GraphModelFiles;
   GraphInputs inputs;
-  ModelFiles encoder;
+  EncoderFiles encoder;
   FineTuning training;
   void run(const StageContext& context, const GraphModelFiles& out) const;
 };

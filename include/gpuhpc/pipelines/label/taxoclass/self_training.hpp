@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
 #include "gpuhpc/pipelines/options.hpp"
@@ -11,14 +13,12 @@ namespace gpuhpc {
 struct SelfTrainingStage {
   using Outputs = SelfTrainingFiles;
   GraphInputs inputs;
-  PosteriorFiles posterior;
+  std::optional<PosteriorFiles> posterior;  // of the teacher, where one labels new text
   GraphModelFiles classifier;
   ScannedCorpus corpus;
-  ModelFiles teacher;
+  EncoderFiles teacher;
   InferOptions infer;
   PathScoring scoring;
-  ExpectedLeavesOption expected_leaves;
-  LabelLimits limits;
   SelfTrainingOptions options;
   FineTuning training;
   void check() const;

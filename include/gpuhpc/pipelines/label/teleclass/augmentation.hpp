@@ -13,7 +13,7 @@ struct AugmentationStage {
   ClassFiles classes;
   EncodingFiles encoding;
   RefinedFiles refined;
-  ModelFiles encoder;
+  EncoderFiles encoder;
   InferOptions infer;
   AugmentationOptions options;
   SeedOption seed;

@@ -13,7 +13,7 @@ struct BilinearStage {
   EncodingFiles encoding;
   AugmentationFiles augmentation;
   LabelFiles labels;
-  ModelFiles encoder;
+  EncoderFiles encoder;
   ShardOptions shards;
   TrainedHeadOptions options;
   FineTuning training;

@@ -12,7 +12,7 @@ struct PublishedRefinementStage {
   TaxonomyFiles taxonomy;
   ClassFiles classes;
   EncodingFiles encoding;
-  ModelFiles encoder;
+  EncoderFiles encoder;
   InferOptions infer;
   RefinementOptions options;
   void run(const StageContext& context, const PublishedRefinementFiles& out) const;

@@ -15,7 +15,7 @@ struct StudentStage {
   PosteriorFiles posterior;
   TargetFiles targets;
   ScannedCorpus corpus;
-  ModelFiles encoder;
+  EncoderFiles encoder;
   InferOptions infer;
   PathScoring scoring;
   TrainedHeadOptions options;

@@ -80,9 +80,11 @@ void EntailmentStage<Model>::run(const StageContext& c, const SimilarityFiles& o
   const fs::path folder = folder_of(model);
   Taxonomy classes;
   std::unique_ptr<PairScorer> scorer;
+  InferOptions plan = infer;
+  if (options.batch > 0) plan.batch = options.batch;
   run_collectively(c.comm, [&] {
     classes = taxonomy.load();
-    scorer = std::make_unique<PairScorer>(folder, infer, c.device);
+    scorer = std::make_unique<PairScorer>(folder, plan, c.device);
   });
   if (c.comm.is_root()) c.log->info("cross-encoder {}: {}", folder.string(), scorer->describe());
   const TokenDataset corpus(encoding.tokens);

@@ -20,8 +20,8 @@ void PairModelStage::run(const StageContext& c, const TrainedFiles& out) const {
   std::unique_ptr<Tokenizer> tokenizer;
   run_collectively(c.comm, [&] {
     classes = taxonomy.load();
-    own = std::make_unique<LoadedEncoder>(load_encoder(encoder.path, torch_device(c.device)));
-    tokenizer = load_tokenizer(encoder.path);
+    own = std::make_unique<LoadedEncoder>(encoder.load(torch_device(c.device)));
+    tokenizer = load_tokenizer(encoder.folder.path);
   });
   const PairExamples pairs = make_pair_examples(c, sources, classes, *tokenizer);
   std::vector<float> targets;

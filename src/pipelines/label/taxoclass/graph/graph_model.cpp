@@ -42,14 +42,14 @@ Matrix word_features(const Taxonomy& taxonomy, const LoadedEncoder& encoder,
 }  // namespace
 
 GraphTask::GraphTask(const StageContext& c, const GraphInputs& in, const FineTuning& options,
-                     const fs::path& folder)
+                     const EncoderFiles& source)
     : inputs(in), training(options) {
   run_collectively(c.comm, [&] {
     taxonomy = in.taxonomy.load();
-    encoder = std::make_unique<LoadedEncoder>(load_encoder(folder, torch_device(c.device)));
+    encoder = std::make_unique<LoadedEncoder>(source.load(torch_device(c.device)));
     unit = encoder->model.embedding;
     unit.normalise = true;
-    tokenizer = load_tokenizer(folder);
+    tokenizer = load_tokenizer(source.folder.path);
     documents = std::make_unique<TokenDataset>(in.encoding.tokens);
     silver = read_labels(in.cores.labels);
     if (in.graph.held_out > 0)

@@ -13,7 +13,7 @@ struct PairModelStage {
   using Outputs = TrainedFiles;
   TaxonomyFiles taxonomy;
   PairSources sources;
-  ModelFiles encoder;
+  EncoderFiles encoder;
   FineTuning training;
   void check() const;
   void run(const StageContext& context, const TrainedFiles& out) const;

@@ -30,9 +30,8 @@ struct GraphInputs {
 };
 
 struct GraphTask {
-  // Collective. `encoder`: a model folder.
   GraphTask(const StageContext& context, const GraphInputs& inputs, const FineTuning& training,
-            const std::filesystem::path& encoder);
+            const EncoderFiles& encoder);  // collective
   // The head as it starts: features from stage 1, every class's bias such that it gets its silver
   // share of the corpus.
   ClassGraphHead head() const;
