@@ -9,8 +9,8 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
+using failing_calls::faults;
 using testing::error_of;
-using testing::faults;
 using ::testing::HasSubstr;
 using testing::ScratchFolder;
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpuhpc::testing {
+namespace failing_calls {
 
 // Calls on paths or descriptors under the watched folder count down; the one that reaches 0 fails.
 struct Faults {
@@ -41,14 +41,14 @@ inline bool fails(int descriptor) {
   return fails(path);
 }
 
-}  // namespace gpuhpc::testing
+}  // namespace failing_calls
 
 extern "C" {
 ssize_t write(int descriptor, const void* bytes, size_t count) {
-  return gpuhpc::testing::fails(descriptor) ? -1 : ::syscall(SYS_write, descriptor, bytes, count);
+  return failing_calls::fails(descriptor) ? -1 : ::syscall(SYS_write, descriptor, bytes, count);
 }
 ssize_t pwrite(int descriptor, const void* bytes, size_t count, off_t offset) {
-  return gpuhpc::testing::fails(descriptor)
+  return failing_calls::fails(descriptor)
              ? -1
              : ::syscall(SYS_pwrite64, descriptor, bytes, count, offset);
 }
@@ -57,17 +57,16 @@ ssize_t pwrite64(int descriptor, const void* bytes, size_t count, off_t offset) 
   return pwrite(descriptor, bytes, count, offset);
 }
 int fsync(int descriptor) {
-  return gpuhpc::testing::fails(descriptor) ? -1
-                                            : static_cast<int>(::syscall(SYS_fsync, descriptor));
+  return failing_calls::fails(descriptor) ? -1 : static_cast<int>(::syscall(SYS_fsync, descriptor));
 }
 int rename(const char* from, const char* to) noexcept {
-  return gpuhpc::testing::fails(from) ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
+  return failing_calls::fails(from) ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
 }
 int mkdir(const char* path, mode_t mode) noexcept {
-  return gpuhpc::testing::fails(path) ? -1 : static_cast<int>(::syscall(SYS_mkdir, path, mode));
+  return failing_calls::fails(path) ? -1 : static_cast<int>(::syscall(SYS_mkdir, path, mode));
 }
 int ftruncate(int descriptor, off_t size) noexcept {
-  return gpuhpc::testing::fails(descriptor)
+  return failing_calls::fails(descriptor)
              ? -1
              : static_cast<int>(::syscall(SYS_ftruncate, descriptor, size));
 }
@@ -76,7 +75,7 @@ int open(const char* path, int flags, ...) {
   va_start(rest, flags);
   const int mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, int) : 0;
   va_end(rest);
-  return gpuhpc::testing::fails(path)
+  return failing_calls::fails(path)
              ? -1
              : static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }

@@ -12,8 +12,8 @@
 
 namespace gpuhpc {
 namespace {
-using testing::faults;
-using ::testing::HasSubstr;
+using failing_calls::faults;
+using testing::HasSubstr;
 
 class CheckpointFaults : public CheckpointFolder {};
 

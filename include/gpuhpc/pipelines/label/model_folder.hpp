@@ -39,7 +39,6 @@ struct ClassifierSettings {
 };
 
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);
-// input_error when the folder has none.
 ClassifierSettings read_settings(const std::filesystem::path& model);
 
 // The last step of a model: gpuhpc/manifest.json, which says what every file of the folder is.
@@ -53,7 +52,8 @@ void publish_model(const std::filesystem::path& trained, const std::filesystem::
 enum class Manifest { required, where_there };
 void check_model(const std::filesystem::path& model, Manifest manifest, Communicator& comm,
                  const Log& log);
-// Settings of a model, all its files checked. Collective.
+// Settings of a model, all its files checked. input_error for what is no finished model.
+// Collective.
 ClassifierSettings open_model(const std::filesystem::path& model, Communicator& comm,
                               const Log& log);
 // How the model's run labelled, but for what the user gave (`given`), which is said. Throws
