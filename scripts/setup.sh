@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# setup.sh [--cluster | --cuda-headers]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
-# encoder weights into .deps/. Safe to run again: what is there is kept. --cluster: also Slurm and what else the cluster tests need.
+# setup.sh [--cluster | --fuzz | --cuda-headers]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
+# encoder weights into .deps/. Safe to run again: what is there is kept. --cluster: also Slurm and what else the cluster tests need. --fuzz: also clang with the fuzzers' runtime.
 # --cuda-headers: also the headers that scripts/cuda_check.sh compiles against, for a machine without a CUDA toolkit.
 set -eu
 cd "$(dirname "$0")/.."
@@ -9,6 +9,7 @@ packages="ca-certificates git cmake g++ ninja-build ccache mold unzip python3 py
   libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev procps xz-utils clang-format clang-tidy"
 [ "${1:-}" != --cluster ] || packages="$packages slurmctld slurmd slurm-client munge iproute2"
+[ "${1:-}" != --fuzz ] || packages="$packages clang libclang-rt-14-dev"
 
 missing=
 for p in $packages; do
