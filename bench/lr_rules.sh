@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # lr_rules.sh [--documents N] [--batches "32 128 512"] [gpuhpc arguments]   How learning rates should follow the batch: final validation
 # loss and Example-F1 of the student of `recommended` on debtags-topical (L = 3) for global batches under each --train.lr-rule, at equal
-# epochs. --documents takes the first N training texts (default: all). Runs go to runs/lr-rules; all share the stages before training.
+# epochs. --documents takes the first N training and N/2 test texts (default: all). Runs go to runs/lr-rules; all share the stages before training.
 # Gold is read for reporting only. GPUHPC=PROGRAM names another program, LR_RULES_ROOT another folder for the runs.
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,8 +20,9 @@ if [ -n "$documents" ]; then
   input=$root/input
   mkdir -p "$input/train" "$input/test"
   cp data/debtags-topical/{labels,label_hierarchy,label_descriptions}.txt "$input"
-  cp data/debtags-topical/test/{corpus,doc2labels}.txt.gz "$input/test"
-  gzip -dc data/debtags-topical/train/corpus.txt.gz | awk -v n="$documents" 'NR <= n' > "$input/train/corpus.txt"
+  first() { gzip -dc "data/debtags-topical/$1.txt.gz" | awk -v n="$2" 'NR <= n' > "$input/$1.txt"; }
+  first train/corpus "$documents"
+  for name in corpus doc2labels; do first test/$name $((documents / 2)); done
 fi
 mkdir -p "$root"
 echo "| batch | rule | updates | validation loss | Example-F1 |"

@@ -33,13 +33,17 @@ TrainSummary Trainer::run() {
   TrainSummary own;
   double steps = 0;  // seconds in them
   std::optional<Progress> progress;
-  prepare();
+  const auto goes_on = [&] {
+    return state_.step < total_steps() && task_.before_step(state_.step);
+  };
+  bool more = goes_on();  // before prepare(): a task may have no loss before its first step
+  if (more) prepare();
   if (context_.log && comm_.is_root()) context_.log->info(describe());
   warn_of_warmup();
   if (context_.log)
     progress.emplace(context_.log, "training", total_steps(), "steps", comm_.is_root());
   if (progress && state_.step > 0) progress->resume(state_.step);
-  while (state_.step < total_steps() && task_.before_step(state_.step)) {
+  for (; more; more = goes_on()) {
     const StepReport report = step();
     ++own.own_steps, own.own_tokens += static_cast<std::int64_t>(report.own_tokens),
         steps += report.step_seconds;

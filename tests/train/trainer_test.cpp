@@ -370,6 +370,26 @@ TEST(Trainer, ATaskMayEndTheTraining) {
   EXPECT_EQ(task.asked, (std::vector<std::int64_t>{0, 1, 2, 3}));
 }
 
+// What a task's loss needs may be made before the first step, and --train.micro-batch auto tries
+// the loss.
+TEST(Trainer, TheMicroBatchIsTriedWhenTheTaskIsReady) {
+  class Targets final : public TinyTask {
+   public:
+    using TinyTask::TinyTask;
+    bool before_step(std::int64_t /*step*/) override { return ready = true; }
+    LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed) override {
+      if (!ready) throw std::logic_error("no targets yet");
+      return TinyTask::loss(items, seed);
+    }
+    bool ready = false;
+  };
+  Targets task(100);
+  const auto comm = make_single_communicator();
+  TrainOptions options = tiny_options();
+  options.micro_batch = -1;
+  EXPECT_EQ(Trainer(task.arena, task, options, {.comm = *comm}).run().steps, 10);
+}
+
 TEST(TrainOptions, AreDeclaredOnce) {
   config::OptionSet set;
   TrainOptions options;

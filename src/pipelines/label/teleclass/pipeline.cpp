@@ -76,11 +76,12 @@ std::vector<std::pair<std::string, std::string>> teleclass_preset(const std::str
       {"decode.mode", "top-k"}};
   if (name == "paper" || name == "code") return published;
   if (name != "multi-gpu") throw usage_error("--pipeline.preset {}: no such preset", name);
-  // The multi-GPU variant (methods.md): keyword descriptions, top-20 means, positive weight 10,
-  // threshold .5.
+  // The multi-GPU variant: keyword descriptions, top-20 means, positive weight 10, threshold .5, 3
+  // epochs.
   for (auto& [option, value] : published) {
     if (option == "scoring.class-texts") value = "keywords";
     if (option == "decode.mode") value = "threshold";
+    if (option == "train.epochs") value = "3";
   }
   published.emplace_back("teleclass.positive-weight", "10");
   return published;

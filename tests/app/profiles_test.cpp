@@ -1,0 +1,106 @@
+// The profiles of configs/ say what their guides say, whatever the presets under them become.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpuhpc/app/options.hpp"
+#include "gpuhpc/base/error.hpp"
+
+namespace gpuhpc {
+namespace {
+
+struct Profile {
+  explicit Profile(const std::string& file) {
+    declare_options(set, options);
+    std::vector<std::string> missing;  // its models
+    set.parse(std::filesystem::path(GPUHPC_SOURCE_DIR) / "configs" / file, {}, &missing);
+    apply_preset(set, options);
+  }
+  std::string operator[](const std::string& name) const { return set.value(name); }
+  config::OptionSet set;
+  Options options;
+};
+
+// The two columns of the TaxoClass guide.
+struct GuideRow {
+  const char *option, *conservative, *a6000;
+};
+constexpr GuideRow kGuide[] = {
+    {"pipeline.method", "taxoclass", "taxoclass"},
+    {"taxoclass.similarity", "nli", "nli"},
+    {"taxoclass.nli-model", "models/roberta-large-mnli", "models/deberta-large-mnli"},
+    {"taxoclass.similarity-batch", "16", "64"},
+    {"model.encoder", "models/bert-base-uncased", "models/bert-large-uncased"},
+    {"model.pooling", "cls", "cls"},
+    {"train.max-length", "256", "512"},
+    {"infer.max-length", "256", "512"},
+    {"train.layers", "-1", "-1"},
+    {"train.dropout", "auto", "auto"},
+    {"taxoclass.graph-hidden", "512", "1024"},
+    {"taxoclass.graph-layers", "3", "4"},
+    {"train.batch", "32", "64"},
+    {"train.base-batch", "32", "64"},
+    {"train.lr-rule", "linear", "linear"},
+    {"train.epochs", "10", "15"},
+    {"train.warmup", "500", "1000"},
+    {"train.encoder-lr", "2e-05", "1e-05"},
+    {"train.head-lr", "2e-05", "1e-05"},
+    {"taxoclass.graph-lr", "2e-05", "1e-05"},
+    {"taxoclass.self-training-encoder-lr", "1e-05", "5e-06"},
+    {"taxoclass.self-training-head-lr", "1e-05", "5e-06"},
+    {"infer.batch", "64", "128"},
+    {"train.precision", "bf16", "bf16"},
+    {"train.activation-checkpointing", "false", "false"},
+    // What the guide does not say, or the published form collapses with.
+    {"taxoclass.link", "sigmoid", "sigmoid"},
+    {"taxoclass.labels-from", "classifier", "classifier"},
+};
+
+TEST(Profiles, TaxoclassHasTheValuesOfItsGuide) {
+  const Profile conservative("taxoclass-conservative.ini"), a6000("taxoclass-a6000.ini");
+  for (const GuideRow& row : kGuide) {
+    EXPECT_EQ(conservative[row.option], row.conservative) << row.option;
+    EXPECT_EQ(a6000[row.option], row.a6000) << row.option;
+  }
+  // No batch of evaluation is cut by its tokens.
+  for (const Profile* profile : {&conservative, &a6000})
+    EXPECT_GE(profile->options.shared.infer.token_budget,
+              profile->options.shared.infer.batch * profile->options.shared.infer.max_length);
+}
+
+TEST(Profiles, MultiGpuTeleclassHasTheValuesOfItsGuide) {
+  const Profile profile("teleclass-multi-gpu.ini");
+  const std::pair<const char*, const char*> guide[] = {{"train.epochs", "3"},
+                                                       {"train.precision", "fp16"},
+                                                       {"train.batch-per-rank", "32"},
+                                                       {"train.base-batch", "32"},
+                                                       {"train.lr-rule", "linear"},
+                                                       {"train.encoder-lr", "2e-05"},
+                                                       {"train.seed", "42"},
+                                                       {"teleclass.refinement", "multi-gpu"},
+                                                       {"teleclass.positive-weight", "10"},
+                                                       {"scoring.class-texts", "keywords"},
+                                                       {"decode.mode", "threshold"},
+                                                       {"decode.threshold", "0.5"}};
+  for (const auto& [option, value] : guide) EXPECT_EQ(profile[option], value) << option;
+}
+
+TEST(Profiles, MemoryStepsAreThoseOfTheGuideInItsOrder) {
+  const Profile a6000("taxoclass-a6000.ini");
+  EXPECT_EQ(memory_steps(a6000["train.on-out-of-memory"]),
+            (std::vector<std::vector<std::string>>{
+                {"--train.batch=48"},
+                {"--train.activation-checkpointing=true"},
+                {"--train.max-length=384"},
+                {"--taxoclass.graph-hidden=768", "--taxoclass.graph-layers=3"}}));
+  EXPECT_TRUE(memory_steps("").empty());
+  EXPECT_TRUE(memory_steps(" ; ").empty());
+  for (const char* wrong : {"train.batch", "train.bach=48", "train.batch=many", "train.batch = 48"})
+    EXPECT_THROW(memory_steps(wrong), Error) << wrong;
+}
+
+}  // namespace
+}  // namespace gpuhpc
