@@ -48,10 +48,10 @@ void publish(const Pipeline& pipeline) {
 
 }  // namespace
 
-void run_job(CommandContext& c, const Job& job) {
+void run_job(CommandContext& c, Job job) {
   const PipelineOptions& o = c.options.pipeline;
   const PipelineRange range{o.from, o.to, o.force};
-  const fs::path& run = job.pipeline.run_folder();
+  const fs::path run = job.pipeline.run_folder();
   std::optional<FolderLock> lock;
   on_root(c.comm, [&] {
     check_pipeline(job.pipeline, range);
@@ -64,18 +64,26 @@ void run_job(CommandContext& c, const Job& job) {
   if (c.comm.is_root())
     c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s",
                 describe(c.device), job.description);
+  if (c.comm.is_root()) {
+    for (const std::string& warning : job.warnings) c.log->warn("{}", warning);
+    if (const std::string advice = how_to_stop(std::getenv); !advice.empty() && c.comm.size() > 1)
+      c.log->info("{}", advice);
+  }
 
   const auto times =
       run_stages(job.pipeline, range, c.comm, c.log, c.device, StopSignals::requested);
   if (times.size() < job.pipeline.stages().size()) return;
   on_root(c.comm, [&] {
     publish(job.pipeline);
-    write_run_facts(c, job, times);
-    if (!job.evaluate && !times.back().skipped)  // of earlier predictions
+    if (job.evaluate) {
+      for (std::string& warning : job.evaluate()) {
+        c.log->warn("{}", warning);
+        job.warnings.push_back(std::move(warning));
+      }
+    } else if (!times.back().skipped) {  // of earlier predictions
       for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);
-  });
-  if (job.evaluate) job.evaluate();
-  on_root(c.comm, [&] {
+    }
+    write_run_facts(c, job, times);
     write_report(run / "report.html", make_run_report(run));
     fmt::print("{}\n", format_stages(RunFolder(run).stages()));
     if (const fs::path file = run / "evaluation.json"; fs::exists(file))
