@@ -30,7 +30,7 @@ print("pid,labels")
 for document, row in json.load(open(sys.argv[1])).items():
     print('%s,"%s"' % (document, ",".join(row["with ancestors"] or ["0"])))
 PY
-"$program" evaluate --input.dir "$cores/input" --run.dir "$cores/run" --eval.predictions "$cores/submission.csv" > /dev/null
+"$program" evaluate --input.dir "$cores/input" --run.dir "$cores" --eval.predictions "$cores/submission.csv" > /dev/null
 python3 -c 'import json,sys; m=json.load(open(sys.argv[1])); print("| cores with their ancestors (test texts as the corpus) | %.3f | - | - | - | %.3f |" % (m["example_f1"], m["macro_f1"]))' "$cores/metrics.json"
 row "classifier, no graph" plain $none --taxoclass.labels-from classifier --taxoclass.graph-layers 0
 row "classifier with graph network" graph $none --taxoclass.labels-from classifier

@@ -1,5 +1,6 @@
 #include "gpuhpc/app/launch.hpp"
 
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -54,6 +55,15 @@ DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& opt
                            comm.node_rank(), comm.node_size());
   });
   return choice;
+}
+
+std::string how_to_stop(const Environment& environment) {
+  const char* seconds = environment("OMPI_MCA_odls_base_sigkill_timeout");
+  if (environment("OMPI_COMM_WORLD_SIZE") == nullptr ||
+      (seconds != nullptr && std::atoi(seconds) > 1))
+    return "";
+  return "to stop this run, send mpirun a SIGUSR1 (kill -USR1 PID): the ranks save and leave. At a "
+         "Ctrl-C mpirun kills them within a second, saved or not";
 }
 
 }  // namespace gpuhpc

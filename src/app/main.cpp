@@ -1,15 +1,16 @@
 // From the command line to an exit code. Without another command the labelling job runs:
 // run_command(), below. docs/architecture.md names the files that lead from here to the optimizer's
 // step (three more) and to a prediction.
-#include <c10/util/Exception.h>
+#include <fcntl.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <new>
 #include <optional>
 #include <thread>
 
@@ -17,8 +18,9 @@
 #include "gpuhpc/app/launch.hpp"
 #include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/app/signals.hpp"
-#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/system_error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
+#include "gpuhpc/comm/run_catching.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/comm/thread.hpp"
 #include "gpuhpc/device/memory.hpp"
@@ -44,6 +46,8 @@ void run_command(CommandContext& c) {
   const fs::path gold = o.eval.gold.empty() ? inputs.gold : fs::path(o.eval.gold);
   Taxonomy taxonomy;
   run_collectively(c.comm, [&] {
+    if (!o.eval.predictions.empty())
+      throw usage_error("--eval.predictions is for evaluate; run measures its own predictions");
     o.shared.training.train.check(c.set);
     o.shared.training.profile.range();
     const auto pipeline =
@@ -54,11 +58,10 @@ void run_command(CommandContext& c) {
   if (!gold.empty()) {
     check_gold(taxonomy, gold, c.comm);
     job.evaluate = [&] {
-      const fs::path predictions = o.eval.predictions.empty()
-                                       ? fs::path(o.run.dir) / "predictions.jsonl"
-                                       : fs::path(o.eval.predictions);
-      evaluate_predictions(taxonomy, predictions, gold, o.eval, o.run.dir, c.comm,
-                           c.device.threads);
+      const Measured measured = measure_predictions(
+          taxonomy, fs::path(o.run.dir) / "predictions.jsonl", gold, o.eval, c.device.threads);
+      write_measures(o.run.dir, measured.details, taxonomy);
+      return measured.warnings;
     };
   }
   run_job(c, job);
@@ -138,7 +141,7 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
   }
   const Command& command = find_command(invocation.command);
   std::optional<StopSignals> signals;  // of the process
-  if (command.is_job) signals.emplace();
+  if (command.leaves_in_order) signals.emplace();
   const auto rank = [&](Communicator& comm, const DeviceOptions& device) {
     run_rank(comm, command, set, options, device,
              fmt::format("gpuhpc {}", fmt::join(arguments, " ")));
@@ -172,25 +175,24 @@ int report_failure(Communicator& comm, const Error& error) {
 }
 
 int run_application(Communicator& comm, const std::vector<std::string>& arguments) {
-  try {
+  const std::optional<Error> error = run_catching([&] {
     execute(comm, arguments);
-    return 0;
-  } catch (const Error& e) {
-    return report_failure(comm, e);
-  } catch (const c10::OutOfMemoryError& e) {
-    return report_failure(comm,
-                          Error(ExitCode::out_of_memory,
-                                fmt::format("out of memory: {}", e.what_without_backtrace())));
-  } catch (const std::bad_alloc&) {
-    return report_failure(
-        comm, Error(ExitCode::out_of_memory,
-                    "out of host memory; start fewer ranks per host or use more hosts"));
-  } catch (const std::exception& e) {
-    return report_failure(comm, Error(ExitCode::internal, e.what()));
-  }
+    // What was printed may still lie in a buffer: a full disk shows only now.
+    if (std::fflush(stdout) != 0) throw system_error("write", "standard output", errno);
+  });
+  return error ? report_failure(comm, *error) : 0;
 }
 
-// Before MPI starts: with a wrong launch MPI may end the process in its own words.
+// A file that is opened while one of the three standard descriptors is closed would take its place,
+// and what is printed would land in it. In their place: something that can neither be read nor
+// written the wrong way round.
+void hold_standard_streams() {
+  for (const int wanted : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(wanted, F_GETFD) < 0)
+      ::open("/dev/null", wanted == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+// Before there is a communicator: with a wrong launch MPI may end the process in its own words.
 int report_launch(const Error& error) {
   const char* task = std::getenv("SLURM_PROCID");
   if (task == nullptr || std::strcmp(task, "0") == 0)
@@ -201,18 +203,32 @@ int report_launch(const Error& error) {
   return static_cast<int>(error.code());
 }
 
+// Without a working folder libraries end the process in words of their own before main() begins.
+void check_working_folder(int, char**, char**) {
+  char folder[4096];
+  if (::getcwd(folder, sizeof folder) != nullptr || errno != ENOENT) return;
+  constexpr std::string_view sentence =
+      "gpuhpc: the working folder of this shell was removed; cd to one that is there\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+  ::_exit(static_cast<int>(ExitCode::configuration));
+}
+[[gnu::used,
+  gnu::section(".preinit_array")]] void (*const before_libraries)(int, char**,
+                                                                  char**) = check_working_folder;
+
 }  // namespace
 }  // namespace gpuhpc
 
 int main(int argc, char** argv) {
+  gpuhpc::hold_standard_streams();
   try {
     gpuhpc::check_launch(std::getenv);
+    gpuhpc::hold_stop_signals();
+    gpuhpc::MpiSession mpi(&argc, &argv);
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    const auto world = gpuhpc::MpiSession::world();
+    return gpuhpc::run_application(*world, arguments);
   } catch (const gpuhpc::Error& error) {
     return gpuhpc::report_launch(error);
   }
-  gpuhpc::hold_stop_signals();
-  gpuhpc::MpiSession mpi(&argc, &argv);
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const auto world = gpuhpc::MpiSession::world();
-  return gpuhpc::run_application(*world, arguments);
 }

@@ -4,35 +4,18 @@
 
 #include "gpuhpc/app/ledger.hpp"
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/config/ini.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/io/lines.hpp"
 
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 
-std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
-  return first == text.npos ? "" : text.substr(first, last - first + 1);
-}
-
 // As run wrote it. Any option may stand there: those of an older program are not known any more.
 std::map<std::string, std::string> read_config(const fs::path& path) {
   std::map<std::string, std::string> values;
-  LineReader lines(path);
-  std::string section;
-  for (std::string line; lines.next(line);) {
-    const std::string text = trimmed(line);
-    if (text.empty() || text.starts_with('#')) continue;
-    const std::size_t equals = text.find('=');
-    if (text.starts_with('[') && text.ends_with(']'))
-      section = text.substr(1, text.size() - 2);
-    else if (equals == text.npos)
-      throw input_error("{}: neither [section] nor key = value; this is not a run's config.ini",
-                        lines.where());
-    else
-      values[section + "." + trimmed(text.substr(0, equals))] = trimmed(text.substr(equals + 1));
-  }
+  for (config::IniLine& line : config::read_ini(path))
+    values.insert_or_assign(std::move(line.name), std::move(line.value));
   return values;
 }
 

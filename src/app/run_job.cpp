@@ -53,10 +53,10 @@ std::string table_of(const fs::path& tsv) {
 
 }  // namespace
 
-void run_job(CommandContext& c, const Job& job) {
+void run_job(CommandContext& c, Job job) {
   const PipelineOptions& o = c.options.pipeline;
   const PipelineRange range{o.from, o.to, o.force};
-  const fs::path& run = job.pipeline.run_folder();
+  const fs::path run = job.pipeline.run_folder();
   std::optional<FolderLock> lock;
   on_root(c.comm, [&] {
     check_pipeline(job.pipeline, range);
@@ -69,6 +69,11 @@ void run_job(CommandContext& c, const Job& job) {
   if (c.comm.is_root())
     c.log->info("{} rank{}, {}; {}", c.comm.size(), c.comm.size() == 1 ? "" : "s",
                 describe(c.device), job.description);
+  if (c.comm.is_root()) {
+    for (const std::string& warning : job.warnings) c.log->warn("{}", warning);
+    if (const std::string advice = how_to_stop(std::getenv); !advice.empty() && c.comm.size() > 1)
+      c.log->info("{}", advice);
+  }
 
   const auto times =
       run_stages(job.pipeline, range, c.comm, c.log, c.device, StopSignals::requested);
@@ -77,10 +82,12 @@ void run_job(CommandContext& c, const Job& job) {
     if (!job.evaluate && !times.back().skipped)  // of earlier predictions
       for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);
     publish(job.pipeline);
+    if (job.evaluate)
+      for (std::string& warning : job.evaluate()) {
+        c.log->warn("{}", warning);
+        job.warnings.push_back(std::move(warning));
+      }
     write_run_facts(c, job, times);
-  });
-  if (job.evaluate) job.evaluate();
-  on_root(c.comm, [&] {
     write_report(run / "report.html", make_run_report(run));
     fmt::print("{}\n", format_stages(RunFolder(run).stages()));
     if (!job.pipeline.reference_total.empty())

@@ -94,7 +94,7 @@ Json classes_data(const Taxonomy& taxonomy,
     for (const std::int32_t c : document) ++counts[static_cast<std::size_t>(c)];
   Json list = Json::array();
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(taxonomy.size()); ++c)
-    list.push_back({{"title", std::string(taxonomy.title(c))},
+    list.push_back({{"title", taxonomy.title(c)},
                     {"parents", taxonomy.parents(c)},
                     {"children", taxonomy.children(c)},
                     {"predicted", counts[static_cast<std::size_t>(c)]}});

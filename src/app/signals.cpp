@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 
 namespace gpuhpc {
 namespace {
@@ -25,6 +26,16 @@ void ask_aloud(int) {
   [[maybe_unused]] const auto written =
       write(STDERR_FILENO, interrupt_words, std::strlen(interrupt_words));
   errno = before;
+}
+
+char half_written[4096] = "";
+constexpr int ending[] = {SIGINT, SIGTERM, SIGHUP};
+struct sigaction old_ending[std::size(ending)];
+
+void remove_and_end(int signal) {
+  ::unlink(half_written);
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);  // delivered when this handler returns
 }
 
 sigset_t only_user() {
@@ -72,5 +83,20 @@ StopSignals::~StopSignals() {
 }
 
 bool StopSignals::requested() { return asked; }
+
+RemovedOnSignal::RemovedOnSignal(const std::filesystem::path& file) {
+  const std::string& name = file.native();
+  half_written[name.copy(half_written, sizeof half_written - 1)] = '\0';
+  struct sigaction action {};
+  action.sa_handler = remove_and_end;
+  for (std::size_t i = 0; i < std::size(ending); ++i) {
+    sigaction(ending[i], nullptr, &old_ending[i]);
+    if (old_ending[i].sa_handler != SIG_IGN) sigaction(ending[i], &action, nullptr);
+  }
+}
+
+RemovedOnSignal::~RemovedOnSignal() {
+  for (std::size_t i = 0; i < std::size(ending); ++i) sigaction(ending[i], &old_ending[i], nullptr);
+}
 
 }  // namespace gpuhpc

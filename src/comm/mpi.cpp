@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -213,7 +217,24 @@ void MpiSession::abort(int code) {
   std::exit(code);
 }
 
+namespace {
+
+void check_temporary_folder(const Environment& environment) {
+  const char* folder = environment("TMPDIR");
+  if (folder == nullptr) return;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);  // as MPI does
+  if (::access(folder, W_OK | X_OK) != 0)
+    throw configuration_error(
+        "TMPDIR is {}, and MPI cannot keep temporary files there ({}); name a folder that may be "
+        "written to, or unset TMPDIR",
+        folder, std::strerror(errno));
+}
+
+}  // namespace
+
 void check_launch(const Environment& environment) {
+  check_temporary_folder(environment);
   // srun tells its tasks how many they are. SLURM_NTASKS would not do: a batch script's shell has
   // it, too.
   const char* tasks = environment("SLURM_STEP_NUM_TASKS");

@@ -5,17 +5,15 @@
 #include <new>
 #include <optional>
 
-#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/system_error.hpp"
+#include "gpuhpc/comm/run_catching.hpp"
 
 namespace gpuhpc {
-namespace {
 
 std::optional<Error> run_catching(const std::function<void()>& work) {
   try {
     work();
     return std::nullopt;
-  } catch (const Error& e) {
-    return e;
   } catch (const std::bad_alloc&) {
     return Error(ExitCode::out_of_memory,
                  "out of host memory; use fewer ranks per host or a smaller --train.micro-batch");
@@ -23,11 +21,9 @@ std::optional<Error> run_catching(const std::function<void()>& work) {
     return Error(ExitCode::out_of_memory,
                  std::string("out of memory: ") + e.what_without_backtrace());
   } catch (const std::exception& e) {
-    return Error(ExitCode::internal, e.what());
+    return error_of(e);
   }
 }
-
-}  // namespace
 
 void run_collectively(Communicator& comm, const std::function<void()>& work) {
   const std::optional<Error> mine = run_catching(work);

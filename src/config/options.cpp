@@ -7,9 +7,9 @@
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/config/ini.hpp"
 
 namespace gpuhpc::config {
 namespace po = boost::program_options;
@@ -24,26 +24,6 @@ bool parse_number(const std::string& text, T& target) {
     if (!std::isfinite(value)) return false;
   target = value;
   return true;
-}
-
-// Why Boost could not read a config file. Its own words are not asked for: they put the user's text
-// into a template again and again, and a text with the template's own marks in it makes that
-// endless.
-std::string config_syntax_error(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  int number = 0;
-  for (std::string line; std::getline(stream, line);) {
-    ++number;
-    const std::size_t first = line.find_first_not_of(" \t\r"), comment = line.find('#');
-    if (first == line.npos || first == comment) continue;
-    const std::string text = line.substr(first, comment == line.npos ? line.npos : comment - first);
-    const bool section = text.front() == '[' && text.find_last_not_of(" \t\r") == text.rfind(']');
-    if (!section && text.find('=') == text.npos)
-      return fmt::format("{}:{}: neither [section] nor key = value: `{}`", file.string(), number,
-                         text.substr(0, 60));
-  }
-  return fmt::format("{}: this is not a config file; write [section] and key = value lines",
-                     file.string());
 }
 
 std::size_t edit_distance(const std::string& a, const std::string& b) {
@@ -229,7 +209,8 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
     for (const Option& option : section.options_)
       description.add_options()(option.name_.c_str(), po::value<std::string>());
   std::vector<std::string> problems;
-  const auto assign_all = [&](const po::parsed_options& parsed, const std::string& where) {
+  const auto assign_all = [&](const po::parsed_options& parsed) {
+    const std::string where = "command line";
     // the word behind an unknown option is its value: one mistake, one sentence
     bool after_unknown = false;
     for (const auto& given : parsed.options) {
@@ -245,14 +226,13 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
     }
   };
   if (!file.empty()) {
-    std::ifstream stream(file);
-    if (!stream)
-      throw usage_error("{}: cannot open this config file; check --config", file.string());
+    std::vector<IniLine> lines;
     try {
-      assign_all(po::parse_config_file(stream, description, true), file.string());
-    } catch (const po::error&) {
-      throw usage_error("{}", config_syntax_error(file));
+      lines = read_ini(file);
+    } catch (const Error& error) {
+      throw usage_error("{}", error.what());
     }
+    for (const IniLine& line : lines) assign(line.name, line.value, line.where, problems);
   }
   try {
     const int style =
@@ -261,9 +241,10 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
                    .options(description)
                    .style(style)
                    .allow_unregistered()
-                   .run(),
-               "command line");
-  } catch (const po::error_with_option_name& e) {  // e.what(): see config_syntax_error
+                   .run());
+    // e.what() is not asked for: it puts the user's text into a template again and again, and a
+    // text with the template's own marks in it makes that endless.
+  } catch (const po::error_with_option_name& e) {
     problems.push_back(
         fmt::format("command line: `{}` has no value, or is not written as --section.key VALUE; "
                     "see gpuhpc --help",
@@ -278,8 +259,8 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
                                                    !value.empty() && value != "-" &&
                                                    !std::filesystem::exists(value))
         (missing == nullptr ? problems : *missing)
-            .push_back(fmt::format("{}: `{}` names `{}`, which does not exist", option.where_,
-                                   option.name_, value));
+            .push_back(fmt::format("{}: `{}` names `{}`, which does not exist; check the path",
+                                   option.where_, option.name_, value));
   if (!problems.empty()) throw usage_error("{}", fmt::join(problems, "\n"));
 }
 
@@ -366,8 +347,8 @@ std::string OptionSet::ini() const {
     text += fmt::format("[{}]\n", section.name_);
     for (const Option& option : section.options_) {
       const std::string value = option.get_();
-      text += fmt::format("{}{} = {}\n", value.empty() ? "# " : "",
-                          option.name_.substr(section.name_.size() + 1), value);
+      text += fmt::format("{}{} = {}\n", value.empty() && option.default_.empty() ? "# " : "",
+                          option.name_.substr(section.name_.size() + 1), ini_value(value));
     }
     text += "\n";
   }

@@ -73,8 +73,10 @@ std::vector<std::vector<std::string>> read_class_terms(
       throw input_error("{}: no colon between class and terms; write `name:term1,term2`",
                         lines.where());
     if (found == by_name.end()) {
-      throw input_error("{}: there is no class `{}`; use a name of the labels file", lines.where(),
-                        trimmed(line.substr(0, line.find(':'))));
+      throw input_error(
+          "{}: there is no class `{}`; use a name of the labels file, or a path (`parent > name`) "
+          "where several classes have the name",
+          lines.where(), trimmed(line.substr(0, line.find(':'))));
     }
     if (given[found->second])
       throw input_error("{}: the class `{}` has a row already; join the two rows", lines.where(),
@@ -124,7 +126,7 @@ GeneratedDocuments read_generated_documents(const fs::path& documents, const fs:
                                             const std::vector<std::string>& class_names) {
   GeneratedDocuments generated;
   generated.documents = read_corpus(documents);
-  const Json map = read_json(labels);
+  const Json map = read_json(labels, std::int64_t{64} << 30);  // a line of it per document
   if (!map.is_object())
     throw input_error("{}: a JSON object from document id to classes was expected",
                       labels.string());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
 
 namespace gpuhpc {
 namespace fs = std::filesystem;
@@ -17,11 +18,12 @@ constexpr std::array other_train_files{
     "init_core_classes.json", "refined_core_classes.json", "enrichment.txt",
     "doc2labels.txt"};
 
-// A name that is there must be that of a file that can be read.
+// A name that is there must be that of a file that can be read; whether it is there must be known.
 bool is_file(const fs::path& path) {
   std::error_code error;
   const fs::file_status named = fs::symlink_status(path, error);
-  if (!fs::exists(named)) return false;
+  if (named.type() == fs::file_type::not_found) return false;
+  if (!fs::status_known(named)) throw system_error("look at", path, error.value());
   const fs::file_status status = fs::status(path, error);
   if (fs::is_regular_file(status)) return true;
   const char* what = fs::is_directory(status) ? "is a folder"
@@ -42,7 +44,13 @@ fs::path present(const fs::path& path) {
 // With no training corpus a file in train/ that has no other meaning is probably one.
 void refuse_misnamed(const fs::path& folder) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  const fs::directory_iterator entries(folder, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw system_error("look into", folder, error.value());
+  if (error && fs::is_symlink(folder))
+    throw input_error("{}: it is a link to something that is not there; mend or remove it",
+                      folder.string());
+  for (const auto& entry : entries) {
     std::string name = entry.path().filename();
     if (name.ends_with(".gz")) name.resize(name.size() - 3);
     if (name.starts_with('.') || name.starts_with("README") ||
@@ -69,12 +77,13 @@ fs::path one_of(const fs::path& folder, const std::vector<std::string>& spelling
   return found;
 }
 
-fs::path needed(const fs::path& folder, const std::string& first, const std::string& second) {
+fs::path needed(const fs::path& folder, const std::string& first, const std::string& second,
+                const char* cure) {
   const fs::path found = one_of(folder, {first, second});
   if (found.empty())
     throw input_error(
-        "{}: neither {} nor {} is there (plain or .gz); put one into the input folder",
-        folder.string(), first, second);
+        "{}: neither {} nor {} is there (plain or .gz); put one into the input folder{}",
+        folder.string(), first, second, cure);
   return found;
 }
 
@@ -90,13 +99,17 @@ fs::path corpus(const fs::path& folder, const std::string& part) {
 }  // namespace
 
 InputLayout resolve_layout(const fs::path& folder, bool need_corpus) {
-  if (!fs::is_directory(folder))
+  if (std::error_code error; !fs::is_directory(folder, error)) {
+    if (error && error != std::errc::no_such_file_or_directory)
+      throw system_error("look into", folder, error.value());
     throw input_error("{}: there is no such folder; give the folder of the input with --input.dir",
                       folder.string());
+  }
   InputLayout layout;
   layout.folder = folder;
-  layout.labels = needed(folder, "labels.txt", "classes.txt");
-  layout.hierarchy = needed(folder, "label_hierarchy.txt", "class_hierarchy.txt");
+  layout.labels = needed(folder, "labels.txt", "classes.txt", "");
+  layout.hierarchy = needed(folder, "label_hierarchy.txt", "class_hierarchy.txt",
+                            ", an empty one for classes without a hierarchy");
   layout.descriptions = present(folder / "label_descriptions.txt");
   layout.keywords = one_of(folder, {"train/llm_enrichment.txt", "class_related_keywords.txt"});
   layout.train_corpus = corpus(folder, "train");

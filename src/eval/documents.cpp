@@ -21,7 +21,7 @@ std::optional<std::int32_t> ClassWords::find(std::string_view word) const {
 }
 
 std::string ClassWords::word(std::int32_t class_id) const {
-  const std::string& name = taxonomy_->name(class_id);
+  const std::string& name = taxonomy_->label(class_id);
   const bool clear = !name.empty() && name.find_first_of(",\"") == std::string::npos &&
                      name.front() != ' ' && name.back() != ' ';
   if (clear && find(name) == class_id) return name;

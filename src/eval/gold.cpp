@@ -56,7 +56,7 @@ LabelledDocuments pair_with_gold(const GoldLabels& gold, const Predictions& pred
     auto& labels = documents.predicted.emplace_back();
     std::vector<ClassScore> scores;
     if (found == place.end()) {
-      ++documents.without_prediction;
+      if (documents.without_prediction++ == 0) documents.first_without_prediction = gold.ids[d];
     } else {
       ++common;
       labels = predictions.labels[found->second];
@@ -72,6 +72,21 @@ LabelledDocuments pair_with_gold(const GoldLabels& gold, const Predictions& pred
         "about the same documents",
         gold.path.string(), gold.ids.size(), predictions.ids.size());
   return documents;
+}
+
+std::vector<std::string> uncovered(const LabelledDocuments& documents,
+                                   const std::filesystem::path& gold) {
+  std::vector<std::string> sentences;
+  if (documents.without_prediction > 0)
+    sentences.push_back(fmt::format(
+        "{}: {} of its {} documents, the first `{}`, have no prediction and count as wrong; take "
+        "them out, or write their ids as the corpus does, blanks too.",
+        gold.string(), documents.without_prediction, documents.size(),
+        documents.first_without_prediction));
+  if (documents.without_gold > 0)
+    sentences.push_back(fmt::format("{}: {} predicted documents are not in it and not measured.",
+                                    gold.string(), documents.without_gold));
+  return sentences;
 }
 
 }  // namespace gpuhpc

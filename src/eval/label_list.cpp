@@ -16,14 +16,18 @@ std::string_view trimmed(std::string_view text) {
 std::int32_t parse_label(std::string_view word, const ClassWords& words, const std::string& where) {
   const auto found = words.find(word);
   if (found) return *found;
-  const std::string shown(word.substr(0, 60));
   if (word.empty())
     throw input_error(
         "{}: an empty class between two commas; write class ids or names with one comma between",
         where);
+  if (const auto alike = words.alike(word); !alike.empty())
+    throw input_error(
+        "{}: {} classes have the name `{}`; write the path of the one that is meant, as `{}`, or "
+        "its id",
+        where, alike.size(), word, words.word(alike.front()));
   throw input_error(
       "{}: unknown class `{}`; use a class name of the taxonomy or an id from 0 to {}", where,
-      shown, words.size() - 1);
+      word.substr(0, 60), words.size() - 1);
 }
 
 std::vector<std::int32_t> parse_label_list(std::string_view text, const ClassWords& words,

@@ -137,7 +137,7 @@ Predictions read_csv(const std::filesystem::path& path, const ClassWords& words)
           "{}: {} columns where the header has {}; put the labels of a document in quotes: "
           "\"1,2,3\"",
           where, fields.size(), header.size());
-    add_document(predictions, seen, std::string(trimmed(fields[id_column])), where);
+    add_document(predictions, seen, fields[id_column], where);
     predictions.labels.push_back(
         detail::parse_label_list(fields[label_column], words, where, false));
   }

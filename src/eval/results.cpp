@@ -160,7 +160,7 @@ void write_evaluation(const std::filesystem::path& path, const EvaluationDetails
   for (const PairCounts& counts : evaluation.levels) json["levels"].push_back(counts_json(counts));
   json["classes"] = Ordered::array();
   for (std::size_t c = 0; c < evaluation.classes.size(); ++c) {
-    Ordered row = {{"class", taxonomy.name(static_cast<std::int32_t>(c))}};
+    Ordered row = {{"class", taxonomy.label(static_cast<std::int32_t>(c))}};
     row.update(counts_json(evaluation.classes[c]));
     json["classes"].push_back(std::move(row));
   }

@@ -16,36 +16,6 @@ namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-std::string cure(int error_number) {
-  switch (error_number) {
-    case ENOSPC:
-      return "the disk is full; free some space and start again";
-    case EDQUOT:
-      return "the disk quota is used up; free some space and start again";
-    case EACCES:
-    case EPERM:
-      return "permission denied; choose a path that you may use or change its rights";
-    case EROFS:
-      return "the file system is read-only; choose another path";
-    case ENOENT:
-      return "no such file or folder; check the path";
-    case ENOTDIR:
-      return "a part of the path is a file, not a folder; check the path";
-    case EISDIR:
-      return "this is a folder; give the path of a file";
-    case EMFILE:
-    case ENFILE:
-      return "too many open files; raise `ulimit -n`";
-    case EFBIG:
-      return "the file would be larger than the limit; raise `ulimit -f` or use another file "
-             "system";
-    case EIO:
-      return "the device reported an error; check the disk";
-    default:
-      return std::string(std::strerror(error_number)) + "; check the disk and the path";
-  }
-}
-
 void write_fully(int descriptor, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
@@ -56,10 +26,6 @@ void write_fully(int descriptor, std::string_view bytes, const fs::path& path) {
 }
 
 }  // namespace
-
-Error system_error(std::string_view action, const fs::path& path, int error_number) {
-  return io_error("cannot {} {}: {}", action, path.string(), cure(error_number));
-}
 
 int open_temporary(const fs::path& temporary, const fs::path& path) {
   for (;;) {

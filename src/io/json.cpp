@@ -72,11 +72,8 @@ Json parse_json(std::string_view text, const std::string& where) {
   return value;
 }
 
-Json read_json(const std::filesystem::path& path) {
-  LineReader lines(path);  // handles .gz and checks UTF-8
-  std::string text;
-  std::string_view line;
-  while (lines.next(line)) text.append(line).push_back('\n');
+Json read_json(const std::filesystem::path& path, std::int64_t max_bytes) {
+  const std::string text = read_lines(path, max_bytes);
   if (text.empty()) throw input_error("{}: the file is empty; JSON was expected", path.string());
   return parse_json(text, path.string());
 }

@@ -19,6 +19,21 @@ constexpr std::size_t input_bytes = std::size_t{1} << 18;
 
 }  // namespace
 
+// UTF-16 shows by its byte-order mark, or by the zero bytes of its ASCII letters.
+void check_text(std::string_view line, const std::string& name, std::int64_t number) {
+  const std::size_t zero = line.find('\0'), bad = find_invalid_utf8(line);
+  if (zero == line.npos && bad == line.npos) return;
+  if (zero != line.npos || line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF"))
+    throw input_error(
+        "{}:{}: this is UTF-16 or no text at all; convert the file (iconv -f UTF-16 -t UTF-8), or "
+        "remove its zero bytes",
+        name, number);
+  throw input_error(
+      "{}:{}: byte {} (0x{:02x}) is not UTF-8; find out what the file is written in and convert "
+      "it: iconv -f ENCODING -t UTF-8",
+      name, number, bad + 1, static_cast<unsigned char>(line[bad]));
+}
+
 // Bytes come from `descriptor` into `input`, through zlib when the first two say gzip, into
 // `buffer`; lines are cut there.
 struct LineReader::State {
@@ -163,14 +178,7 @@ struct LineReader::State {
     if (line.ends_with('\r')) line.remove_suffix(1);
     begin = next_begin;
     ++line_number;
-    if (options.check_utf8) {
-      const std::size_t bad = find_invalid_utf8(line);
-      if (bad != std::string_view::npos) {
-        throw input_error(
-            "{}:{}: byte {} (0x{:02x}) is not UTF-8; convert the file: iconv -f LATIN1 -t UTF-8",
-            name, line_number, bad + 1, static_cast<unsigned char>(line[bad]));
-      }
-    }
+    if (options.check_utf8) check_text(line, name, line_number);
     return true;
   }
 
@@ -241,5 +249,17 @@ std::string LineReader::where(std::int64_t line) const {
 std::int64_t LineReader::position() const { return state_->position(); }
 void LineReader::seek(std::int64_t position, std::int64_t line) { state_->seek(position, line); }
 const std::filesystem::path& LineReader::path() const { return state_->path; }
+
+std::string read_lines(const std::filesystem::path& path, std::int64_t max_bytes) {
+  LineReader lines(path, {.max_line_bytes = max_bytes});
+  std::string text;
+  for (std::string_view line; lines.next(line);) {
+    if (std::ssize(text) + std::ssize(line) >= max_bytes)
+      throw input_error("{}: the text is longer than {} MiB; is it the right file?", path.string(),
+                        max_bytes >> 20);
+    text.append(line).push_back('\n');
+  }
+  return text;
+}
 
 }  // namespace gpuhpc

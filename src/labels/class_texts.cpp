@@ -40,19 +40,20 @@ void add_text(std::string text, ClassId c, ClassTexts& all) {
 
 std::string path_text(const Taxonomy& taxonomy, ClassId c) {
   std::vector<std::string> titles;
-  for (const ClassId step : taxonomy.first_path(c)) titles.push_back(taxonomy.title(step));
+  for (const ClassId step : taxonomy.first_path(c))
+    titles.push_back(class_title(taxonomy.name(step)));
   return joined(titles, " > ");
 }
 
 std::vector<std::string> five_texts(const Taxonomy& taxonomy, ClassId c) {
-  const std::string& name = taxonomy.title(c);
+  const std::string name = class_title(taxonomy.name(c));
   const ClassPath path = taxonomy.first_path(c);
   std::string with_parent = name, kind = "this is about " + name;
   if (path.size() > 1) {
-    const std::string& parent = taxonomy.title(path[path.size() - 2]);
+    const std::string parent = class_title(taxonomy.name(path[path.size() - 2]));
     with_parent = parent + " " + name;
     kind += ", a kind of " + parent;
-    if (path.size() > 2) kind += ", " + taxonomy.title(path[path.size() - 3]);
+    if (path.size() > 2) kind += ", " + class_title(taxonomy.name(path[path.size() - 3]));
   }
   return {name, path_text(taxonomy, c), with_parent, "this is about " + name + ".", kind + "."};
 }

@@ -35,30 +35,54 @@ std::string class_title(std::string_view name) {
 }
 
 Taxonomy::Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges)
-    : Taxonomy(std::move(names), edges,
-               [](std::size_t i) { return "taxonomy: edge " + std::to_string(i + 1); }) {}
+    : Taxonomy(
+          std::move(names), edges,
+          [](std::size_t c) { return "taxonomy: class " + std::to_string(c); },
+          [](std::size_t i) { return "taxonomy: edge " + std::to_string(i + 1); }) {}
 
 Taxonomy::Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges,
-                   const Where& edge_where)
+                   const Where& name_where, const Where& edge_where)
     : names_(std::move(names)) {
-  take_names();
   take_edges(edges, edge_where);
   const std::vector<ClassId> order = topological_order(edges, edge_where);
   find_depths(order);
   find_closure(order);
   check_path_count(order);
   find_paths();
+  tell_apart(name_where);
 }
 
-void Taxonomy::take_names() {
-  titles_.reserve(names_.size());
-  for (std::size_t c = 0; c < names_.size(); ++c) {
-    if (names_[c].empty())
-      throw input_error("taxonomy: class {} has no name; give every class one", c);
-    if (!by_name_.try_emplace(names_[c], static_cast<ClassId>(c)).second)
-      throw input_error("taxonomy: classes {} and {} are both named {}; give one another name",
-                        by_name_[names_[c]], c, names_[c]);
-    titles_.push_back(class_title(names_[c]));
+void Taxonomy::refuse_twins(std::span<const ClassId> siblings, const Where& where) const {
+  std::unordered_map<std::string_view, ClassId> seen;
+  for (const ClassId c : siblings) {
+    const auto [twin, fresh] = seen.try_emplace(name(c), c);
+    if (!fresh)
+      throw input_error(
+          "{}: the name {} stands already at {}, and both classes have the same parent or none; "
+          "siblings need different names",
+          where(index(c)), name(c), where(index(twin->second)));
+  }
+}
+
+// With no two siblings of one name, different classes have different paths of names.
+void Taxonomy::tell_apart(const Where& where) {
+  refuse_twins(roots_, where);
+  for (ClassId c = 0; c < size(); ++c) refuse_twins(children(c), where);
+  std::unordered_map<std::string_view, int> bearers;
+  for (const std::string& name : names_) ++bearers[name];
+  for (ClassId c = 0; c < size(); ++c) {
+    std::string& label = labels_.emplace_back(name(c));
+    if (bearers[name(c)] > 1) {
+      const ClassPath path = first_path(c);
+      label = path.size() == 1 ? "> " + name(c) : name(path.front());
+      for (std::size_t i = 1; i < path.size(); ++i) label += " > " + name(path[i]);
+    }
+    titles_.push_back(class_title(label));
+    const auto [other, fresh] = by_label_.try_emplace(label, c);
+    if (!fresh)
+      throw input_error(
+          "{}: `{}` is the name of a class and the path of another at {}; give one another name",
+          where(index(c)), label, where(index(other->second)));
   }
 }
 
@@ -212,10 +236,17 @@ void Taxonomy::find_paths() {
   paths_through_ = lists_of(std::move(through));
 }
 
-std::optional<ClassId> Taxonomy::find(std::string_view name) const {
-  const auto found = by_name_.find(std::string(name));
-  if (found == by_name_.end()) return std::nullopt;
+std::optional<ClassId> Taxonomy::find(std::string_view label) const {
+  const auto found = by_label_.find(std::string(label));
+  if (found == by_label_.end()) return std::nullopt;
   return found->second;
+}
+
+std::vector<ClassId> Taxonomy::named(std::string_view name) const {
+  std::vector<ClassId> classes;
+  for (ClassId c = 0; c < size(); ++c)
+    if (this->name(c) == name) classes.push_back(c);
+  return classes;
 }
 
 std::vector<ClassId> Taxonomy::siblings(ClassId c) const {

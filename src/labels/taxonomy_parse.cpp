@@ -10,6 +10,7 @@ namespace gpuhpc {
 namespace {
 
 constexpr std::int64_t largest_id = (std::int64_t{1} << 31) - 2;
+constexpr std::int64_t largest_file = std::int64_t{256} << 20;  // bytes of text
 
 struct Fields {
   std::string_view first, second;
@@ -33,36 +34,18 @@ ClassId parse_id(std::string_view text, const std::string& where) {
   return static_cast<ClassId>(id);
 }
 
-// Calls `take(line, where)` for every line that is not blank; gives the number of these lines.
+// Calls `take(line, where)` for every line that is not blank.
 template <typename Take>
-std::int64_t for_each_line(std::string_view text, const std::string& file, Take take) {
+void for_each_line(std::string_view text, const std::string& file, Take take) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
-  std::int64_t number = 0, taken = 0;
+  std::int64_t number = 0;
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (line.ends_with('\r')) line.remove_suffix(1);
-    const std::string where = file + ":" + std::to_string(++number);
-    if (find_invalid_utf8(line) != std::string_view::npos)
-      throw input_error(
-          "{}: the line is not UTF-8; convert the file, for example with iconv -t UTF-8", where);
-    if (line.empty()) continue;
-    take(line, where);
-    ++taken;
+    check_text(line, file, ++number);
+    if (!line.empty()) take(line, file + ":" + std::to_string(number));
   }
-  return taken;
-}
-
-template <typename Take>
-std::int64_t for_each_line(LineReader& reader, Take take) {
-  std::string_view line;
-  std::int64_t taken = 0;
-  while (reader.next(line)) {
-    if (line.empty()) continue;
-    take(line, reader.where());
-    ++taken;
-  }
-  return taken;
 }
 
 }  // namespace
@@ -78,10 +61,6 @@ class Taxonomy::Parser {
     if (!fresh)
       throw input_error("{}: class id {} stands already at {}; give every class an id of its own",
                         where, id, entry->second.where);
-    const auto [named, unused] = named_at_.try_emplace(std::string(fields.second), where);
-    if (!unused)
-      throw input_error("{}: the name {} stands already at {}; class names must differ", where,
-                        fields.second, named->second);
   }
 
   void take_edge(std::string_view line, const std::string& where) {
@@ -114,16 +93,14 @@ class Taxonomy::Parser {
   }
 
   Taxonomy finish() {
-    std::vector<std::string> names(labels_.size());
-    for (auto& [id, label] : labels_) names[static_cast<std::size_t>(id)] = std::move(label.name);
-    return Taxonomy(std::move(names), edges_, [this](std::size_t i) { return edge_where_[i]; });
-  }
-
-  static void refuse_empty_hierarchy(const std::string& name) {
-    throw input_error(
-        "{}:1: the file holds no edge; write one `parent<TAB>child` a line, or remove the file for "
-        "a flat list of classes",
-        name);
+    std::vector<std::string> names(labels_.size()), where(labels_.size());
+    for (auto& [id, label] : labels_) {
+      names[static_cast<std::size_t>(id)] = std::move(label.name);
+      where[static_cast<std::size_t>(id)] = std::move(label.where);
+    }
+    return Taxonomy(
+        std::move(names), edges_, [&](std::size_t c) { return where[c]; },
+        [&](std::size_t i) { return edge_where_[i]; });
   }
 
  private:
@@ -131,7 +108,6 @@ class Taxonomy::Parser {
     std::string name, where;
   };
   std::unordered_map<ClassId, Label> labels_;
-  std::unordered_map<std::string, std::string> named_at_;
   std::string labels_name_;
   std::vector<TaxonomyEdge> edges_;
   std::vector<std::string> edge_where_;
@@ -143,30 +119,15 @@ Taxonomy Taxonomy::parse(std::string_view labels, const std::string& labels_name
   for_each_line(labels, labels_name,
                 [&](auto line, const auto& where) { parser.take_label(line, where); });
   parser.finish_labels(labels_name);
-  if (!hierarchy_name.empty()) {
-    const auto edges = for_each_line(hierarchy, hierarchy_name, [&](auto line, const auto& where) {
-      parser.take_edge(line, where);
-    });
-    if (edges == 0) Parser::refuse_empty_hierarchy(hierarchy_name);
-  }
+  for_each_line(hierarchy, hierarchy_name,
+                [&](auto line, const auto& where) { parser.take_edge(line, where); });
   return parser.finish();
 }
 
 Taxonomy Taxonomy::load(const std::filesystem::path& labels,
                         const std::filesystem::path& hierarchy) {
-  Parser parser;
-  {
-    LineReader reader(labels);
-    for_each_line(reader, [&](auto line, const auto& where) { parser.take_label(line, where); });
-    parser.finish_labels(labels.string());
-  }
-  if (!hierarchy.empty()) {
-    LineReader reader(hierarchy);
-    const auto edges =
-        for_each_line(reader, [&](auto line, const auto& where) { parser.take_edge(line, where); });
-    if (edges == 0) Parser::refuse_empty_hierarchy(hierarchy.string());
-  }
-  return parser.finish();
+  return parse(read_lines(labels, largest_file), labels.string(),
+               read_lines(hierarchy, largest_file), hierarchy.string());
 }
 
 }  // namespace gpuhpc

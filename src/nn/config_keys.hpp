@@ -12,7 +12,8 @@ namespace gpuhpc {
 // One JSON object and the file it came from, so that every refusal can name the key.
 class Keys {
  public:
-  explicit Keys(const std::filesystem::path& file) : file_(file), object_(read_json(file)) {
+  explicit Keys(const std::filesystem::path& file)
+      : file_(file), object_(read_json(file, std::int64_t{16} << 20)) {
     if (!object_.is_object()) throw input_error("{}: a JSON object is expected", file_.string());
   }
   bool has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }

@@ -136,9 +136,11 @@ LoadedEncoder load_encoder(const fs::path& folder, at::Device device, Pooling pl
   // The pooler of a DeBERTa folder belongs to its classifier, not to the encoder.
   const bool pooler = !model.encoder.relative && weights.has("pooler.dense.weight") &&
                       weights.has("pooler.dense.bias");
+  const Encoder shapes(model.encoder, at::kMeta, pooler);
+  weights.check(shapes.parameters());
+  weights.refuse_strangers(shapes.parameters(), left_aside);
   Encoder encoder(model.encoder, device, pooler);
   weights.fill(encoder.parameters());
-  weights.refuse_strangers(encoder.parameters(), left_aside);
   return {std::move(model), std::move(encoder)};
 }
 

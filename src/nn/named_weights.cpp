@@ -52,22 +52,31 @@ NamedWeights::NamedWeights(const std::filesystem::path& folder, const EncoderCon
   }
 }
 
+const TensorView& NamedWeights::tensor_of(const NamedParameter& parameter) const {
+  const auto found = by_name_.find(parameter.name);
+  if (found == by_name_.end())
+    throw input_error("{}: the weight \"{}\" is missing; are config.json and weights of one model?",
+                      weights_.path().string(), parameter.name);
+  const TensorView& tensor = *found->second;
+  const auto wanted = parameter.value.sizes();
+  if (!std::equal(wanted.begin(), wanted.end(), tensor.shape.begin(), tensor.shape.end())) {
+    const bool words = parameter.name == "embeddings.word_embeddings.weight";
+    throw input_error("{}: {}\"{}\" has shape {} but {} asks for {}", weights_.path().string(),
+                      words ? "a vocabulary that does not fit the weights: " : "", tensor.name,
+                      shape_text(tensor.shape), (folder_ / "config.json").string(),
+                      shape_text(wanted));
+  }
+  return tensor;
+}
+
+void NamedWeights::check(const std::vector<NamedParameter>& parameters) const {
+  for (const NamedParameter& parameter : parameters) tensor_of(parameter);
+}
+
 void NamedWeights::fill(const std::vector<NamedParameter>& parameters) const {
   for (const NamedParameter& parameter : parameters) {
-    const auto found = by_name_.find(parameter.name);
-    if (found == by_name_.end())
-      throw input_error("{}: the weight \"{}\" is missing", weights_.path().string(),
-                        parameter.name);
-    const TensorView& tensor = *found->second;
     const auto wanted = parameter.value.sizes();
-    if (!std::equal(wanted.begin(), wanted.end(), tensor.shape.begin(), tensor.shape.end())) {
-      const bool words = parameter.name == "embeddings.word_embeddings.weight";
-      throw input_error("{}: {}\"{}\" has shape {} but {} asks for {}", weights_.path().string(),
-                        words ? "a vocabulary that does not fit the weights: " : "", tensor.name,
-                        shape_text(tensor.shape), (folder_ / "config.json").string(),
-                        shape_text(wanted));
-    }
-    std::vector<float> values = to_floats(tensor);
+    std::vector<float> values = to_floats(tensor_of(parameter));
     at::Tensor given = at::from_blob(values.data(), wanted, at::TensorOptions().dtype(at::kFloat));
     if (interleaved(config_, parameter.name))
       given = given.view({config_.heads, 3, config_.head_size(), config_.hidden_size})

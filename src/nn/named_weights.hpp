@@ -18,8 +18,11 @@ class NamedWeights {
   NamedWeights(const std::filesystem::path& folder, const EncoderConfig& config);
   std::string file() const { return weights_.path().string(); }
   bool has(std::string_view name) const { return by_name_.contains(name); }
-  // Every parameter from the tensor of its name; one that is missing or has another shape is an
-  // input_error.
+  // Throws input_error for a parameter whose tensor is missing or has another shape. They may be of
+  // the meta device, which has names and shapes and no memory: a config.json that asks for far more
+  // than the file holds is refused before anything of that size is made.
+  void check(const std::vector<NamedParameter>& parameters) const;
+  // Every parameter from the tensor of its name, checked.
   void fill(const std::vector<NamedParameter>& parameters) const;
   // Throws input_error for a tensor that is none of `parameters` and begins with none of the
   // prefixes.
@@ -27,6 +30,8 @@ class NamedWeights {
                         std::span<const std::string_view> left_aside) const;
 
  private:
+  const TensorView& tensor_of(const NamedParameter& parameter) const;
+
   std::filesystem::path folder_;
   EncoderConfig config_;
   ModelWeights weights_;

@@ -171,22 +171,24 @@ SequenceClassifier::SequenceClassifier(ModelFolder model, ClassifierConfig confi
 SequenceClassifier SequenceClassifier::load(const fs::path& folder, at::Device device) {
   ModelFolder model = read_model_folder(folder);
   ClassifierConfig config = read_classifier_config(model.weights_folder / "config.json");
-  SequenceClassifier classifier(std::move(model), std::move(config), device);
-  const NamedWeights weights(classifier.model_.weights_folder, classifier.model_.encoder);
-  const std::string output = classifier.head_.parameters()[2].name;
+  const NamedWeights weights(model.weights_folder, model.encoder);
+  const ClassificationHead head(config, model.encoder, at::kMeta);
+  std::vector<NamedParameter> shapes = Encoder(model.encoder, at::kMeta).parameters();
+  const std::string output = head.parameters()[2].name;
   if (!weights.has(output)) {
     throw input_error(
         "{}: the weight \"{}\" is missing; this is an encoder without a classifier: give a folder "
         "of a model trained for sequence classification",
         weights.file(), output);
   }
+  shapes.insert(shapes.end(), head.parameters().begin(), head.parameters().end());
+  weights.check(shapes);
+  std::vector<std::string_view> aside(left_aside.begin(), left_aside.end());
+  if (config.drops_input) aside.push_back("pooler.");
+  weights.refuse_strangers(shapes, aside);
+  SequenceClassifier classifier(std::move(model), std::move(config), device);
   weights.fill(classifier.encoder_.parameters());
   weights.fill(classifier.head_.parameters());
-  std::vector<NamedParameter> all = classifier.encoder_.parameters();
-  all.insert(all.end(), classifier.head_.parameters().begin(), classifier.head_.parameters().end());
-  std::vector<std::string_view> aside(left_aside.begin(), left_aside.end());
-  if (classifier.config_.drops_input) aside.push_back("pooler.");
-  weights.refuse_strangers(all, aside);
   return classifier;
 }
 

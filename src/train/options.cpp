@@ -6,8 +6,11 @@
 namespace gpuhpc {
 
 void TrainOptions::check(const config::OptionSet& given, bool has_validation_items) const {
-  for (const char* other : {"batch", "batch-tokens"})
-    if (batch_per_rank > 0 && given.given(std::string("train.") + other))
+  // A default that is given again, as in a run's config.ini, contradicts nothing.
+  const TrainOptions defaults;
+  for (const auto& [other, changed] :
+       {std::pair{"batch", batch != defaults.batch}, std::pair{"batch-tokens", batch_tokens > 0}})
+    if (batch_per_rank > 0 && changed && given.given(std::string("train.") + other))
       throw usage_error(
           "--train.batch-per-rank {} and --train.{} both say how large a batch is; give one of "
           "them",

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/thread.hpp"
 
@@ -32,6 +34,19 @@ TEST(CheckGpusApart, TwoRanksOnOneGpuAreNamed) {
               HasSubstr("78: ranks 1 and 2 on b drive the same GPU (01)"));
   EXPECT_EQ(problem(check_gpus_apart, {{"a", "01", 1}, {"a", "02", 1}, {"b", "01", 1}}), "");
   EXPECT_EQ(problem(check_gpus_apart, {{"a", "", 0}, {"a", "", 0}}), "") << "processors";
+}
+TEST(HowToStop, IsSaidUnderMpirunUnlessItWaits) {
+  std::map<std::string, std::string> variables;
+  const auto advice = [&] {
+    return how_to_stop([&](const char* name) {
+      return variables.contains(name) ? variables.at(name).c_str() : nullptr;
+    });
+  };
+  EXPECT_EQ(advice(), "");
+  variables["OMPI_COMM_WORLD_SIZE"] = "2";
+  EXPECT_THAT(advice(), HasSubstr("send mpirun a SIGUSR1"));
+  variables["OMPI_MCA_odls_base_sigkill_timeout"] = "30";
+  EXPECT_EQ(advice(), "");
 }
 TEST(ChooseDeviceTogether, RanksOfAHostShareItsCores) {
   const int cores = static_cast<int>(query_cores().count());

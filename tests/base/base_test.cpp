@@ -1,15 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <sstream>
 
 #include "gpuhpc/base/block.hpp"
-#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/log.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/base/random.hpp"
+#include "gpuhpc/base/system_error.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -87,6 +88,23 @@ TEST(Log, FilesCarryTheRank) {
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::io);
   }
+}
+
+TEST(ErrorOf, FileCallsOfTheStandardLibraryNameTheFileAndTheCure) {
+  try {
+    std::filesystem::create_directory("/proc/nowhere/x");
+    FAIL();
+  } catch (const std::exception& e) {
+    const Error error = error_of(e);
+    EXPECT_EQ(error.code(), ExitCode::io);
+    EXPECT_STREQ(error.what(),
+                 "cannot use /proc/nowhere/x: no such file or folder; check the path");
+  }
+  EXPECT_EQ(error_of(std::system_error(ENOSPC, std::generic_category(), "print")).code(),
+            ExitCode::io);
+  EXPECT_EQ(error_of(std::logic_error("x")).code(), ExitCode::internal);
+  const Error mine = error_of(usage_error("y"));
+  EXPECT_EQ(mine.code(), ExitCode::usage);
 }
 
 TEST(Progress, DurationsReadWell) {

@@ -39,6 +39,10 @@ TEST(CheckLaunch, SeveralTasksWithoutMpiAreRefusedWithTheCure) {
   EXPECT_THAT(sentence, HasSubstr("78: srun started 8 tasks without MPI"));
   EXPECT_THAT(sentence, HasSubstr("srun --mpi=pmix"));
 }
+TEST(CheckLaunch, AFolderThatMpiCannotUseIsNamed) {
+  EXPECT_THAT(problem({{"TMPDIR", "/proc/nowhere"}}), HasSubstr("78: TMPDIR is /proc/nowhere"));
+  EXPECT_EQ(problem({{"TMPDIR", "/tmp"}}), "");
+}
 TEST(CheckLaunch, RightLaunchesPass) {
   EXPECT_EQ(problem({}), "") << "no Slurm";
   EXPECT_EQ(problem(kJob), "") << "a batch script's own process";

@@ -16,7 +16,7 @@ struct Example {
   bool verbose = false;
   std::int64_t count = 3, size = -1;
   double rate = 0.5;
-  std::string mode = "fast", file;
+  std::string mode = "fast", file, text = "some";
 };
 
 class OptionsTest : public testing::Test {
@@ -70,7 +70,7 @@ TEST_F(OptionsTest, EveryProblemIsReportedAtOnceWithTheNearestName) {
 TEST_F(OptionsTest, OnlyThePathThatIsUsedMustExist) {
   write("[demo]\nfile = /no/such\n");
   EXPECT_THAT(error_of({}, path_),
-              HasSubstr(path_.string() + ": `demo.file` names `/no/such`, which does not exist"));
+              HasSubstr(path_.string() + ":2: `demo.file` names `/no/such`, which does not exist"));
   EXPECT_EQ(error_of({"--demo.file", path_.string()}, path_), "");
 }
 TEST_F(OptionsTest, UnknownKeyInAFileNamesTheFile) {
@@ -98,6 +98,34 @@ TEST_F(OptionsTest, ResolvedFileReadsBackTheSame) {
   set_.parse(path_, {});
   EXPECT_DOUBLE_EQ(example_.rate, 0.1);
   EXPECT_EQ(example_.mode, "slow");
+}
+// Whatever a value holds: a # is a comment only at the start or behind a blank.
+TEST_F(OptionsTest, EveryValueReadsBackFromTheResolvedFile) {
+  set_.section("demo").option("text", example_.text, "any text");
+  for (const char* value :
+       {"r/x#y", "r/x #y", "#x", " x ", "\"x\"", "a\\b", "a\n[b]\rc", "a=b", "-", "\"a\\", ""}) {
+    set_.parse({}, {"--demo.text", value});
+    write(set_.ini());
+    example_.text = "before";
+    set_.parse(path_, {});
+    EXPECT_EQ(example_.text, value);
+  }
+  write("[demo]\ntext = r/x#y # a comment\n  # another\ncount = 7 # three\n");
+  set_.parse(path_, {});
+  EXPECT_EQ(example_.text, "r/x#y");
+  EXPECT_EQ(example_.count, 7);
+}
+TEST_F(OptionsTest, WhatIsNoConfigFileIsNamed) {
+  const auto folder = std::filesystem::temp_directory_path();
+  EXPECT_THAT(error_of({}, folder), HasSubstr(folder.string() + ": this is a folder"));
+  write("[demo]\ncount = 1\nrate = .3\ncount = 2\n");
+  EXPECT_THAT(error_of({}, path_), HasSubstr(":4: `demo.count` stands already in line 2"));
+  write("[demo]\nmode = \"fast\n");
+  EXPECT_THAT(error_of({}, path_), HasSubstr(":2: a quote is opened and never closed"));
+  write("[demo]\nmode = \"fast\" x\n");
+  EXPECT_THAT(error_of({}, path_), HasSubstr(":2: text behind the closing quote"));
+  write(std::string("\xFF\xFE[\0d\0", 6));
+  EXPECT_THAT(error_of({}, path_), HasSubstr("not a config file in UTF-8"));
 }
 TEST_F(OptionsTest, AWordStandsForOneValueOfANumber) {
   set_.section("demo").option("size", example_.size, "how large").range(-1, 100).word("auto", -1);

@@ -10,6 +10,7 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
@@ -71,7 +72,8 @@ TEST_F(Layout, TestTextsServeWhenThereIsNoTrainCorpus) {
 TEST_F(Layout, WhatIsMissingOrTwiceIsNamed) {
   EXPECT_THAT(refused(), HasSubstr("neither labels.txt nor classes.txt is there"));
   touch("labels.txt");
-  EXPECT_THAT(refused(), HasSubstr("neither label_hierarchy.txt nor class_hierarchy.txt"));
+  EXPECT_THAT(refused(), AllOf(HasSubstr("neither label_hierarchy.txt nor class_hierarchy.txt"),
+                               HasSubstr("an empty one for classes without a hierarchy")));
   touch("label_hierarchy.txt");
   EXPECT_THAT(refused(), HasSubstr("there is no text"));
   EXPECT_NO_THROW(resolve_layout(folder.path(), false));
@@ -108,6 +110,13 @@ TEST_F(Layout, ACorpusThatIsNoFileOrMisnamedIsRefused) {
   fs::rename(folder / "train/Corpus.txt", folder / "texts.txt");
   fs::create_symlink("../texts.txt", folder / "train/corpus.txt");
   EXPECT_FALSE(resolve_layout(folder.path()).test_serves_as_train);
+  fs::rename(folder / "train", folder / "elsewhere");
+  touch("train");
+  EXPECT_THAT(error_of(ExitCode::io, [&] { resolve_layout(folder.path()); }),
+              HasSubstr("train: a part of the path is a file, not a folder"));
+  fs::remove(folder / "train");
+  fs::create_symlink("nowhere", folder / "train");
+  EXPECT_THAT(refused(), HasSubstr("train: it is a link to something that is not there"));
 }
 
 class ClassFiles : public ::testing::Test {
@@ -136,9 +145,9 @@ TEST_F(ClassFiles, TermErrors) {
   const auto refused = [&](const std::string& text) {
     return error_of(ExitCode::bad_data, [&] { read_class_terms(file("k.txt", text), names); });
   };
-  EXPECT_EQ(
-      refused("b:x\nnone:x\n"),
-      (folder / "k.txt").string() + ":2: there is no class `none`; use a name of the labels file");
+  EXPECT_THAT(refused("b:x\nnone:x\n"),
+              HasSubstr((folder / "k.txt").string() +
+                        ":2: there is no class `none`; use a name of the labels file, or a path"));
   EXPECT_THAT(refused("b:x\nb:y\n"), HasSubstr(":2: the class `b` has a row already"));
   EXPECT_THAT(refused("b\n"), HasSubstr(":1: no colon"));
 }

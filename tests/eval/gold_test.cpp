@@ -1,5 +1,6 @@
 #include "gpuhpc/eval/gold.hpp"
 
+#include <gmock/gmock.h>
 #include <zlib.h>
 
 #include "support.hpp"
@@ -68,7 +69,24 @@ TEST_F(Gold, PairsByIdAndCountsWhatIsMissing) {
   EXPECT_EQ(documents.predicted, (std::vector<std::vector<std::int32_t>>{{}, {}, {1, 5}}));
   EXPECT_EQ(documents.without_prediction, 1);
   EXPECT_EQ(documents.without_gold, 1);
+  EXPECT_THAT(
+      uncovered(documents, "gold.txt"),
+      testing::ElementsAre(testing::HasSubstr("gold.txt: 1 of its 3 documents, the first `b`"),
+                           testing::HasSubstr("1 predicted documents are not in it")));
   EXPECT_FALSE(documents.has_scores());
+}
+
+TEST_F(Gold, ANameOfSeveralClassesMustBeAPath) {
+  taxonomy = Taxonomy::load(folder.write("labels.txt", "0\ttools\n1\tgames\n2\tother\n3\tother\n"),
+                            folder.write("label_hierarchy.txt", "0\t2\n1\t3\n"));
+  EXPECT_EQ(read("a\tgames > other,tools\n").classes,
+            (std::vector<std::vector<std::int32_t>>{{0, 3}}));
+  expect_has(error("a\t1\nb\tother\n"),
+             "doc2labels.txt:2: 2 classes have the name `other`; write the path of the one that is "
+             "meant, as `tools > other`, or its id");
+  const ClassWords words(taxonomy);
+  EXPECT_EQ(prediction_line("a", std::vector<std::int32_t>{3}, std::nullopt, words),
+            R"({"id": "a", "labels": ["games > other"]})");
 }
 
 TEST_F(Gold, StrangersAreRefused) {

@@ -133,8 +133,37 @@ TEST(LineReader, NotUtf8NamesLineAndByte) {
   const std::string message = error_of(ExitCode::bad_data, [&] { all_lines(folder / "a"); });
   EXPECT_EQ(message,
             (folder / "a").string() +
-                ":2: byte 3 (0xef) is not UTF-8; convert the file: iconv -f LATIN1 -t UTF-8");
+                ":2: byte 3 (0xef) is not UTF-8; find out what the file is written in and convert "
+                "it: iconv -f ENCODING -t UTF-8");
   EXPECT_EQ(all_lines(folder / "a", {.check_utf8 = false}).size(), 2U);
+}
+
+// With a byte-order mark, without one, and in the order of old Macintoshes: `0<TAB>a` each.
+TEST(LineReader, Utf16IsNamed) {
+  const ScratchFolder folder;
+  for (const std::string& text : {std::string("\xFF\xFE"
+                                              "0\0\t\0a\0\n\0",
+                                              10),
+                                  std::string("0\0\t\0a\0\n\0", 8),
+                                  std::string("\xFE\xFF\0"
+                                              "0\0\t\0a\0\n",
+                                              10)}) {
+    write_text_file(folder / "a", text);
+    EXPECT_THAT(
+        error_of(ExitCode::bad_data, [&] { all_lines(folder / "a"); }),
+        HasSubstr(":1: this is UTF-16 or no text at all; convert the file (iconv -f UTF-16"));
+  }
+}
+
+TEST(ReadLines, WhatUnpacksToMoreThanItMayIsRefused) {
+  const ScratchFolder folder;
+  const gzFile file = gzopen((folder / "a.gz").c_str(), "wb");
+  const std::string lines(1 << 20, '\n');
+  for (int i = 0; i < 3; ++i) gzwrite(file, lines.data(), 1 << 20);
+  gzclose(file);
+  EXPECT_EQ(read_lines(folder / "a.gz", 4 << 20), lines + lines + lines);
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_lines(folder / "a.gz", 2 << 20); }),
+              HasSubstr("a.gz: the text is longer than 2 MiB"));
 }
 
 TEST(LineReader, LongLinesAreRefused) {

@@ -30,7 +30,7 @@ void check(const gpuhpc::Taxonomy& t) {
   }
   for (gpuhpc::ClassId c = 0; c < t.size(); ++c) {
     through += t.paths_through(c).size();
-    require(t.find(t.name(c)) == c);
+    require(t.find(t.label(c)) == c);
     require(!std::ranges::count(t.ancestors(c), c));
     for (const gpuhpc::ClassId a : t.ancestors(c))
       require(std::ranges::count(t.descendants(a), c) == 1);
@@ -47,8 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool flat = cut == std::string_view::npos;
   try {
     check(gpuhpc::Taxonomy::parse(input.substr(0, flat ? input.size() : cut + 1), "labels",
-                                  flat ? std::string_view() : input.substr(cut + 3),
-                                  flat ? "" : "hierarchy"));
+                                  flat ? std::string_view() : input.substr(cut + 3), "hierarchy"));
   } catch (const gpuhpc::Error& error) {
     const std::string_view message = error.what();
     require(error.code() == gpuhpc::ExitCode::bad_data &&

@@ -64,10 +64,9 @@ TEST(Taxonomy, TitlesSayWhatPeopleRead) {
   EXPECT_EQ(class_title("\xC3\xA9t\xC3\xA9"), "\xC3\xA9t\xC3\xA9");
 }
 
-std::string refusal(const std::string& labels, const std::string& hierarchy,
-                    const std::string& hierarchy_name = "h.txt") {
+std::string refusal(const std::string& labels, const std::string& hierarchy) {
   try {
-    Taxonomy::parse(labels, "l.txt", hierarchy, hierarchy_name);
+    Taxonomy::parse(labels, "l.txt", hierarchy, "h.txt");
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::bad_data);
     return error.what();
@@ -85,10 +84,34 @@ TEST(TaxonomyParse, ReadsAnyOrderBlankLinesAndWindowsLineEnds) {
   EXPECT_THAT(plain(t.children(0)), ElementsAre(1, 2));
 }
 
-TEST(TaxonomyParse, WithoutAHierarchyTheClassesAreAFlatList) {
-  const Taxonomy t = Taxonomy::parse("0\ta\n1\tb\n", "l.txt", "", "");
+TEST(TaxonomyParse, WithoutAnEdgeTheClassesAreAFlatList) {
+  const Taxonomy t = Taxonomy::parse("0\ta\n1\tb\n", "l.txt", "\n", "h.txt");
   EXPECT_THAT(t.roots(), ElementsAre(0, 1));
   EXPECT_THAT(t.leaves(), ElementsAre(0, 1));
+}
+
+// Two roots with a class `other` each, a third `other` that is a root, a fourth below the first.
+TEST(TaxonomyParse, ClassesOfOneNameAreToldApartByTheirPaths) {
+  const Taxonomy t =
+      Taxonomy::parse("0\ttools\n1\tgames\n2\tother\n3\tother\n4\tother\n5\tpuzzles\n6\tother\n",
+                      "l.txt", "0\t2\n1\t3\n1\t5\n2\t6\n5\t6\n", "h.txt");
+  EXPECT_THAT(t.labels(), ElementsAre("tools", "games", "tools > other", "games > other", "> other",
+                                      "puzzles", "tools > other > other"));
+  for (ClassId c = 0; c < t.size(); ++c) EXPECT_EQ(t.find(t.label(c)), c);
+  EXPECT_EQ(t.find("other"), std::nullopt);
+  EXPECT_THAT(t.named("other"), ElementsAre(2, 3, 4, 6));
+  EXPECT_EQ(t.name(3), "other");
+}
+
+TEST(TaxonomyParse, SiblingsOfOneNameAndNamesLikePathsAreRefused) {
+  const std::string labels = "0\ta\n1\tb\n2\tx\n3\tx\n";
+  EXPECT_THAT(refusal(labels, "0\t2\n1\t2\n1\t3\n"),
+              HasSubstr("l.txt:4: the name x stands already at l.txt:3, and both classes have the "
+                        "same parent"));
+  EXPECT_THAT(refusal(labels, "0\t1\n"), HasSubstr("l.txt:4: the name x stands already"));
+  EXPECT_THAT(
+      refusal(labels + "4\tb > x\n", "0\t2\n1\t3\n"),
+      HasSubstr("l.txt:5: `b > x` is the name of a class and the path of another at l.txt:4"));
 }
 
 TEST(TaxonomyParse, RefusesBadLabelsNamingFileAndLine) {
@@ -99,23 +122,20 @@ TEST(TaxonomyParse, RefusesBadLabelsNamingFileAndLine) {
   EXPECT_THAT(refusal("0\ta\n1\t\n", "0\t1\n"), HasSubstr("l.txt:2: class 1 has no name"));
   EXPECT_THAT(refusal("0\ta\n0\tb\n", "0\t1\n"),
               HasSubstr("l.txt:2: class id 0 stands already at l.txt:1"));
-  EXPECT_THAT(refusal("0\ta\n1\ta\n", "0\t1\n"),
-              HasSubstr("l.txt:2: the name a stands already at l.txt:1"));
   EXPECT_THAT(refusal("0\ta\nx\tb\n", "0\t1\n"), HasSubstr("l.txt:2: `x` is not a class id"));
   EXPECT_THAT(refusal("-1\ta\n", "0\t1\n"), HasSubstr("l.txt:1: `-1` is not a class id"));
   EXPECT_THAT(refusal("99999999999999999999\ta\n", "0\t1\n"),
               HasSubstr("l.txt:1: `99999999999999999999` is not a class id"));
   EXPECT_THAT(refusal("0\ta\n2\tb\n", "0\t2\n"), HasSubstr("l.txt:2: the file lists 2 classes"));
-  EXPECT_THAT(refusal("0\ta\xFF\n", "0\t1\n"), HasSubstr("l.txt:1: the line is not UTF-8"));
+  EXPECT_THAT(refusal("0\ta\xFF\n", "0\t1\n"), HasSubstr("l.txt:1: byte 4 (0xff) is not UTF-8"));
 }
 
 TEST(TaxonomyParse, RefusesBadEdgesNamingFileAndLine) {
   const std::string labels = "0\ta\n1\tb\n2\tc\n3\td\n";
-  EXPECT_THAT(refusal(labels, ""), HasSubstr("h.txt:1: the file holds no edge"));
   EXPECT_THAT(refusal(labels, "0\t1\n0 2\n"), HasSubstr("h.txt:2: no tab"));
   EXPECT_THAT(refusal(labels, "0\t1\n0\t4\n"), HasSubstr("h.txt:2: class id 4 is not in l.txt"));
   EXPECT_THAT(refusal(labels, "0\t1\n2\t2\n"), HasSubstr("h.txt:2: class c is its own parent"));
-  EXPECT_THAT(refusal(labels, "0\t1\n\xC0\t2\n"), HasSubstr("h.txt:2: the line is not UTF-8"));
+  EXPECT_THAT(refusal(labels, "0\t1\n\xC0\t2\n"), HasSubstr("h.txt:2: byte 1 (0xc0) is not UTF-8"));
   const std::string cycle = refusal(labels, "0\t1\n1\t2\n2\t3\n3\t1\n");
   EXPECT_THAT(cycle, HasSubstr("form a cycle; remove one of its edges"));
   EXPECT_THAT(cycle, testing::AnyOf(HasSubstr("b > c > d > b"), HasSubstr("c > d > b > c"),
@@ -146,7 +166,8 @@ TEST(TaxonomyLoad, ReadsFilesAndNamesThemInErrors) {
   std::ofstream(folder / "wrong.txt") << "0\t1\n1\t7\n";
   EXPECT_THAT(plain(Taxonomy::load(folder / "labels.txt", folder / "tree.txt").children(0)),
               ElementsAre(1));
-  EXPECT_EQ(Taxonomy::load(folder / "labels.txt", "").roots().size(), 2U);
+  std::ofstream(folder / "empty.txt");
+  EXPECT_EQ(Taxonomy::load(folder / "labels.txt", folder / "empty.txt").roots().size(), 2U);
   try {
     Taxonomy::load(folder / "labels.txt", folder / "wrong.txt");
     FAIL() << "an unknown id was accepted";

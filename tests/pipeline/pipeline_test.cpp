@@ -292,11 +292,12 @@ TEST_F(Pipeline, OneDocumentFromStandardInput) {
 TEST_F(Pipeline, EvaluateGivesTheSameFiguresFromTheCsvAndNoRanking) {
   fs::create_directories(root_ / "csv");
   fs::copy_file(root_ / "reference/submission.csv", root_ / "csv/submission.csv");
-  ASSERT_EQ(gpuhpc("evaluate --input.dir " + (root_ / "input").string() +
-                   " --eval.bootstrap-samples 50 --eval.predictions " +
-                   (root_ / "csv/submission.csv").string())
-                .code,
-            0);
+  ASSERT_EQ(
+      gpuhpc("evaluate --input.dir " + (root_ / "input").string() +
+             " --eval.bootstrap-samples 50 --eval.predictions " +
+             (root_ / "csv/submission.csv").string() + " --run.dir " + (root_ / "csv").string())
+          .code,
+      0);
   EXPECT_EQ(metrics(root_ / "csv").at("example_f1"), metrics(root_ / "reference").at("example_f1"));
   EXPECT_TRUE(metrics(root_ / "csv").at("mrr_filtered").is_null());
 }

@@ -23,7 +23,7 @@ struct Command {
   std::string name, about;
   void (*run)(CommandContext&);
   Preset (*preset)(const Options&) = labelling_preset;
-  bool is_job = false;  // has a run folder, goes on after a stop
+  bool leaves_in_order = false;  // asked to stop by a signal, it keeps what is finished
 };
 std::span<const Command> commands();
 

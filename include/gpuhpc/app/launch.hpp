@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/device/device.hpp"
 
 namespace gpuhpc {
@@ -20,5 +21,8 @@ void check_gpus_apart(const std::vector<RankPlace>& ranks);
 
 // choose_device with what all ranks see. Collective; all ranks throw if one does.
 DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& options);
+
+// How a run under mpirun is stopped in order; empty where a Ctrl-C does that.
+std::string how_to_stop(const Environment& environment);
 
 }  // namespace gpuhpc

@@ -14,11 +14,12 @@ struct Job {
   std::string input;        // what it reads, for the report
   std::string description;  // one sentence for the log
   std::vector<std::string> warnings;
-  std::function<void()> evaluate;  // after the last stage; collective; may be empty
+  // On the root after the last stage; gives warnings; may be empty.
+  std::function<std::vector<std::string>()> evaluate;
 };
 
 // Collective. Everything is checked before anything is computed; an existing run folder is resumed,
 // under a lock.
-void run_job(CommandContext& context, const Job& job);
+void run_job(CommandContext& context, Job job);
 
 }  // namespace gpuhpc

@@ -1,4 +1,6 @@
 #pragma once
+#include <filesystem>
+
 // SIGTERM and SIGUSR1 (what batch systems send before the time is up) and SIGINT (Ctrl-C) ask a run
 // to save and leave with exit 75.
 
@@ -21,6 +23,16 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   static bool requested();  // one of them came to this process since the last construction
+};
+
+// For its life, one object at a time, a signal that ends the process takes the file with it: what
+// is half written. Nothing but the file's name is changed: the process ends by that signal.
+class RemovedOnSignal {
+ public:
+  explicit RemovedOnSignal(const std::filesystem::path& file);  // empty: nothing to remove
+  ~RemovedOnSignal();
+  RemovedOnSignal(const RemovedOnSignal&) = delete;
+  RemovedOnSignal& operator=(const RemovedOnSignal&) = delete;
 };
 
 }  // namespace gpuhpc

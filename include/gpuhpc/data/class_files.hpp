@@ -1,6 +1,6 @@
 #pragma once
 // Files keyed by class: keywords, descriptions, generated documents. Errors are input_errors
-// "FILE:LINE: ...". `class_names`: the snake_case names of labels.txt, index = class id.
+// "FILE:LINE: ...". `class_names`: Taxonomy::labels(), index = class id.
 #include <cstdint>
 #include <filesystem>
 #include <string>

@@ -29,5 +29,8 @@ GoldLabels read_gold(const std::filesystem::path& path, const Taxonomy& taxonomy
 // counted; gold documents without prediction count as an empty prediction and are counted. Throws
 // input_error when no document is common.
 LabelledDocuments pair_with_gold(const GoldLabels& gold, const Predictions& predictions);
+// A sentence for each of these two counts that is not zero.
+std::vector<std::string> uncovered(const LabelledDocuments& documents,
+                                   const std::filesystem::path& gold);
 
 }  // namespace gpuhpc

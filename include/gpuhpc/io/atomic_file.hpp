@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/system_error.hpp"
 
 namespace gpuhpc {
 
@@ -25,6 +25,8 @@ class AtomicFile {
   void write(std::span<const std::byte> bytes);
   void commit();
   const std::filesystem::path& path() const { return path_; }
+  // Where it is written until commit(); empty for what is written to directly.
+  const std::filesystem::path& temporary() const { return temporary_; }
 
  private:
   void flush();
@@ -42,10 +44,6 @@ void copy_file(const std::filesystem::path& from, const std::filesystem::path& t
 void append_line(const std::filesystem::path& path, std::string_view line);
 void create_folder(const std::filesystem::path& folder);  // with its parents; fine when it exists
 void remove_file(const std::filesystem::path& path);      // fine when it is not there
-
-// The io_error for a failed system call: "cannot write X: the disk is full; free some space and
-// start again". `action` is a verb: "write", "open", "create".
-Error system_error(std::string_view action, const std::filesystem::path& path, int error_number);
 
 // Opens the temporary file of `path`, empty, under a lock that ends with the descriptor: a
 // left-over of a killed run is taken over, a living writer is an io_error.

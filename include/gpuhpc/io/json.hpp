@@ -14,7 +14,8 @@ using Json = nlohmann::json;  // keys sorted: written files are the same bytes f
 Json parse_json(
     std::string_view text,
     const std::string& where);  // input_error "where:LINE: ..." ; duplicate keys refused
-Json read_json(const std::filesystem::path& path);  // plain or .gz
+// Plain or .gz; a text of more than `max_bytes` is an input_error.
+Json read_json(const std::filesystem::path& path, std::int64_t max_bytes = std::int64_t{256} << 20);
 void write_json(const std::filesystem::path& path, const Json& value);
 void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& value);
 
@@ -27,6 +28,8 @@ class JsonlWriter {
   void write(const nlohmann::ordered_json& value);
   void write_line(std::string line);  // a line that is JSON already
   void commit();                      // the file appears
+  // Under this name it is written until then; empty for standard output.
+  std::filesystem::path temporary() const { return file_ ? file_->temporary() : ""; }
 
  private:
   std::unique_ptr<AtomicFile> file_;  // null: standard output

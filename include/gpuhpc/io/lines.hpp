@@ -30,7 +30,7 @@ class LineReader {
 
   // The next line without its end (\n or \r\n); a byte-order mark at the start of the file is
   // dropped. The view holds until the next call. False at the end of the file. Throws input_error
-  // "FILE:LINE: ..." for bytes that are not UTF-8 and for damaged gzip data.
+  // "FILE:LINE: ..." for what check_text() refuses and for damaged gzip data.
   bool next(std::string_view& line);
   bool next(std::string& line);
   bool peek(std::string_view& line);  // the next line without taking it
@@ -49,5 +49,12 @@ class LineReader {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Throws input_error "NAME:NUMBER: ..." unless the line is UTF-8 without zero bytes.
+void check_text(std::string_view line, const std::string& name, std::int64_t number);
+
+// All lines of a file that should be small, each with \n behind it; an input_error when the text
+// is longer than `max_bytes`, however little of it a gzip file shows on the disk.
+std::string read_lines(const std::filesystem::path& path, std::int64_t max_bytes);
 
 }  // namespace gpuhpc

@@ -27,24 +27,26 @@ class Taxonomy {
   static constexpr std::int64_t max_ancestry = std::int64_t{1} << 25;  // (class, ancestor) pairs
 
   Taxonomy() = default;  // no classes
-  // Throws input_error: an empty or repeated name, an unknown id, a self edge, a cycle, too many
-  // paths. An edge that is listed twice counts once.
+  // Throws input_error: an empty name, siblings of one name, an unknown id, a self edge, a cycle,
+  // too many paths. An edge that is listed twice counts once.
   Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges);
 
-  // labels: `id<TAB>name`, ids 0..n-1 in any order; hierarchy: `parent<TAB>child`. An empty
-  // hierarchy path: a flat list. Errors are input_errors "FILE:LINE: ...". Plain or .gz.
+  // labels: `id<TAB>name`, ids 0..n-1 in any order; hierarchy: `parent<TAB>child`; one without
+  // lines: a flat list. Errors are input_errors "FILE:LINE: ...". Plain or .gz.
   static Taxonomy load(const std::filesystem::path& labels, const std::filesystem::path& hierarchy);
-  // The same from text in memory; the names stand in messages. `hierarchy_name` empty: a flat list.
+  // The same from text in memory; the names stand in messages.
   static Taxonomy parse(std::string_view labels, const std::string& labels_name,
                         std::string_view hierarchy, const std::string& hierarchy_name);
 
   std::int64_t size() const { return static_cast<std::int64_t>(names_.size()); }
-  const std::vector<std::string>& names() const { return names_; }
   const std::string& name(ClassId c) const { return names_[index(c)]; }  // as in the file
-  const std::string& title(ClassId c) const {
-    return titles_[index(c)];
-  }  // lower case, `_` and `::` to space
-  std::optional<ClassId> find(std::string_view name) const;
+  // What tells the class from all others, in every file that names classes: its name, or where
+  // several classes have it, its first path: `tools > other`, of a root `> other`.
+  const std::vector<std::string>& labels() const { return labels_; }
+  const std::string& label(ClassId c) const { return labels_[index(c)]; }
+  const std::string& title(ClassId c) const { return titles_[index(c)]; }  // class_title(label)
+  std::optional<ClassId> find(std::string_view label) const;
+  std::vector<ClassId> named(std::string_view name) const;  // all classes of this name
 
   // All lists ascend and never hold c itself.
   std::span<const ClassId> parents(ClassId c) const { return parents_.of(c); }
@@ -81,13 +83,12 @@ class Taxonomy {
       return {values.data() + offsets[i], values.data() + offsets[i + 1]};
     }
   };
-  using Where = std::function<std::string(std::size_t)>;  // where an edge stands, for messages
+  using Where = std::function<std::string(std::size_t)>;  // where one stands, for messages
   Taxonomy(std::vector<std::string> names, const std::vector<TaxonomyEdge>& edges,
-           const Where& edge_where);
+           const Where& name_where, const Where& edge_where);
   class Parser;
   static std::size_t index(ClassId c) { return static_cast<std::size_t>(c); }
   static Lists lists_of(std::vector<std::vector<std::int32_t>> rows);
-  void take_names();
   void take_edges(const std::vector<TaxonomyEdge>& edges, const Where& where);
   std::vector<ClassId> topological_order(const std::vector<TaxonomyEdge>& edges,
                                          const Where& where) const;
@@ -95,9 +96,11 @@ class Taxonomy {
   void find_closure(const std::vector<ClassId>& order);
   void check_path_count(const std::vector<ClassId>& order) const;
   void find_paths();
+  void refuse_twins(std::span<const ClassId> siblings, const Where& where) const;
+  void tell_apart(const Where& where);
 
-  std::vector<std::string> names_, titles_;
-  std::unordered_map<std::string, ClassId> by_name_;
+  std::vector<std::string> names_, titles_, labels_;
+  std::unordered_map<std::string, ClassId> by_label_;
   Lists parents_, children_, ancestors_, descendants_, paths_through_;
   std::vector<ClassId> roots_, leaves_;
   std::vector<std::int64_t> depths_;

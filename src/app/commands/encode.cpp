@@ -1,4 +1,5 @@
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/json.hpp"
@@ -24,7 +25,11 @@ void encode_command(CommandContext& c) {
   const ChunkSource next =
       chunks_of(o.shared.input.file, corpus, encoder.tokenizer(), c.comm, c.device.threads);
   std::optional<JsonlWriter> writer;
-  on_root(c.comm, [&] { writer.emplace(o.output.file); });
+  std::optional<RemovedOnSignal> signals;
+  on_root(c.comm, [&] {
+    writer.emplace(o.output.file);
+    signals.emplace(writer->temporary());
+  });
   Progress progress(c.log, "encoding", 0, "documents", c.comm.is_root());
   std::int64_t documents = 0;
   for (DocumentChunk chunk; next(chunk);) {

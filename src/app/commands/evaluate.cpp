@@ -6,29 +6,45 @@
 #include "gpuhpc/report/terminal.hpp"
 
 namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+// Beside a run's metrics there is no place for those of other predictions.
+void refuse_foreign_run(const fs::path& folder, const fs::path& predictions) {
+  std::error_code none;
+  if (fs::exists(folder / "config.ini") &&
+      !fs::equivalent(folder / "predictions.jsonl", predictions, none))
+    throw configuration_error(
+        "{}: this run has the metrics of its own predictions.jsonl, and {} would replace them; "
+        "give another folder with --run.dir, or none to print the metrics alone",
+        folder.string(), predictions.string());
+}
+
+}  // namespace
 
 void evaluate_command(CommandContext& c) {
-  namespace fs = std::filesystem;
-  const Options& o = c.options;
-  InputLayout layout;
-  Taxonomy taxonomy;
-  fs::path predictions, gold, folder;
-  run_collectively(c.comm, [&] {
-    layout = resolve_layout(o.shared.input.dir, false);
-    taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
-    predictions = o.eval.predictions.empty() ? fs::path(o.run.dir) / "predictions.jsonl"
-                                             : fs::path(o.eval.predictions);
-    gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
+  on_root(c.comm, [&] {
+    const Options& o = c.options;
+    const InputLayout layout = resolve_layout(o.shared.input.dir, false);
+    const Taxonomy taxonomy = Taxonomy::load(layout.labels, layout.hierarchy);
+    const fs::path folder = o.run.dir,
+                   predictions = o.eval.predictions.empty() ? folder / "predictions.jsonl"
+                                                            : fs::path(o.eval.predictions),
+                   gold = o.eval.gold.empty() ? layout.test_gold : fs::path(o.eval.gold);
     if (gold.empty())
       throw usage_error("{} has no test/doc2labels.txt; name the gold labels with --eval.gold FILE",
                         o.shared.input.dir);
-    folder = predictions.has_parent_path() ? predictions.parent_path() : fs::path(".");
+    const bool kept = c.set.given("run.dir");
+    if (kept) refuse_foreign_run(folder, predictions);
+    const auto [details, warnings] =
+        measure_predictions(taxonomy, predictions, gold, o.eval, c.device.threads);
+    for (const std::string& warning : warnings) c.log->warn("{}", warning);
+    if (kept) write_measures(folder, details, taxonomy);
+    fmt::print("{}\n{}{}\n", format_metrics(details.evaluation, true),
+               format_levels(details.evaluation),
+               kept ? "metrics: " + (folder / "metrics.json").string()
+                    : "nothing is written; --run.dir FOLDER keeps metrics.json");
   });
-  evaluate_predictions(taxonomy, predictions, gold, o.eval, folder, c.comm, c.device.threads);
-  if (!c.comm.is_root()) return;
-  const EvaluationDetails details = read_evaluation(folder / "evaluation.json");
-  fmt::print("{}\n{}metrics: {}\n", format_metrics(details.evaluation, true),
-             format_levels(details.evaluation), (folder / "metrics.json").string());
 }
 
 }  // namespace gpuhpc

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
@@ -37,7 +38,11 @@ void predict_command(CommandContext& c) {
   corpus.ids_optional = true;
   corpus.check_duplicates = false;
   std::optional<JsonlWriter> writer;
-  on_root(c.comm, [&] { writer.emplace(o.output.file); });
+  std::optional<RemovedOnSignal> signals;
+  on_root(c.comm, [&] {
+    writer.emplace(o.output.file);
+    signals.emplace(writer->temporary());
+  });
   Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
   predict_corpus(
       *classifier,

@@ -1,4 +1,5 @@
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
@@ -17,10 +18,15 @@ void prepare_command(CommandContext& c) {
   });
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
   Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
-  const ShardSummary summary =
-      prepare_shards(scan_corpus(o.shared.input.file, o.shared.corpus, c.comm), *tokenizer,
-                     o.output.dir, o.shared.shards, Texts::leave, c.comm, c.device.threads,
-                     [&](std::int64_t documents) { progress.advance(documents); });
+  const ShardSummary summary = prepare_shards(
+      scan_corpus(o.shared.input.file, o.shared.corpus, c.comm), *tokenizer, o.output.dir,
+      o.shared.shards, Texts::leave, c.comm, c.device.threads, [&](std::int64_t documents) {
+        progress.advance(documents);
+        if (StopSignals::requested())
+          throw Error(ExitCode::requeue,
+                      "stopped as asked by a signal; no shard is kept: start the "
+                      "same command again");
+      });
   progress.finish();
   if (c.comm.is_root())
     c.log->info(

@@ -46,7 +46,7 @@ void write_core_classes(const std::filesystem::path& path, const TokenDataset& d
 
 std::vector<ClassList> read_class_lists(const std::filesystem::path& path,
                                         const TokenDataset& documents, const Taxonomy& taxonomy) {
-  const Json json = read_json(path);
+  const Json json = read_json(path, std::int64_t{64} << 30);  // a line of it per document
   std::vector<ClassList> lists(static_cast<std::size_t>(documents.size()));
   for (std::int64_t i = 0; i < documents.size(); ++i) {
     const auto row = json.find(std::string(documents.id(i)));

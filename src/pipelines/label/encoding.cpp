@@ -28,12 +28,12 @@ ClassInputs read_class_inputs(const EncodingStage& stage) {
   ClassInputs inputs;
   inputs.taxonomy = stage.taxonomy.load();
   if (!files.descriptions.empty() && stage.class_texts.descriptions)
-    inputs.descriptions = read_class_descriptions(files.descriptions, inputs.taxonomy.names());
+    inputs.descriptions = read_class_descriptions(files.descriptions, inputs.taxonomy.labels());
   if (!files.keywords.empty())
-    inputs.terms = read_class_terms(files.keywords, inputs.taxonomy.names());
+    inputs.terms = read_class_terms(files.keywords, inputs.taxonomy.labels());
   if (!files.generated_docs.empty())
     inputs.generated = read_generated_documents(files.generated_docs, files.generated_labels,
-                                                inputs.taxonomy.names());
+                                                inputs.taxonomy.labels());
   return inputs;
 }
 
@@ -47,7 +47,7 @@ void write_class_texts(const std::filesystem::path& path, const ClassTexts& text
                        const Taxonomy& taxonomy) {
   std::string lines;
   for (std::size_t i = 0; i < texts.texts.size(); ++i)
-    lines += fmt::format("{}\t{}\n", taxonomy.name(texts.owner[i]), texts.texts[i]);
+    lines += fmt::format("{}\t{}\n", taxonomy.label(texts.owner[i]), texts.texts[i]);
   write_text_file(path, lines);
 }
 
@@ -57,10 +57,10 @@ void write_prompts(const std::filesystem::path& path, const Taxonomy& taxonomy) 
   JsonlWriter writer(path);
   for (ClassId c = 0; c < taxonomy.size(); ++c)
     writer.write(Json{
-        {"class", taxonomy.name(c)},
+        {"class", taxonomy.label(c)},
         {"prompt", fmt::format("Name 10 key terms of the class \"{}\" ({}) that tell it apart from "
                                "its sibling classes. Answer on one line: {}:term,term,...",
-                               taxonomy.title(c), path_text(taxonomy, c), taxonomy.name(c))}});
+                               taxonomy.title(c), path_text(taxonomy, c), taxonomy.label(c))}});
   writer.commit();
 }
 

@@ -8,12 +8,16 @@
 namespace gpuhpc {
 namespace {
 
-void check_classes(const TaxonomyFiles& taxonomy, const ClassFiles& classes) {
+// Gives warnings.
+std::vector<std::string> check_classes(const TaxonomyFiles& taxonomy, const ClassFiles& classes) {
   const Taxonomy names = taxonomy.load();
-  if (!classes.descriptions.empty()) read_class_descriptions(classes.descriptions, names.names());
-  if (!classes.keywords.empty()) read_class_terms(classes.keywords, names.names());
+  if (!classes.descriptions.empty()) read_class_descriptions(classes.descriptions, names.labels());
+  if (!classes.keywords.empty()) read_class_terms(classes.keywords, names.labels());
   if (!classes.generated_docs.empty())
-    read_generated_documents(classes.generated_docs, classes.generated_labels, names.names());
+    read_generated_documents(classes.generated_docs, classes.generated_labels, names.labels());
+  if (names.size() > std::ssize(names.roots())) return {};
+  return {fmt::format("{} holds no edge: the {} classes are taken as a flat list.",
+                      taxonomy.hierarchy.string(), names.size())};
 }
 
 }  // namespace
@@ -39,7 +43,7 @@ LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format, 
   inputs.taxonomy = {layout.labels, layout.hierarchy};
   inputs.classes = {layout.descriptions, layout.keywords, layout.generated_docs,
                     layout.generated_labels};
-  on_root(comm, [&] { check_classes(inputs.taxonomy, inputs.classes); });
+  on_root(comm, [&] { inputs.warnings = check_classes(inputs.taxonomy, inputs.classes); });
   inputs.train = {scan_corpus(layout.train_corpus, format, comm), layout.test_serves_as_train};
   inputs.test = inputs.train;
   if (!layout.test_serves_as_train && !layout.test_corpus.empty())

@@ -13,9 +13,16 @@ namespace gpuhpc {
 // hours. Collective.
 void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold, Communicator& comm);
 
-// Collective; the work is the root's. Writes metrics.json and evaluation.json into `folder`.
-void evaluate_predictions(const Taxonomy& taxonomy, const std::filesystem::path& predictions,
-                          const std::filesystem::path& gold, const EvalOptions& options,
-                          const std::filesystem::path& folder, Communicator& comm, int threads);
+struct Measured {
+  EvaluationDetails details;
+  std::vector<std::string> warnings;  // of documents that only one of the two files has
+};
+// One process's work.
+Measured measure_predictions(const Taxonomy& taxonomy, const std::filesystem::path& predictions,
+                             const std::filesystem::path& gold, const EvalOptions& options,
+                             int threads);
+// metrics.json and evaluation.json.
+void write_measures(const std::filesystem::path& folder, const EvaluationDetails& details,
+                    const Taxonomy& taxonomy);
 
 }  // namespace gpuhpc

@@ -64,7 +64,7 @@ void write_labels(const StageContext& c, const CoreFiles& out, const Taxonomy& t
   writer.commit();
   std::string lines = "class\tdocuments\n";
   for (ClassId id = 0; id < taxonomy.size(); ++id)
-    lines += fmt::format("{}\t{}\n", taxonomy.name(id), counts[static_cast<std::size_t>(id)]);
+    lines += fmt::format("{}\t{}\n", taxonomy.label(id), counts[static_cast<std::size_t>(id)]);
   write_text_file(out.per_class, lines);
   c.log->info(
       "core classes: {} of {} documents have any, {:.2f} each; {} of {} classes are nobody's, {} "

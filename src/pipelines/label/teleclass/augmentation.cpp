@@ -105,7 +105,8 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c, const Au
   std::vector<std::vector<std::string>> terms(static_cast<std::size_t>(taxonomy.size()));
   run_collectively(c.comm, [&] {
     starved = starved_leaves(s, taxonomy, documents);
-    if (!s.classes.keywords.empty()) terms = read_class_terms(s.classes.keywords, taxonomy.names());
+    if (!s.classes.keywords.empty())
+      terms = read_class_terms(s.classes.keywords, taxonomy.labels());
   });
   if (starved.empty()) return {};
   const auto nearest = find_nearest(c, s, starved);
@@ -150,7 +151,7 @@ void AugmentationStage::run(const StageContext& c, const AugmentationFiles& out)
     names = taxonomy.load();
     if (!generated) return;
     GeneratedDocuments given =
-        read_generated_documents(classes.generated_docs, classes.generated_labels, names.names());
+        read_generated_documents(classes.generated_docs, classes.generated_labels, names.labels());
     for (std::size_t i = 0; i < given.target.size(); ++i)
       documents.push_back({std::move(given.documents.texts[i]), given.target[i]});
   });

@@ -42,7 +42,7 @@ void write_per_class(const std::filesystem::path& path, const Taxonomy& taxonomy
                      const std::string& head, const auto& count) {
   std::string lines = "class\t" + head + "\n";
   for (ClassId id = 0; id < taxonomy.size(); ++id)
-    lines += fmt::format("{}\t{}\n", taxonomy.name(id), count(static_cast<std::size_t>(id)));
+    lines += fmt::format("{}\t{}\n", taxonomy.label(id), count(static_cast<std::size_t>(id)));
   write_text_file(path, lines);
 }
 
@@ -87,7 +87,7 @@ void TrainingLabelStage::run(const StageContext& c, const LabelFiles& out) const
       write(documents.id(i), cores[static_cast<std::size_t>(i)], false);
     if (std::filesystem::file_size(augmentation.documents) > 0) {
       const GeneratedDocuments extra =
-          read_generated_documents(augmentation.documents, augmentation.labels, classes.names());
+          read_generated_documents(augmentation.documents, augmentation.labels, classes.labels());
       for (std::size_t i = 0; i < extra.target.size(); ++i)
         write(extra.documents.ids[i], {extra.target[i]}, true);
     }

@@ -135,7 +135,7 @@ void refine_by_terms(const EncodedCorpus& corpus, const PublishedRefinementFiles
   std::string lines;
   for (ClassId c = 0; c < taxonomy.size(); ++c) {
     std::vector<std::int32_t> ids;
-    lines += taxonomy.name(c) + ":";
+    lines += taxonomy.label(c) + ":";
     for (const ScoredTerm& term : enriched[static_cast<std::size_t>(c)]) {
       lines += (ids.empty() ? "" : ",") + terms[static_cast<std::size_t>(term.term)];
       ids.push_back(term.term);
@@ -207,7 +207,7 @@ void PublishedRefinementStage::run(const StageContext& c,
   run_collectively(c.comm, [&] {
     names = taxonomy.load();
     terms.resize(static_cast<std::size_t>(names.size()));
-    if (!classes.keywords.empty()) terms = read_class_terms(classes.keywords, names.names());
+    if (!classes.keywords.empty()) terms = read_class_terms(classes.keywords, names.labels());
   });
   const MappedMatrix vectors(encoding.documents);
   const TokenDataset documents(encoding.tokens);
