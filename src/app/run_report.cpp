@@ -49,7 +49,7 @@ std::vector<std::string> read_texts(const RunFolder& folder,
     return texts;
   }
   try {
-    const TokenDataset documents(manifest->parent_path(), TokenDataset::Verify::structure);
+    const TokenDataset documents(manifest->parent_path());
     for (std::int64_t i = 0; i < documents.size(); ++i)
       if (const auto found = wanted.find(std::string(documents.id(i))); found != wanted.end())
         texts[found->second] = documents.text(i);

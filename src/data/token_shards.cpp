@@ -264,8 +264,8 @@ ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer
 }
 
 struct TokenDataset::Shard {
-  Shard(const fs::path& path, Hdf5File::Verify verify)
-      : file(path, verify),
+  explicit Shard(const fs::path& path)
+      : file(path),
         tokens(file.dataset<std::int32_t>("tokens")),
         offsets(file.dataset<std::int64_t>("offsets")),
         ids(file.strings("ids")) {
@@ -292,9 +292,8 @@ struct TokenDataset::Shard {
   std::span<const std::int64_t> text_offsets;  // (documents + 1), empty: no texts
 };
 
-TokenDataset::TokenDataset(const fs::path& folder, Verify verify) : folder_(folder) {
+TokenDataset::TokenDataset(const fs::path& folder) : folder_(folder) {
   const ShardManifest manifest = read_shard_manifest(folder);
-  const auto mode = verify == Verify::all ? Hdf5File::Verify::all : Hdf5File::Verify::structure;
   for (std::size_t i = 0; i < manifest.shards.size(); ++i) {
     const ShardEntry& entry = manifest.shards[i];
     const fs::path path = folder / shard_name(static_cast<std::int64_t>(i));
@@ -303,7 +302,7 @@ TokenDataset::TokenDataset(const fs::path& folder, Verify verify) : folder_(fold
     if (head_fingerprint(path) != entry.head)
       throw input_error("{}: the shard is not the one of the manifest; run `gpuhpc prepare` again",
                         path.string());
-    auto shard = std::make_unique<Shard>(path, mode);
+    auto shard = std::make_unique<Shard>(path);
     if (!shard->sound(entry))
       throw input_error(
           "{}: tokens, offsets and ids do not fit each other; run `gpuhpc prepare` again",

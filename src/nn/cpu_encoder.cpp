@@ -51,8 +51,9 @@ void pool(const CpuForward& forward, Pooling pooling, CpuForward::Rows rows, std
       std::copy_n(rows.row(first), width, vector.begin());
       for (std::int64_t t = 1; t < count; ++t)
         for (std::int64_t i = 0; i < width; ++i)
-          if (const float value = rows.row(first + t)[i]; !(value <= vector.data()[i]))
-            vector.data()[i] = value;  // a NaN stays one
+          if (const float value = rows.row(first + t)[i];
+              value > vector.data()[i] || std::isnan(value))  // a NaN stays one
+            vector.data()[i] = value;
       return;
     case Pooling::mean:
       std::fill(vector.begin(), vector.end(), 0.0F);

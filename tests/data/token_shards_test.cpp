@@ -35,8 +35,8 @@ class Shards : public ::testing::Test {
     return prepare_shards(scan_corpus(corpus, {}, *comm), tokenizer, shards, options, texts, *comm,
                           2);
   }
-  std::string refused(TokenDataset::Verify verify = TokenDataset::Verify::all) const {
-    return error_of(ExitCode::bad_data, [&] { const TokenDataset dataset(shards, verify); });
+  std::string refused() const {
+    return error_of(ExitCode::bad_data, [&] { const TokenDataset dataset(shards); });
   }
   static constexpr int documents = 2500;  // three blocks of at most 1,024
   const ScratchFolder folder;
@@ -140,12 +140,11 @@ TEST_F(Shards, CutsAndFlipsOfAShardAreDetected) {
   EXPECT_THAT(refused(), HasSubstr("shard-00001.h5: the shard is missing"));
 }
 
-TEST_F(Shards, ASwappedShardIsDetectedWithoutReadingTokens) {
+TEST_F(Shards, ASwappedShardIsDetected) {
   prepare();
   fs::rename(shards / "shard-00000.h5", folder / "keep");
   fs::copy_file(shards / "shard-00001.h5", shards / "shard-00000.h5");
-  EXPECT_THAT(refused(TokenDataset::Verify::structure),
-              HasSubstr("shard-00000.h5: the shard is not the one of the manifest"));
+  EXPECT_THAT(refused(), HasSubstr("shard-00000.h5: the shard is not the one of the manifest"));
 }
 
 TEST_F(Shards, AnAlteredManifestIsDetected) {

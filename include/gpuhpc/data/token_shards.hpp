@@ -45,8 +45,7 @@ ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer
 // input_error.
 class TokenDataset {
  public:
-  enum class Verify { all, structure };  // structure: blocks of data are not read
-  explicit TokenDataset(const std::filesystem::path& folder, Verify verify = Verify::all);
+  explicit TokenDataset(const std::filesystem::path& folder);
   ~TokenDataset();
   TokenDataset(TokenDataset&&) noexcept;
   TokenDataset& operator=(TokenDataset&&) noexcept;

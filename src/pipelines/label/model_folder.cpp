@@ -21,11 +21,13 @@ fs::path manifest_of(const fs::path& model) { return model / "gpuhpc" / "manifes
 config::OptionSet scoring_options(ClassifierSettings& settings) {
   config::OptionSet options;
   PathScoring& scoring = settings.scoring;
-  if (settings.kind == "paths")
-    options.add("", scoring.scores, scoring.centring, scoring.smoothing),
-        options.add("", scoring.tfidf), options.add("", scoring.neighbours);
-  else if (settings.classes)
+  if (settings.kind == "paths") {
+    options.add("", scoring.scores, scoring.centring, scoring.smoothing);
+    options.add("", scoring.tfidf);
+    options.add("", scoring.neighbours);
+  } else if (settings.classes) {
     options.add("", scoring.centring);
+  }
   return options;
 }
 
@@ -87,9 +89,7 @@ ClassifierSettings read_settings(const fs::path& model) {
     if (json.contains("labelling"))
       take_values(labelling_options(s.labelling.emplace()), json.at("labelling"));
     return s;
-  } catch (const std::runtime_error& e) {  // of options out of their range too
-    throw input_error("{}: {}; {}", path.string(), e.what(), model_again);
-  } catch (const Json::exception& e) {
+  } catch (const std::exception& e) {  // of keys that are missing, of options out of their range
     throw input_error("{}: {}; {}", path.string(), e.what(), model_again);
   }
 }
