@@ -149,7 +149,12 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
   // A training that does not fit memory goes on with less, where the user said with what.
   for (std::size_t next = 0;; ++next) {
     try {
-      replicas == 1 ? rank(world, options.device) : run_as_threads(replicas, options, rank);
+      try {
+        replicas == 1 ? rank(world, options.device) : run_as_threads(replicas, options, rank);
+      } catch (const c10::OutOfMemoryError& e) {
+        throw Error(ExitCode::out_of_memory,
+                    fmt::format("out of memory: {}", e.what_without_backtrace()));
+      }
       return;
     } catch (const Error& error) {
       const bool on_all = error.on_all_ranks() || world.size() == 1;

@@ -17,7 +17,7 @@ struct Profile {
     declare_options(set, options);
     std::vector<std::string> missing;  // its models
     set.parse(std::filesystem::path(GPUHPC_SOURCE_DIR) / "configs" / file, {}, &missing);
-    apply_preset(set, options);
+    for (const auto& [name, value] : labelling_preset(options)) set.set_default(name, value);
   }
   std::string operator[](const std::string& name) const { return set.value(name); }
   config::OptionSet set;
