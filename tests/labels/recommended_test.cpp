@@ -26,11 +26,10 @@ class Recommended : public LabelWorlds {
   }
   // Posterior with the path vectors given; hubness and centred inputs are the reference's.
   Matrix posterior(const Matrix& documents, const Matrix& vectors) const {
+    const PathModel model{vectors, world.expected("hubness").get<std::vector<float>>(), 20, .25,
+                          .6};
     Matrix scores(documents.rows, paths());
-    score_paths(documents.view(), vectors.view(), scores.view());
-    to_logits(scores.view(), world.expected("hubness").get<std::vector<float>>(), 20, .25);
-    lexical().add(world.texts, .6, scores.view());
-    softmax_rows(scores.view());
+    model.posterior(documents.view(), world.texts, lexical(), scores.view());
     return scores;
   }
 };
