@@ -151,6 +151,7 @@ inline TrainOptions tiny_options() {
   options.micro_batch = 0;
   options.clip = 1;
   options.precision = "fp32";
+  options.rate_rule = "none";
   return options;
 }
 

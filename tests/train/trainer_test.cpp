@@ -425,7 +425,7 @@ TEST(TrainOptions, ABatchIsGivenForAllRanksOrForEach) {
   EXPECT_EQ(check({}), 32);
   EXPECT_EQ(check({"--train.batch", "24"}), 24);
   EXPECT_EQ(check({"--train.batch-per-rank", "5"}), 15);
-  EXPECT_THROW(check({"--train.batch-per-rank", "5", "--train.batch", "32"}), Error);
+  EXPECT_THROW(check({"--train.batch-per-rank", "5", "--train.batch", "48"}), Error);
   EXPECT_THROW(check({"--train.batch-per-rank", "5", "--train.batch-tokens", "500"}), Error);
   EXPECT_THROW(check({"--train.restore", "best"}), Error);
 }
