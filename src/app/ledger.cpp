@@ -75,7 +75,7 @@ void settle_folders(const Pipeline& pipeline, const Ledger& ledger) {
 
 }  // namespace
 
-Ledger::Ledger(fs::path run_folder) : path_(std::move(run_folder) / "ledger.json") {
+Ledger::Ledger(const fs::path& run_folder) : path_(run_folder / "ledger.json") {
   if (!fs::exists(path_)) return;
   try {
     const Json json = read_json(path_);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace gpuhpc {
@@ -25,7 +26,7 @@ std::string format_rate(double rate) { return fmt::format("{:.{}f}", rate, rate 
 }  // namespace
 
 std::string format_duration(double seconds) {
-  const auto whole = static_cast<long long>(std::max(0.0, seconds) + 0.5);
+  const long long whole = std::llround(std::max(0.0, seconds));
   if (whole >= 3600)
     return fmt::format("{}:{:02d}:{:02d}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02d}", whole / 60, whole % 60);

@@ -174,23 +174,24 @@ void DocumentEncoder::State::run(
 // The vectors of the windows -> of the documents.
 Matrix DocumentEncoder::State::document_rows(const ItemBatch& batch, const PackedIds& packed,
                                              Matrix vectors) const {
-  const bool one_each = packed.size() == batch.last - batch.first;
-  Matrix rows = one_each ? std::move(vectors) : Matrix(batch.last - batch.first, runner.columns());
-  std::int64_t item = 0;
-  for (std::int64_t d = 0; d < rows.rows; ++d) {
-    const std::span<float> row = rows.row(d);
-    if (!one_each) {
+  const std::int64_t documents = batch.last - batch.first;
+  if (packed.size() != documents) {
+    Matrix means(documents, runner.columns());
+    std::int64_t item = 0;
+    for (std::int64_t d = 0; d < documents; ++d) {
+      const std::span<float> row = means.row(d);
       const std::int64_t begin = item;
-      std::fill(row.begin(), row.end(), 0.0F);
       for (; item < packed.size() &&
              packed.documents[static_cast<std::size_t>(item)] == batch.first + d;
            ++item)
         for (std::size_t i = 0; i < row.size(); ++i) row[i] += vectors.row(item)[i];
       for (float& value : row) value /= static_cast<float>(item - begin);
     }
-    if (embedding.normalise) normalise(row);
+    vectors = std::move(means);
   }
-  return rows;
+  if (embedding.normalise)
+    for (std::int64_t d = 0; d < documents; ++d) normalise(vectors.row(d));
+  return vectors;
 }
 
 Matrix DocumentEncoder::encode(const TokenSource& source, Range documents,

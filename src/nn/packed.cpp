@@ -47,7 +47,7 @@ PackedTokens pack_tokens(std::span<const std::int32_t> token_ids,
     if (length < 1) throw internal_error("document {} of a packed batch has no tokens", b);
     batch.max_len = std::max(batch.max_len, length);
     for (std::int32_t i = 0; i < length; ++i)
-      positions[static_cast<std::size_t>(offsets[b] + i)] = i;
+      positions[static_cast<std::size_t>(offsets[b]) + static_cast<std::size_t>(i)] = i;
   }
   batch.token_ids = to_device(token_ids, at::kLong, device);
   batch.position_ids = to_device(positions, at::kLong, device);

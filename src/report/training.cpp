@@ -121,8 +121,8 @@ Json learning_rates(const TrainingLines& lines) {
   for (const auto& [name, values] : lines.columns) {
     if (!name.starts_with("learning_rates.")) continue;
     const std::string group = name.substr(15);
-    const auto same =
-        std::ranges::find_if(groups, [&](const auto& other) { return *other.second == values; });
+    const auto same = std::ranges::find_if(
+        groups, [&rates = values](const auto& other) { return *other.second == rates; });
     if (same != groups.end())
       same->first += ", " + group;
     else

@@ -177,7 +177,7 @@ TfidfModel::TfidfModel(const DocumentFrequencies& frequencies) : options_(freque
 
 TfidfModel::TfidfModel(TfidfOptions options, std::vector<std::uint64_t> terms,
                        std::vector<float> idf)
-    : options_(std::move(options)), terms_(std::move(terms)), idf_(std::move(idf)) {
+    : options_(options), terms_(std::move(terms)), idf_(std::move(idf)) {
   if (terms_.size() != idf_.size()) {
     throw input_error(
         "the stored TF-IDF model has {} terms but {} idf values; make the model again",

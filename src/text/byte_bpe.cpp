@@ -188,7 +188,9 @@ void ByteBpe::merge_short(Work& work) const {
 
 // The same with a heap and a list, for words of any length.
 void ByteBpe::merge_long(Work& work) const {
-  auto& [parts, before, after, heap] = work;
+  auto& parts = work.parts;
+  auto &before = work.before, &after = work.after;
+  auto& heap = work.heap;
   const auto count = static_cast<std::uint32_t>(parts.size());
   before.resize(count), after.resize(count), heap.clear();
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -60,7 +60,8 @@ void apply(const JoinBytes&, Tokens& tokens) {
     }
   }
   append_valid_utf8(bytes, text);
-  tokens.assign(1, std::move(text));
+  tokens.clear();
+  tokens.push_back(std::move(text));
 }
 
 void apply(const JoinSpaced& spaced, Tokens& tokens) {
@@ -100,7 +101,8 @@ void apply(const JoinByteTokens&, Tokens& tokens) {
 void apply(const FuseTokens&, Tokens& tokens) {
   std::string all;
   for (const std::string& token : tokens) all += token;
-  tokens.assign(1, std::move(all));
+  tokens.clear();
+  tokens.push_back(std::move(all));
 }
 
 void apply(const StripCharacter& strip, Tokens& tokens) {

@@ -14,6 +14,8 @@ template <typename... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <typename... F>
+Overloaded(F...) -> Overloaded<F...>;
 
 // Where the white space that begins at `at` ends, and how many characters it has.
 struct SpaceRun {

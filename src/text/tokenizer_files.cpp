@@ -29,7 +29,8 @@ Json read_config(const fs::path& folder) {
   if (config.contains("added_tokens_decoder")) return config;
   config.update(read_object(folder / "special_tokens_map.json"));
   const Json added = read_object(folder / "added_tokens.json");
-  for (const auto& [token, id] : added.items()) {
+  for (const auto& [name, id] : added.items()) {
+    const std::string& token = name;
     const bool special = std::any_of(config.begin(), config.end(), [&](const Json& value) {
       return value == token ||
              (value.is_object() && value.contains("content") && value["content"] == token);
@@ -206,7 +207,7 @@ std::unique_ptr<Tokenizer> load_bpe_files(const fs::path& folder, const Members&
                       vocabulary_file.string());
   ByteBpeSettings settings;
   const Json vocabulary = read_json(vocabulary_file);
-  Members(vocabulary, vocabulary_file.string());
+  const Members checked(vocabulary, vocabulary_file.string());
   for (const auto& [token, id] : vocabulary.items())
     settings.vocabulary.push_back({token, checked_id(id, vocabulary_file.string(), token)});
   LineReader lines(merges_file);

@@ -94,7 +94,7 @@ refused texts-zero 65 'in/train/corpus.txt:41: this is UTF-16 or no text at all*
 refused texts-binary 65 'in/train/corpus.txt:1: *' 'cp model/model.safetensors in/train/corpus.txt' '$run'
 refused jsonl-broken 65 'in/test/corpus.jsonl:2: this is not valid JSON near character' 'rm in/test/corpus.txt; printf "{\"id\": 1, \"text\": \"x\"}\n{\"id\": 2,\n" > in/test/corpus.jsonl' '$run'
 refused jsonl-list 65 'in/test/corpus.jsonl:1: this is not a JSON object; write' 'rm in/test/corpus.txt; echo "[1]" > in/test/corpus.jsonl' '$run'
-refused jsonl-text 65 'in/test/corpus.jsonl:1: no string field `text`; name the field' 'rm in/test/corpus.txt; echo "{\"id\": 1, \"body\": \"x\"}" > in/test/corpus.jsonl' '$run'
+refused jsonl-text 65 'in/test/corpus.jsonl:1: no string field `text` among the row'"'"'s body, id; name the field' 'rm in/test/corpus.txt; echo "{\"id\": 1, \"body\": \"x\"}" > in/test/corpus.jsonl' '$run'
 refused jsonl-id 65 'in/test/corpus.jsonl:1: no field `id`; name the field' 'rm in/test/corpus.txt; echo "{\"text\": \"x\"}" > in/test/corpus.jsonl' '$run'
 refused jsonl-id-list 65 'in/test/corpus.jsonl:1: field `id` is neither a string nor a whole number; give' 'rm in/test/corpus.txt; echo "{\"id\": [1], \"text\": \"x\"}" > in/test/corpus.jsonl' '$run'
 refused jsonl-number 65 'in/test/corpus.jsonl:1: the JSON holds a number that is out of range' 'rm in/test/corpus.txt; echo "{\"id\": 1e999, \"text\": \"x\"}" > in/test/corpus.jsonl' '$run'
@@ -211,7 +211,7 @@ refused evaluate-empty 65 'p.csv: the file is empty; it must begin' ': > p.csv' 
 refused evaluate-strangers 65 'none of its 40 documents is among the 1 predicted ones; check' 'printf "pid,labels\nx,1\n" > p.csv' '$evaluate --eval.predictions p.csv'
 refused evaluate-blank-ids 65 'none of its 40 documents is among the 1 predicted ones; check' 'printf "pid,labels\nt0 ,1\n" > p.csv' '$evaluate --eval.predictions p.csv'
 refused evaluate-json 65 'p.jsonl:1: not a JSON object; write' 'echo "t0 1" > p.jsonl' '$evaluate --eval.predictions p.jsonl'
-refused evaluate-score 65 'p.jsonl:1: the score of `jazz` is not *' 'echo "{\"id\": \"t0\", \"labels\": [], \"scores\": {\"jazz\": 1e99}}" > p.jsonl' '$evaluate --eval.predictions p.jsonl'
+refused evaluate-score 76 'p.jsonl:1: document `t0`: its score of class `jazz` is not finite;' 'echo "{\"id\": \"t0\", \"labels\": [], \"scores\": {\"jazz\": 1e99}}" > p.jsonl' '$evaluate --eval.predictions p.jsonl'
 refused evaluate-some-scores 65 'p.jsonl:2: has no "scores" where the first line has them; give' 'printf "{\"id\": \"t0\", \"labels\": [], \"scores\": {}}\n{\"id\": \"t1\", \"labels\": []}\n" > p.jsonl' '$evaluate --eval.predictions p.jsonl'
 accepted evaluate-prints-alone 'cp -r $W/done r' '$evaluate --eval.predictions r/submission.csv > out' 'grep -q "nothing is written" out && cmp r/metrics.json $W/done/metrics.json'
 accepted evaluate-keeps '' '$evaluate --eval.predictions $W/done/submission.csv --run.dir kept' 'grep -q example_f1 kept/metrics.json && [ -e kept/evaluation.json ]'
@@ -226,3 +226,26 @@ refused report-evaluation 65 'r/evaluation.json*' 'cp -r $W/done r; echo "{}" > 
 refused report-comma 2 'a folder is missing beside a comma; write' '' '$report --report.runs a,,b'
 refused report-many 2 'names 9 folders; 8 runs at most' '' '$report --report.runs a,b,c,d,e,f,g,h,i'
 refused report-output 74 'none/x*check the path' '' '$report --run.dir $W/done --report.output none/x.html'
+
+# --- a model folder is one thing; its run's options travel with it
+damaged="--input.file in/test/corpus.txt"
+refused model-class-more 65 'labels.txt*' 'cp -r $W/done/model m; printf "12\tnew\n" >> m/gpuhpc/labels.txt' '$predict $damaged'
+refused model-class-less 65 'labels.txt*' 'cp -r $W/done/model m; sed -i "\$d" m/gpuhpc/labels.txt' '$predict $damaged'
+refused model-classes-swapped 65 'labels.txt*' 'cp -r $W/done/model m; sed -i "s/jazz/JAZZ/" m/gpuhpc/labels.txt' '$predict $damaged'
+refused model-edge-less 65 'label_hierarchy.txt*' 'cp -r $W/done/model m; sed -i "\$d" m/gpuhpc/label_hierarchy.txt' '$predict $damaged'
+refused model-other-paths 65 'student_paths.h5*' 'cp -r $W/done/model m; cp m/gpuhpc/centred.h5 m/gpuhpc/student_paths.h5' '$predict $damaged'
+refused model-other-posterior 65 'posterior.h5*' 'cp -r $W/done/model m; cp m/gpuhpc/student_posterior.h5 m/gpuhpc/posterior.h5' '$predict $damaged'
+refused model-settings 65 'settings.json*' 'cp -r $W/done/model m; sed -i "s/\"neighbours\([a-z.]*\)\": .*/\"neighbours\1\": \"-1\",/" m/gpuhpc/settings.json' '$predict $damaged'
+refused model-manifest 65 'manifest.json*' 'cp -r $W/done/model m; rm m/gpuhpc/manifest.json' '$predict $damaged'
+refused model-manifest-empty 65 'manifest.json*' 'cp -r $W/done/model m; echo "{}" > m/gpuhpc/manifest.json' '$predict $damaged'
+refused model-file-less 65 'tfidf.h5*' 'cp -r $W/done/model m; rm m/gpuhpc/tfidf.h5' '$predict $damaged'
+refused model-bit 65 'model.safetensors*' 'cp -r $W/done/model m; printf "\377" | dd of=m/gpuhpc/teacher/model.safetensors bs=1 seek=60000 conv=notrunc status=none' '$predict $damaged'
+refused model-vocabulary 65 'vocab.txt*' 'cp -r $W/done/model m; echo new >> m/vocab.txt' '$run --model.encoder m'
+refused model-bit-encode 65 'model.safetensors*' 'cp -r $W/done/model m; printf "\377" | dd of=m/model.safetensors bs=1 seek=60000 conv=notrunc status=none' '$G encode --model.dir m $cpu --output.file out $damaged'
+refused predict-made-with 2 '--scoring.centring*the model was made with' 'ln -s $W/done/model m' '$predict $damaged --scoring.centring .2'
+refused predict-contradiction 78 '--decode.minimum*' 'ln -s $W/done/model m' '$predict $damaged --decode.minimum 5 --decode.maximum 2'
+# A disk of a few KiB: the first write that fails ends the run, and nothing ends by a signal.
+for size in 16 64 256 500; do
+  [ "$(id -u)" = 0 ] && refused "full-disk-$size" 74 'the disk is full; free some space' "mkdir disk; mount -t tmpfs -o size=${size}k none disk" \
+    '$run --run.dir disk/r; code=$?; umount disk; exit $code'
+done

@@ -21,7 +21,7 @@ struct LedgerEntry {
 // ledger.json of a run folder.
 class Ledger {
  public:
-  explicit Ledger(std::filesystem::path run_folder);  // reads the file when it is there
+  explicit Ledger(const std::filesystem::path& run_folder);  // reads the file when it is there
   const LedgerEntry* find(const std::string& stage) const;
   // The stages of the pipeline that wrote it last, in order.
   const std::vector<std::string>& order() const { return order_; }
