@@ -20,7 +20,6 @@
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/system_error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
-#include "gpuhpc/comm/run_catching.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/comm/thread.hpp"
 #include "gpuhpc/device/memory.hpp"
@@ -118,8 +117,8 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
     for (const auto& [name, value] : find_command(invocation.command).preset(options))
       set.set_default(name, value);
     steps = memory_steps(options.shared.training.train.on_out_of_memory);
-    if (invocation.dry_run) return;
     if (options.device.isa != "auto") kernels::limit_isa(kernels::parse_isa(options.device.isa));
+    if (invocation.dry_run) return;
     replicas = options.shared.training.parallel.replica_count(
         world.size(), options.device.kind == "cpu" ? 0 : query_cuda_devices());
   });
@@ -148,22 +147,16 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
   };
   // A training that does not fit memory goes on with less, where the user said with what.
   for (std::size_t next = 0;; ++next) {
-    try {
-      try {
-        replicas == 1 ? rank(world, options.device) : run_as_threads(replicas, options, rank);
-      } catch (const c10::OutOfMemoryError& e) {
-        throw Error(ExitCode::out_of_memory,
-                    fmt::format("out of memory: {}", e.what_without_backtrace()));
-      }
-      return;
-    } catch (const Error& error) {
-      const bool on_all = error.on_all_ranks() || world.size() == 1;
-      if (error.code() != ExitCode::out_of_memory || !on_all || next == steps.size()) throw;
-      set.parse({}, steps[next]);
-      if (world.is_root())
-        make_console_log(0)->warn("{}; step {} of {} of --train.on-out-of-memory: {}", error.what(),
-                                  next + 1, steps.size(), fmt::join(steps[next], " "));
-    }
+    const std::optional<Error> error = run_catching([&] {
+      replicas == 1 ? rank(world, options.device) : run_as_threads(replicas, options, rank);
+    });
+    if (!error) return;
+    const bool on_all = error->on_all_ranks() || world.size() == 1;
+    if (error->code() != ExitCode::out_of_memory || !on_all || next == steps.size()) throw *error;
+    set.parse({}, steps[next]);
+    if (world.is_root())
+      make_console_log(0)->warn("{}; step {} of {} of --train.on-out-of-memory: {}", error->what(),
+                                next + 1, steps.size(), fmt::join(steps[next], " "));
   }
 }
 

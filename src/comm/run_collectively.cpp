@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "gpuhpc/base/system_error.hpp"
-#include "gpuhpc/comm/run_catching.hpp"
 
 namespace gpuhpc {
 

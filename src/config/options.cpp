@@ -59,6 +59,16 @@ std::string placeholder(const std::string& type, const std::vector<std::string>&
 
 }  // namespace
 
+std::vector<std::string> split_list(const std::string& list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    words.push_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return words;
+}
+
 Option& Option::one_of(std::vector<std::string> values) {
   words_ = std::move(values);
   return *this;

@@ -17,13 +17,6 @@
 namespace gpuhpc {
 namespace {
 
-void normalise(std::span<float> row) {
-  double squares = 0;
-  for (const float value : row) squares += static_cast<double>(value) * value;
-  const float factor = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
-  for (float& value : row) value *= factor;
-}
-
 std::int64_t window_length(const LoadedEncoder& model, const InferOptions& options) {
   const std::int64_t most = model.encoder.config().max_tokens();
   if (options.max_length > most)

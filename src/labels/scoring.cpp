@@ -222,7 +222,7 @@ void check_scores(MatrixView scores, const Taxonomy& taxonomy,
   if (const auto bad = find_not_finite(scores))
     throw not_finite_error(
         "{}: its score of class `{}` is not finite; are the model's weights damaged?",
-        document(bad->row), taxonomy.name(static_cast<ClassId>(bad->column)));
+        document(bad->row), taxonomy.label(static_cast<ClassId>(bad->column)));
 }
 
 void sharpen_targets(MatrixView posterior, std::span<const float> path_sums,

@@ -72,12 +72,6 @@ double dot(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-void normalise(std::span<float> row) {
-  const double length = std::sqrt(dot(row, row));
-  if (length == 0) return;
-  for (float& value : row) value = static_cast<float>(value / length);
-}
-
 void normalise_rows(MutableMatrixView rows) {
   for (std::int64_t i = 0; i < rows.rows; ++i) normalise(rows.row(i));
 }

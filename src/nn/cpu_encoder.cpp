@@ -64,13 +64,6 @@ void pool(const CpuForward& forward, Pooling pooling, CpuForward::Rows rows, std
   }
 }
 
-void normalise(std::span<float> vector) {
-  double squares = 0;
-  for (const float value : vector) squares += static_cast<double>(value) * value;
-  const float factor = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
-  for (float& value : vector) value *= factor;
-}
-
 }  // namespace
 
 std::string_view to_string(CpuPrecision precision) {

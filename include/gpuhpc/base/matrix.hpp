@@ -1,5 +1,6 @@
 #pragma once
 // Row-major float matrices for the rooms that need no tensors (labels, retrieval, eval).
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,6 +44,15 @@ struct Matrix {
   MatrixView view() const { return {values.data(), rows, columns}; }
   MutableMatrixView view() { return {values.data(), rows, columns}; }
 };
+
+// To unit length; a row of zeros stays one.
+inline void normalise(std::span<float> row) {
+  double squares = 0;
+  for (const float value : row) squares += static_cast<double>(value) * value;
+  if (squares == 0) return;
+  const double length = std::sqrt(squares);
+  for (float& value : row) value = static_cast<float>(value / length);
+}
 
 // Rows of (column, value) pairs in compressed form: row i is entries [offsets[i], offsets[i+1]),
 // columns ascending.

@@ -8,15 +8,15 @@
 namespace gpuhpc {
 
 struct AllReduceRate {
-  std::int64_t bytes = 0;  // a rank
+  std::int64_t bytes = 0;  // per rank
   double seconds = 0;      // median of the calls, of the slowest rank
 
   double rate() const { return static_cast<double>(bytes) / seconds; }  // bytes per second
-  // What each rank has to send and to receive a second, whatever the algorithm: 2 (n - 1) / n of
+  // What each rank has to send and to receive per second, whatever the algorithm: 2 (n - 1) / n of
   // the bytes, as nccl-tests counts it.
   double link_rate(int ranks) const { return rate() * 2 * (ranks - 1) / ranks; }
 };
-// float32 sums of `bytes` a rank, for about `budget` seconds, three calls at least. Collective.
+// float32 sums of `bytes` per rank, for about `budget` seconds, three calls at least. Collective.
 // Every element of every answer is compared; a rank that finds a wrong one throws peer, alone.
 AllReduceRate measure_all_reduce(Communicator& comm, std::int64_t bytes, double budget);
 

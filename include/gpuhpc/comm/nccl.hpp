@@ -57,8 +57,8 @@ struct NcclApi {
 // without CUDA. Compiled with the rest, never run on a GPU yet.
 NcclApi make_nccl_api(int index);
 
-// NCCL between the GPUs of the ranks, one GPU a rank. Its logic is tested against a table over host
-// memory; it has never run on a GPU yet.
+// NCCL between the GPUs of the ranks, one GPU per rank. Its logic is tested against a table over
+// host memory; it has never run on a GPU yet.
 
 // Collective over `host`, which carries the unique id, tells whom a collective waits for, and must
 // outlive the result.

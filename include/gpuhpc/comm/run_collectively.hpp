@@ -2,10 +2,15 @@
 // Errors made common to all ranks: set-up and file work that can fail on one rank is wrapped, so
 // that all ranks throw.
 #include <functional>
+#include <optional>
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/communicator.hpp"
 
 namespace gpuhpc {
+
+// What `work` throws, whatever its type, as an Error with the exit code of the program.
+std::optional<Error> run_catching(const std::function<void()>& work);
 
 // Runs `work` on this rank, then all ranks agree: if any rank threw, every rank throws the error of
 // the lowest such rank (same code and message). `work` must not contain collectives.

@@ -74,6 +74,9 @@ std::vector<std::string> settings_of(T options) {
   return section.settings();
 }
 
+// The words of a list with commas, empty ones too.
+std::vector<std::string> split_list(const std::string& list);
+
 class OptionSet {
  public:
   // The section of that name, made at the first call; several rooms may add to one.

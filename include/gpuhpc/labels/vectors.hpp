@@ -32,7 +32,6 @@ class FixedSums {
 };
 
 double dot(std::span<const float> a, std::span<const float> b);  // double accumulation
-void normalise(std::span<float> row);  // to unit length; a zero row stays zero
 void normalise_rows(MutableMatrixView rows);
 
 // products (a.rows, b.rows) = a b^T, float accumulation in 4 fixed lanes.

@@ -1,6 +1,6 @@
 #pragma once
 // What a training phase says about itself (docs/watching.md). metrics.jsonl: a line per step and
-// one a validation, as the run goes on; an event file for TensorBoard with the same values;
+// one per validation, as the run goes on; an event file for TensorBoard with the same values;
 // ranks.jsonl and sentences of the log: where the time of each rank went, and which one is slow.
 #include <cstddef>
 #include <cstdint>

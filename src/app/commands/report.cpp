@@ -11,13 +11,11 @@ constexpr std::size_t most_runs = 8;  // more lines in one chart cannot be told 
 
 std::vector<std::filesystem::path> folders_of(const std::string& list) {
   std::vector<std::filesystem::path> folders;
-  for (std::size_t first = 0; first <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', first), list.size());
-    if (comma == first)
+  for (const std::string& folder : config::split_list(list)) {
+    if (folder.empty())
       throw usage_error("--report.runs {}: a folder is missing beside a comma; write FOLDER,FOLDER",
                         list);
-    folders.emplace_back(list.substr(first, comma - first));
-    first = comma + 1;
+    folders.emplace_back(folder);
   }
   if (folders.size() > most_runs)
     throw usage_error(

@@ -3,15 +3,19 @@
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/pipelines/embedding/losses.hpp"
 #include "gpuhpc/pipelines/embedding/pipeline.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
 
 namespace gpuhpc {
 
 // Pairs of texts in, an encoder out whose vectors find what belongs together.
 void train_embedding_command(CommandContext& c) {
   const Options& o = c.options;
-  const PairInputs inputs = find_pairs(o.embedding.files, o.embedding.loss.needs_scores(),
-                                       o.shared.corpus.format, c.comm);
+  check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
+  const PairInputs inputs =
+      find_pairs(o.embedding.files, embedding_loss(o.embedding.loss.loss).scored,
+                 o.shared.corpus.format, c.comm);
   Job job{Pipeline(o.run.dir),
           o.embedding.files.train,
           fmt::format("{} rows to learn from, {} to validate, {} to measure", inputs.train.rows(),

@@ -49,10 +49,7 @@ Matrix leading_columns(const Matrix& vectors, std::int64_t columns) {
   for (std::int64_t i = 0; i < vectors.rows; ++i) {
     const auto row = cut.row(i);
     std::copy_n(vectors.row(i).data(), columns, row.data());
-    double squares = 0;
-    for (const float value : row) squares += static_cast<double>(value) * value;
-    const auto factor = static_cast<float>(1 / std::max(std::sqrt(squares), 1e-12));
-    for (float& value : row) value *= factor;
+    normalise(row);
   }
   return cut;
 }

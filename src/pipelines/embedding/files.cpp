@@ -64,8 +64,12 @@ std::vector<float> read_scores(const fs::path& path, CorpusOptions column, Commu
 
 PairInputs find_pairs(const PairFileOptions& files, bool scored, const std::string& format,
                       Communicator& comm) {
-  if (files.train.empty())
-    throw usage_error("--embedding.train is missing; name the file of rows to learn from");
+  std::vector<std::string> names;
+  run_collectively(comm, [&] {
+    if (files.train.empty())
+      throw usage_error("--embedding.train is missing; name the file of rows to learn from");
+    names = files.column_names();
+  });
   CorpusOptions column;
   column.format = format;
   column.ids_optional = true;
@@ -73,7 +77,7 @@ PairInputs find_pairs(const PairFileOptions& files, bool scored, const std::stri
   const auto scan = [&](const std::string& path) {
     ScannedRows rows;
     if (path.empty()) return rows;
-    for (const std::string& name : files.column_names()) {
+    for (const std::string& name : names) {
       column.text_field = name, column.text_option = "--embedding.columns";
       rows.columns.push_back(scan_corpus(path, column, comm));
     }

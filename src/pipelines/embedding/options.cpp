@@ -4,24 +4,21 @@
 #include <charconv>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/pipelines/embedding/losses.hpp"
 
 namespace gpuhpc {
 namespace {
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', at), list.size());
-    words.push_back(list.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return words;
+std::vector<std::string> loss_names() {
+  std::vector<std::string> names;
+  for (const EmbeddingLoss& loss : embedding_losses()) names.emplace_back(loss.name);
+  return names;
 }
 
 }  // namespace
 
 std::vector<std::string> PairFileOptions::column_names() const {
-  std::vector<std::string> names = split(columns);
+  std::vector<std::string> names = config::split_list(columns);
   for (auto name = names.begin(); name != names.end(); ++name) {
     if (name->empty())
       throw usage_error("--embedding.columns {}: a name is empty; write NAME,NAME", columns);
@@ -32,14 +29,10 @@ std::vector<std::string> PairFileOptions::column_names() const {
   return names;
 }
 
-bool PairLossOptions::needs_scores() const {
-  return loss == "cosine" || loss == "cosent" || loss == "angle" || loss == "margin-mse";
-}
-
 std::vector<std::int64_t> PairLossOptions::dimensions() const {
   std::vector<std::int64_t> numbers;
   if (matryoshka.empty()) return numbers;
-  for (const std::string& word : split(matryoshka)) {
+  for (const std::string& word : config::split_list(matryoshka)) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error != std::errc{} || end != word.data() + word.size() || number < 1)
@@ -73,8 +66,7 @@ void declare(config::Section& section, PairLossOptions& options) {
               "mnrl: the positive among those of the whole batch; mnrl-symmetric: both ways; "
               "simcse: a text and itself with other dropout; triplet; cosine, cosent, angle: "
               "nearness follows the scores; margin-mse: a teacher's difference of scores")
-      .one_of({"mnrl", "mnrl-symmetric", "simcse", "triplet", "cosine", "cosent", "angle",
-               "margin-mse"});
+      .one_of(loss_names());
   section.option("scale", options.scale, "factor of cosines in mnrl, simcse, cosent and angle")
       .range(1e-3, 1e6);
   section.option("margin", options.margin, "triplet: how much nearer the positive has to be")

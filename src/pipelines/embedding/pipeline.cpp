@@ -2,6 +2,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/embedding/evaluation.hpp"
+#include "gpuhpc/pipelines/embedding/losses.hpp"
 #include "gpuhpc/pipelines/embedding/tokens.hpp"
 #include "gpuhpc/pipelines/embedding/training.hpp"
 
@@ -10,21 +11,14 @@ namespace gpuhpc {
 Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& tune,
                             const EmbeddingOptions& o, const PairInputs& in,
                             const std::filesystem::path& run_folder) {
-  const std::size_t columns = in.train.columns.size();
-  const auto needs = [&](std::size_t least, std::size_t most) {
-    if (columns < least || columns > most)
-      throw usage_error(
-          "--embedding.loss {} with {} columns of texts ({}); name {} with "
-          "--embedding.columns",
-          o.loss.loss, columns, o.files.columns,
-          least == most ? std::to_string(least) : fmt::format("{} or more", least));
-  };
-  if (o.loss.loss == "simcse") needs(1, 1);
-  if (o.loss.loss == "triplet" || o.loss.loss == "margin-mse") needs(3, 3);
-  if (o.loss.loss == "mnrl-symmetric" || o.loss.loss == "cosine" || o.loss.loss == "cosent" ||
-      o.loss.loss == "angle")
-    needs(2, 2);
-  if (o.loss.loss == "mnrl") needs(2, 1000);
+  const EmbeddingLoss& loss = embedding_loss(o.loss.loss);
+  if (const std::size_t columns = in.train.columns.size();
+      columns < loss.least || columns > loss.most)
+    throw usage_error(
+        "--embedding.loss {} with {} columns of texts ({}); name {} with --embedding.columns",
+        loss.name, columns, o.files.columns,
+        loss.least == loss.most ? std::to_string(loss.least)
+                                : fmt::format("{} or more", loss.least));
   if (o.loss.loss == "simcse" && tune.dropout == 0)
     throw usage_error(
         "--embedding.loss simcse with --train.dropout 0: a text and itself would be the same "

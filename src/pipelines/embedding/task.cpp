@@ -15,6 +15,7 @@ EmbeddingTask::EmbeddingTask(std::vector<std::vector<TokenDataset>> files,
     : files_(std::move(files)),
       scores_(std::move(scores)),
       options_(std::move(options)),
+      loss_(embedding_loss(options_.loss)),
       dimensions_(options_.dimensions()),
       max_length_(max_length),
       form_(std::move(form)),
@@ -43,9 +44,7 @@ std::int64_t EmbeddingTask::key(std::int64_t item) const {
 }
 
 LossScope EmbeddingTask::scope() const {
-  const bool of_row =
-      options_.loss == "triplet" || options_.loss == "cosine" || options_.loss == "margin-mse";
-  return of_row ? LossScope::item : LossScope::global_batch;
+  return loss_.over == EmbeddingLoss::Over::row ? LossScope::item : LossScope::global_batch;
 }
 
 void EmbeddingTask::load(std::span<const std::int64_t> items) {
@@ -62,36 +61,16 @@ at::Tensor EmbeddingTask::represent(std::span<const std::int64_t> items, Dropout
       .reshape({std::ssize(items), columns * vectors.size(1)});
 }
 
-at::Tensor EmbeddingTask::loss_of(const Columns& columns, const at::Tensor& scores) const {
-  if (options_.loss == "cosine") return cosine_loss(columns, scores);
-  if (options_.loss == "cosent")
-    return ranking_loss(row_cosines(columns[0], columns[1]), scores, options_.scale);
-  if (options_.loss == "angle")
-    return ranking_loss(row_angles(columns[0], columns[1]), scores, options_.scale);
-  if (options_.loss == "margin-mse") return margin_mse_loss(columns, scores);
-  if (options_.loss == "triplet")
-    return triplet_loss(columns, parse_distance(options_.distance), options_.margin);
-  if (options_.loss == "mnrl-symmetric")
-    return symmetric_in_batch_negatives(columns, options_.scale);
-  return in_batch_negatives(columns, options_.scale);
-}
-
 LossSum EmbeddingTask::batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items) {
-  const Columns columns = [&] {
-    std::vector<at::Tensor> parts;
-    const auto count = static_cast<std::int64_t>(columns_), width = rows.size(1) / count;
-    for (std::int64_t c = 0; c < count; ++c) parts.push_back(rows.narrow(1, c * width, width));
-    return parts;
-  }();
+  const Columns columns = rows.chunk(static_cast<std::int64_t>(columns_), 1);
   const at::Tensor scores =
       scores_.empty() ? at::Tensor() : gather_values(scores_, items, rows.device());
-  at::Tensor sum = loss_of(columns, scores);
+  at::Tensor sum = loss_.value(columns, scores, options_);
   for (const std::int64_t dimensions : dimensions_)
     if (dimensions < columns[0].size(1))
-      sum = sum + loss_of(first_dimensions(columns, dimensions), scores);
-  // CoSENT and AnglE have one value per batch.
-  const bool of_batch = options_.loss == "cosent" || options_.loss == "angle";
-  return {sum, of_batch ? 1 : static_cast<double>(items.size())};
+      sum = sum + loss_.value(first_dimensions(columns, dimensions), scores, options_);
+  const bool one_value = loss_.over == EmbeddingLoss::Over::batch_value;
+  return {sum, one_value ? 1 : static_cast<double>(items.size())};
 }
 
 }  // namespace gpuhpc

@@ -27,7 +27,6 @@ struct PairLossOptions {
   double margin = 1;  // triplet
   std::string distance = "euclidean";
   std::string matryoshka;  // numbers of leading dimensions that must serve alone
-  bool needs_scores() const;
   std::vector<std::int64_t> dimensions() const;  // usage_error: not numbers above 0
 };
 void declare(config::Section& section, PairFileOptions& options);

@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "gpuhpc/data/token_shards.hpp"
-#include "gpuhpc/nn/embedding_losses.hpp"
-#include "gpuhpc/pipelines/embedding/options.hpp"
+#include "gpuhpc/pipelines/embedding/losses.hpp"
 #include "gpuhpc/train/task.hpp"
 
 namespace gpuhpc {
@@ -31,11 +30,11 @@ class EmbeddingTask : public Task {
 
  private:
   std::span<const std::int32_t> tokens(std::int64_t item, std::size_t column) const;  // cut
-  at::Tensor loss_of(const Columns& columns, const at::Tensor& scores) const;
   std::vector<std::vector<TokenDataset>> files_;
   std::vector<std::int64_t> first_{0};
   std::vector<float> scores_;
   PairLossOptions options_;
+  const EmbeddingLoss& loss_;
   std::vector<std::int64_t> dimensions_;
   std::int64_t max_length_;
   TextTemplate form_;
