@@ -42,11 +42,8 @@ class SelfTraining final : public DocumentTask {
 
   // Before every step: new targets when they are due; false when quality has passed its best.
   bool before_step(std::int64_t step) override {
-    const std::int64_t refresh = stage_.options.refresh, due = step - step % refresh;
+    const std::int64_t due = step - step % stage_.options.refresh;
     if (due == step) {
-      if (step > 0 && probabilities_.rows == 0) reload(step - refresh);  // after a restart
-      probabilities_before_ = std::move(probabilities_);
-      probabilities_ = corpus_probabilities();
       judge(step);
     } else if (targets_.rows == 0) {
       reload(due);
@@ -57,8 +54,10 @@ class SelfTraining final : public DocumentTask {
     return waited_ < patience;
   }
 
-  void restore_best() {
-    if (best_.defined()) arena_.parameters().copy_(best_);
+  // After the last step: what it left is judged, too, and the best state stays.
+  void finish() {
+    if (waited_ < patience) judge(stage_.options.batches);
+    parameters().copy_(best_);
   }
 
  private:
@@ -71,8 +70,13 @@ class SelfTraining final : public DocumentTask {
 
   static constexpr int patience = 2;  // new targets without a better agreement
 
-  fs::path file(const std::string& name, std::int64_t step) const {
-    return c_.checkpoints / fmt::format("{}-{:09d}.h5", name, step);
+  fs::path refresh_file(std::int64_t step) const {
+    return c_.checkpoints / fmt::format("refresh-{:09d}.h5", step);
+  }
+
+  // Without the padding at their end, which depends on the number of ranks.
+  at::Tensor parameters() const {
+    return arena_.parameters().narrow(0, 0, arena_.entries().back().range.last);
   }
 
   // (N,C) by the model as it is now, every rank its own documents.
@@ -117,8 +121,13 @@ class SelfTraining final : public DocumentTask {
     return task_.held_out.empty() ? 0 : sum / static_cast<double>(task_.held_out.size());
   }
 
-  // Every rank comes to the same judgement: all hold all probabilities.
+  // New probabilities, and whether they agree better with what was held out. Every rank comes to
+  // the same judgement: all hold all probabilities.
   void judge(std::int64_t step) {
+    if (step > 0 && probabilities_.rows == 0)  // after a restart
+      reload((step - 1) / stage_.options.refresh * stage_.options.refresh);
+    probabilities_before_ = std::move(probabilities_);
+    probabilities_ = corpus_probabilities();
     double change = 0, entropy = 0;
     for (std::size_t i = 0; i < probabilities_.values.size(); ++i) {
       const double p = std::clamp<double>(probabilities_.values[i], 1e-7, 1 - 1e-7);
@@ -129,7 +138,7 @@ class SelfTraining final : public DocumentTask {
     const auto documents = static_cast<double>(probabilities_.rows);
     const double now = agreement();
     waited_ = now > best_agreement_ || step == 0 || task_.held_out.empty() ? 0 : waited_ + 1;
-    if (waited_ == 0) best_agreement_ = now, best_ = arena_.parameters().clone();
+    if (waited_ == 0) best_agreement_ = now, best_ = parameters().clone();
     on_root(c_.comm, [&] {
       create_folder(c_.checkpoints);
       const fs::path table = c_.checkpoints / "self_training.tsv";
@@ -139,11 +148,11 @@ class SelfTraining final : public DocumentTask {
                       (step == 0 ? std::string(table_head) : rows_before(table, step)) + line);
       const Matrix best = to_matrix(best_);
       const std::vector<double> state{best_agreement_, static_cast<double>(waited_)};
-      write_arrays(file("refresh", step), {{"probabilities", std::as_const(probabilities_).view()},
-                                           {"best", best.view()},
-                                           {"state", std::span<const double>(state)}});
-      if (step >= 3 * stage_.options.refresh)
-        remove_file(file("refresh", step - 3 * stage_.options.refresh));
+      write_arrays(refresh_file(step), {{"probabilities", std::as_const(probabilities_).view()},
+                                        {"best", best.view()},
+                                        {"state", std::span<const double>(state)}});
+      if (step % stage_.options.refresh == 0 && step >= 3 * stage_.options.refresh)
+        remove_file(refresh_file(step - 3 * stage_.options.refresh));
     });
     if (c_.log && c_.comm.is_root())
       c_.log->info(
@@ -166,12 +175,12 @@ class SelfTraining final : public DocumentTask {
   // After a restart between two refreshes: what the last one left.
   void reload(std::int64_t step) {
     run_collectively(c_.comm, [&] {
-      const fs::path path = file("refresh", step);
+      const fs::path path = refresh_file(step);
       const Hdf5File saved(path);
       saved.expect("state", {2});
       probabilities_ =
           read_matrix(path, "probabilities", task_.documents->size(), task_.taxonomy.size());
-      const Matrix best = read_matrix(path, "best", 1, arena_.parameters().numel());
+      const Matrix best = read_matrix(path, "best", 1, parameters().numel());
       best_ = to_tensor(best.values, arena_.parameters().device());
       const auto state = saved.dataset<double>("state");
       best_agreement_ = state[0], waited_ = static_cast<int>(state[1]);
@@ -184,7 +193,7 @@ class SelfTraining final : public DocumentTask {
   ClassGraphHead& head_;
   ParameterArena& arena_;
   Matrix probabilities_, probabilities_before_, targets_;  // (N,C)
-  at::Tensor best_;                                        // the arena's parameters
+  at::Tensor best_;                                        // of parameters()
   double best_agreement_ = -1;
   int waited_ = 0;
 };
@@ -243,7 +252,7 @@ void SelfTrainingStage::run(const StageContext& c, const SelfTrainingFiles& out)
     Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out),
             Course{.max_steps = options.batches})
         .run();
-    task.restore_best();
+    task.finish();
     on_root(c.comm, [&] { gpuhpc::copy_file(c.checkpoints / "self_training.tsv", out.table); });
   }
   on_root(c.comm, [&] { write_graph_model(model, head, out); });
