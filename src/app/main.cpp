@@ -26,9 +26,9 @@
 #include "gpuhpc/io/hdf5.hpp"
 #include "gpuhpc/kernels/isa.hpp"
 #include "gpuhpc/pipelines/label/evaluate.hpp"
-#include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
 #include "invocation.hpp"
 
 namespace gpuhpc {
@@ -152,7 +152,8 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
     });
     if (!error) return;
     const bool on_all = error->on_all_ranks() || world.size() == 1;
-    if (error->code() != ExitCode::out_of_memory || !on_all || next == steps.size()) throw *error;
+    if (error->code() != ExitCode::out_of_memory || !on_all || next == steps.size())
+      throw Error(*error);
     set.parse({}, steps[next]);
     if (world.is_root())
       make_console_log(0)->warn("{}; step {} of {} of --train.on-out-of-memory: {}", error->what(),

@@ -1,5 +1,6 @@
 #pragma once
 // The options that every job has; each job adds a struct of its own.
+#include <cstdint>
 #include <string>
 
 #include "gpuhpc/comm/options.hpp"
@@ -40,6 +41,24 @@ struct TrainingOptions {
   TrainOptions train;
   ParallelOptions parallel;
   ProfileOptions profile;
+};
+
+// [train], beside the Trainer's own: how an encoder learns. Defaults are those of the student
+// (quality recipe, step 11).
+struct FineTuneOptions {
+  static constexpr const char* section = "train";
+  double encoder_rate = 3e-5, head_rate = 1e-3;
+  std::int64_t max_length = 96;  // tokens per document
+  // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
+  std::int64_t layers = 3;
+  double dropout = 0;  // in the encoder; -1 (auto): as its config.json says
+};
+void declare(config::Section& section, FineTuneOptions& options);
+
+// What every stage that fine-tunes the encoder is handed.
+struct FineTuning {
+  FineTuneOptions encoder;
+  TrainingOptions trainer;
 };
 
 struct SharedOptions {

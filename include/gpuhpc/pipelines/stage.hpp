@@ -48,6 +48,8 @@ struct StageContext {
 // Exit 75: what is finished is kept, the same command goes on.
 Error stopped(bool on_all_ranks);
 
+using Paths = std::vector<std::filesystem::path>;  // of input files; an empty one is not there
+
 // The files and folders a stage leaves: a struct derived from this one names each as a member,
 //   struct TargetFiles : StageFiles {
 //     using StageFiles::StageFiles;

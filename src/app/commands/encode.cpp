@@ -3,9 +3,9 @@
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/predict.hpp"
-#include "gpuhpc/pipelines/label/text_encoder.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
+#include "gpuhpc/pipelines/text_encoder.hpp"
 
 #include <optional>
 

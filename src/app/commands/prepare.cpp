@@ -4,7 +4,7 @@
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/token_shards.hpp"
-#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {

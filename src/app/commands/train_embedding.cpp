@@ -5,7 +5,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/pipelines/embedding/losses.hpp"
 #include "gpuhpc/pipelines/embedding/pipeline.hpp"
-#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
 
 namespace gpuhpc {
 

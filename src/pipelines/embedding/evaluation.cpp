@@ -13,7 +13,7 @@
 #include "gpuhpc/eval/retrieval.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/pipelines/label/text_encoder.hpp"
+#include "gpuhpc/pipelines/text_encoder.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 
 namespace gpuhpc {

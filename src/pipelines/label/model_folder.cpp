@@ -13,10 +13,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* model_again = "copy the model folder again, or run `gpuhpc run` again";
-constexpr std::int64_t manifest_version = 1;
-
-fs::path manifest_of(const fs::path& model) { return model / "gpuhpc" / "manifest.json"; }
-
 // The options that this kind of model keeps. `settings` must outlive the set.
 config::OptionSet scoring_options(ClassifierSettings& settings) {
   config::OptionSet options;
@@ -49,15 +45,6 @@ void take_values(config::OptionSet options, const Json& values) {
   for (const auto& [name, value] : values.items())
     arguments.push_back(fmt::format("--{}={}", name, value.get<std::string>()));
   options.parse({}, arguments);
-}
-
-void write_model_manifest(const fs::path& model, const Json& files) {
-  write_manifest(manifest_of(model),
-                 {{"format", "gpuhpc model"}, {"version", manifest_version}, {"files", files}});
-}
-
-Json read_model_manifest(const fs::path& model) {
-  return read_manifest(manifest_of(model), "model", manifest_version, model_again);
 }
 
 }  // namespace
@@ -94,11 +81,6 @@ ClassifierSettings read_settings(const fs::path& model) {
   }
 }
 
-void seal_model(const fs::path& model) {
-  remove_file(manifest_of(model));
-  write_model_manifest(model, describe_files(model));
-}
-
 void publish_model(const fs::path& trained, const fs::path& model, const Labelling& labelling) {
   Json files = read_model_manifest(trained).at("files");
   const std::string changed = "gpuhpc/settings.json";
@@ -109,17 +91,6 @@ void publish_model(const fs::path& trained, const fs::path& model, const Labelli
   write_settings(model, settings);
   files[changed] = describe_file(model / changed);
   write_model_manifest(model, files);
-}
-
-void check_model(const fs::path& model, Manifest manifest, Communicator& comm, const Log& log) {
-  on_root(comm, [&] {
-    if (manifest == Manifest::where_there && !fs::exists(manifest_of(model))) return;
-    const Json body = read_model_manifest(model);
-    for (const std::string& name :
-         check_files(model, body.at("files"), manifest_of(model), model_again))
-      log->warn("{}: not a file of this model, its manifest does not have it",
-                (model / name).string());
-  });
 }
 
 ClassifierSettings open_model(const fs::path& model, Communicator& comm, const Log& log) {

@@ -39,31 +39,6 @@ void declare(config::Section& section, SmoothingOptions& o) {
       .range(0, 100);
 }
 
-void declare(config::Section& section, FineTuneOptions& o) {
-  constexpr double many = 1e12;
-  section.option("encoder-lr", o.encoder_rate, "peak learning rate of the encoder").range(0, 1);
-  section
-      .option("head-lr", o.head_rate,
-              "peak learning rate of the head (class vectors, bilinear matrix)")
-      .range(0, 1);
-  section
-      .option("max-length", o.max_length,
-              "documents are cut here for training, [CLS] and [SEP] included")
-      .range(3, many)
-      .unit("tokens")
-      .common();
-  section
-      .option("layers", o.layers,
-              "top encoder layers that learn (0: the head alone, -1: everything, embeddings too)")
-      .range(-1, 1000);
-  section
-      .option("dropout", o.dropout,
-              "dropout in the encoder; auto: the rates in its config.json, which BERT was "
-              "pretrained with")
-      .range(0, .9)
-      .word("auto", -1);
-}
-
 void declare(config::Section& section, SeedOption& o) { section.option("seed", o.value, ""); }
 
 void declare(config::Section& section, ExpectedLeavesOption& o) {

@@ -10,7 +10,7 @@
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/labels/vectors.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
-#include "gpuhpc/pipelines/label/text_encoder.hpp"
+#include "gpuhpc/pipelines/text_encoder.hpp"
 
 namespace gpuhpc {
 namespace {

@@ -5,7 +5,7 @@
 #include "gpuhpc/infer/options.hpp"
 #include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/options.hpp"
-#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 
 namespace gpuhpc {
 

@@ -5,7 +5,6 @@
 
 #include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/options.hpp"
-#include "gpuhpc/pipelines/label/options.hpp"
 #include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 // Stage 1 of train-embedding: each column of each file to token shards, row by row aligned.
 #include "gpuhpc/pipelines/embedding/files.hpp"
-#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 
 namespace gpuhpc {
 

@@ -2,8 +2,7 @@
 // Stage 2 of train-embedding: the encoder learns from rows of texts.
 #include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/options.hpp"
-#include "gpuhpc/pipelines/label/files.hpp"
-#include "gpuhpc/pipelines/label/fine_tuning.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 
 namespace gpuhpc {
 

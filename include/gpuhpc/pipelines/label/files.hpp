@@ -1,18 +1,14 @@
 #pragma once
 // What the labelling job reads from outside, and what its stages leave for each other.
 #include <filesystem>
-#include <vector>
 
 #include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
-#include "gpuhpc/nn/folder.hpp"
-#include "gpuhpc/pipelines/options.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
 
 namespace gpuhpc {
 
-// Input files. An empty path: the file is not there.
-using Paths = std::vector<std::filesystem::path>;
 struct TaxonomyFiles {
   std::filesystem::path labels, hierarchy;
   Paths files() const { return {labels, hierarchy}; }
@@ -27,19 +23,6 @@ struct ScannedCorpus {
   bool is_test = false;  // the test texts serve as the training corpus
   std::vector<std::string> settings() const;
 };
-struct ModelFiles {
-  std::filesystem::path path;
-  Paths files() const { return {path}; }
-};
-
-struct EncoderFiles {
-  ModelFiles folder;
-  PoolingOption pooling;
-  LoadedEncoder load(at::Device device = at::kCPU) const {
-    return load_encoder(folder.path, device, pooling.kind());
-  }
-};
-
 struct EncodingFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path tokens = output("tokens");           // shards of the corpus
@@ -85,13 +68,6 @@ struct LabelFiles : StageFiles {  // what a head over classes learns
   using StageFiles::StageFiles;
   std::filesystem::path labels = output("labels.jsonl");
   std::filesystem::path per_class = output("documents_per_class.tsv");
-};
-
-struct TrainedFiles : StageFiles {  // of every stage that trains
-  using StageFiles::StageFiles;
-  std::filesystem::path model = output("model");
-  std::filesystem::path metrics = output("metrics.jsonl");
-  std::filesystem::path ranks = output("ranks.jsonl");
 };
 
 struct SimilarityFiles : StageFiles {

@@ -12,6 +12,7 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
 
 namespace gpuhpc {
 
@@ -41,17 +42,9 @@ struct ClassifierSettings {
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);
 ClassifierSettings read_settings(const std::filesystem::path& model);
 
-// The last step of a model: gpuhpc/manifest.json, which says what every file of the folder is.
-void seal_model(const std::filesystem::path& model);
 // `trained` a second time as `model`, with how it labels; its files are links.
 void publish_model(const std::filesystem::path& trained, const std::filesystem::path& model,
                    const Labelling& labelling);
-// Throws unless every file is as its manifest says; says which files are none of the model's. A
-// folder without a manifest is another program's and only refused where one is `required`.
-// Collective: the root reads.
-enum class Manifest { required, where_there };
-void check_model(const std::filesystem::path& model, Manifest manifest, Communicator& comm,
-                 const Log& log);
 // Settings of a model, all its files checked. input_error for what is no finished model.
 // Collective.
 ClassifierSettings open_model(const std::filesystem::path& model, Communicator& comm,

@@ -45,24 +45,6 @@ void declare(config::Section& section, ScoringOptions& options);
 void declare(config::Section& section, SoftRefinementOptions& options);
 void declare(config::Section& section, SmoothingOptions& options);
 
-// [train], beside the Trainer's own: how the encoder learns. Defaults are those of the student
-// (quality recipe, step 11).
-struct FineTuneOptions {
-  static constexpr const char* section = "train";
-  double encoder_rate = 3e-5, head_rate = 1e-3;
-  std::int64_t max_length = 96;  // tokens per document
-  // top encoder layers that learn; 0: the head alone; -1: all, embeddings too
-  std::int64_t layers = 3;
-  double dropout = 0;  // in the encoder; -1 (auto): as its config.json says
-};
-void declare(config::Section& section, FineTuneOptions& options);
-
-// What every stage that fine-tunes the encoder is handed.
-struct FineTuning {
-  FineTuneOptions encoder;
-  TrainingOptions trainer;
-};
-
 // What scores new text as the corpus was scored.
 struct PathScoring {
   ScoringOptions scores;

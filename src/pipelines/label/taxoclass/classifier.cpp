@@ -2,7 +2,7 @@
 
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/nn/losses.hpp"
-#include "gpuhpc/pipelines/label/fine_tuning.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 
 namespace gpuhpc {
 

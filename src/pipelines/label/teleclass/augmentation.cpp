@@ -13,7 +13,7 @@
 #include "gpuhpc/labels/vectors.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
-#include "gpuhpc/pipelines/label/text_encoder.hpp"
+#include "gpuhpc/pipelines/text_encoder.hpp"
 
 namespace gpuhpc {
 namespace {

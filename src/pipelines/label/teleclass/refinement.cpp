@@ -12,7 +12,7 @@
 #include "gpuhpc/labels/refinement.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
 #include "gpuhpc/pipelines/label/corpus_blocks.hpp"
-#include "gpuhpc/pipelines/label/text_encoder.hpp"
+#include "gpuhpc/pipelines/text_encoder.hpp"
 #include "gpuhpc/text/phrases.hpp"
 
 namespace gpuhpc {

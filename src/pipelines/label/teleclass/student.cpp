@@ -9,7 +9,7 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
-#include "gpuhpc/pipelines/label/fine_tuning.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
 #include "gpuhpc/text/tokenizer.hpp"

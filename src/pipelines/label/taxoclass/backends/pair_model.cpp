@@ -6,7 +6,7 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/nn/sequence_classifier.hpp"
-#include "gpuhpc/pipelines/label/fine_tuning.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {

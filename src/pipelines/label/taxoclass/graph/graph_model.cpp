@@ -12,7 +12,7 @@
 #include "gpuhpc/labels/core_classes.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
-#include "gpuhpc/pipelines/label/fine_tuning.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 
 namespace gpuhpc {

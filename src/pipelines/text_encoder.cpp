@@ -1,4 +1,4 @@
-#include "gpuhpc/pipelines/label/text_encoder.hpp"
+#include "gpuhpc/pipelines/text_encoder.hpp"
 
 #include <optional>
 

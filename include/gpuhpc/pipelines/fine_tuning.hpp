@@ -1,15 +1,35 @@
 #pragma once
-// What the stages that fine-tune the encoder share.
-#include <cstdint>
+// What the stages that take or train an encoder share, whatever the job.
+#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "gpuhpc/nn/encoder.hpp"
-#include "gpuhpc/pipelines/label/files.hpp"
-#include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/pipelines/options.hpp"
+#include "gpuhpc/pipelines/stage.hpp"
 #include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
+
+struct ModelFiles {
+  std::filesystem::path path;
+  Paths files() const { return {path}; }
+};
+
+struct EncoderFiles {
+  ModelFiles folder;
+  PoolingOption pooling;
+  LoadedEncoder load(at::Device device = at::kCPU) const {
+    return load_encoder(folder.path, device, pooling.kind());
+  }
+};
+
+struct TrainedFiles : StageFiles {  // of every stage that trains
+  using StageFiles::StageFiles;
+  std::filesystem::path model = output("model");
+  std::filesystem::path metrics = output("metrics.jsonl");
+  std::filesystem::path ranks = output("ranks.jsonl");
+};
 
 // A group of its own rate; biases and LayerNorm weights have no decay.
 struct RatedParameters {

@@ -1,4 +1,4 @@
-#include "gpuhpc/pipelines/label/fine_tuning.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 
 #include <ATen/Context.h>
 
