@@ -9,6 +9,8 @@ std::span<const Command> commands() {
        run_command, labelling_preset, true},
       {"train-embedding", "pairs of texts to a sentence encoder (--embedding.train)",
        train_embedding_command, [](const Options&) { return embedding_defaults(); }, true},
+      {"pretrain", "texts to a masked-language model, new or learning on (--pretrain.model)",
+       pretrain_command, [](const Options&) { return pretrain_defaults(); }, true},
       {"prepare", "text to tokenized HDF5 shards", prepare_command, labelling_preset, true},
       {"encode", "text to vectors with --model.encoder", encode_command},
       {"predict", "labels for new text with a finished model (--model.dir)", predict_command},

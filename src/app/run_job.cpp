@@ -24,8 +24,9 @@ namespace fs = std::filesystem;
 void publish(const Pipeline& pipeline) {
   const fs::path& run = pipeline.run_folder();
   fs::remove_all(run / "model");
-  for (const std::string name : {"predictions.jsonl", "submission.csv", "metrics.jsonl",
-                                 "ranks.jsonl", "metrics.json", "evaluation.tsv", "model"}) {
+  for (const std::string name :
+       {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl", "metrics.json",
+        "evaluation.tsv", "samples.tsv", "model"}) {
     fs::path source;
     for (std::size_t i = 0; i < pipeline.stages().size(); ++i)
       if (std::ranges::find(pipeline.stages()[i].outputs, name) !=

@@ -78,7 +78,7 @@ CorpusOptions without_duplicates(CorpusOptions options) {
 
 void declare(config::Section& section, CorpusOptions& options) {
   section.option("format", options.format, "format of text files; auto goes by name and first line")
-      .one_of({"auto", "tabbed", "jsonl", "csv", "tsv"});
+      .one_of({"auto", "tabbed", "jsonl", "csv", "tsv", "lines"});
   section.option("id-field", options.id_field,
                  "JSONL key or CSV/TSV column that holds a document's id");
   section.option("text-field", options.text_field,
@@ -99,7 +99,7 @@ struct CorpusReader::State {
                           lines.where());
       return false;
     }
-    if (!has_id && !options.ids_optional) {
+    if (!has_id && !options.ids_optional && options.format != "lines") {
       throw input_error("{}: no field `{}`; name the field that holds the id with --input.id-field",
                         rows->where(), options.id_field);
     }

@@ -29,6 +29,18 @@ class TabbedRows final : public RowReader {
   }
 };
 
+class PlainLines final : public RowReader {
+ public:
+  explicit PlainLines(LineReader& lines) : RowReader(lines) {}
+  bool next(Document& document, bool& has_id) override {
+    std::string_view line;
+    if (!first_line(line)) return false;
+    document.id.clear(), document.text = line;
+    has_id = false;
+    return true;
+  }
+};
+
 class JsonlRows final : public RowReader {
  public:
   JsonlRows(LineReader& lines, const CorpusOptions& options)
@@ -202,7 +214,8 @@ CorpusFormat format_of(const std::string& word) {
   if (word == "jsonl") return CorpusFormat::jsonl;
   if (word == "csv") return CorpusFormat::csv;
   if (word == "tsv") return CorpusFormat::tsv;
-  throw usage_error("input.format `{}` is not one of auto, tabbed, jsonl, csv, tsv", word);
+  if (word == "lines") return CorpusFormat::lines;
+  throw usage_error("input.format `{}` is not one of auto, tabbed, jsonl, csv, tsv, lines", word);
 }
 
 bool names_column(std::string_view line, const CorpusOptions& options) {
@@ -241,6 +254,8 @@ std::unique_ptr<RowReader> make_row_reader(LineReader& lines, const CorpusOption
       return std::make_unique<ColumnRows>(lines, options, true);
     case CorpusFormat::tsv:
       return std::make_unique<ColumnRows>(lines, options, false);
+    case CorpusFormat::lines:
+      return std::make_unique<PlainLines>(lines);
     case CorpusFormat::automatic:
     case CorpusFormat::tabbed:
       break;

@@ -18,10 +18,6 @@
 #include "cpu_layer.hpp"
 
 namespace gpuhpc {
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
   switch (activation) {
@@ -34,6 +30,11 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   }
   throw internal_error("activation {} is unknown", static_cast<int>(activation));
 }
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 // Where the generators that a layer draws from stand.
 class GeneratorStates {

@@ -11,6 +11,8 @@
 
 namespace gpuhpc {
 
+at::Tensor activate(const at::Tensor& x, Activation activation);
+
 // `parameters`: the layer's (LayerParameter: sixteen, DeBERTa more), hidden (T,H) fp32 -> (T,H)
 // fp32. `firsts`, when defined: (B) int64, the only rows computed behind attention: -> (B,H).
 at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor>& parameters,

@@ -26,6 +26,7 @@ Json read_model_manifest(const fs::path& model) {
 }
 
 void seal_model(const fs::path& model) {
+  create_folder(model / "gpuhpc");
   remove_file(manifest_of(model));
   write_model_manifest(model, describe_files(model));
 }

@@ -57,4 +57,6 @@ void declare(config::Section& section, FineTuneOptions& o) {
       .word("auto", -1);
 }
 
+void declare(config::Section& section, SeedOption& o) { section.option("seed", o.value, ""); }
+
 }  // namespace gpuhpc

@@ -16,6 +16,7 @@
 #include "gpuhpc/pipelines/embedding/pipeline.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
+#include "gpuhpc/pipelines/pretrain/pipeline.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -45,9 +46,12 @@ class Reruns : public testing::Test {
     declare_options(set, options);
     for (const char* option : {"--model.encoder=", "--taxoclass.nli-model="})
       arguments.insert(arguments.begin(), option + (root_ / "encoder").string());
-    const bool embedding = std::erase(arguments, "train-embedding") > 0;
+    const bool embedding = std::erase(arguments, "train-embedding") > 0,
+               pretrain = std::erase(arguments, "pretrain") > 0;
     set.parse({}, arguments);
-    const Pipeline stages = embedding ? embedding_stages(options) : label_stages(options);
+    const Pipeline stages = embedding  ? embedding_stages(options)
+                            : pretrain ? pretrain_stages(options)
+                                       : label_stages(options);
     const std::vector<std::string> hashes = stage_fingerprints(stages.stages());
     Fingerprints found;
     for (std::size_t i = 0; i < hashes.size(); ++i) found[stages.stages()[i].name] = hashes[i];
@@ -71,6 +75,14 @@ class Reruns : public testing::Test {
                               root_ / "run");
   }
 
+  Pipeline pretrain_stages(const Options& options) const {
+    PretrainInputs inputs;
+    inputs.files.push_back(inputs_.train.scan);
+    inputs.files.back().options = options.shared.corpus;
+    return pretrain_pipeline(options.shared, options.label.fine_tune, options.pretrain, inputs,
+                             root_ / "run");
+  }
+
   // The same options with another value of `name`: the first of these that it may have.
   Fingerprints changed(const Arguments& arguments, const std::string& name) const {
     Options options;
@@ -78,6 +90,7 @@ class Reruns : public testing::Test {
     declare_options(set, options);
     Arguments given = arguments;
     std::erase(given, "train-embedding");
+    std::erase(given, "pretrain");
     set.parse({}, given);
     const std::string now = set.value(name);
     for (const std::string value :
@@ -105,6 +118,7 @@ class Reruns : public testing::Test {
 
 const std::map<std::string, Arguments> kShapes = {
     {"embedding", {"train-embedding"}},
+    {"pretrain", {"pretrain"}},
     {"teleclass", {}},
     {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},
     {"taxoclass", {"--pipeline.method=taxoclass"}},

@@ -11,6 +11,7 @@
 #include "gpuhpc/pipelines/embedding/options.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
 #include "gpuhpc/pipelines/options.hpp"
+#include "gpuhpc/pipelines/pretrain/options.hpp"
 
 namespace gpuhpc {
 
@@ -44,6 +45,7 @@ struct Options {
   SharedOptions shared;
   LabelOptions label;
   EmbeddingOptions embedding;
+  PretrainOptions pretrain;
   RunOptions run;
   PipelineOptions pipeline;
   OutputOptions output;

@@ -21,16 +21,17 @@ enum class CorpusFormat {
   tabbed,  // id<TAB>text, split at the first tab only, no header
   jsonl,   // one object per line
   csv,     // header line, quoted fields ("" is a quote; line breaks inside quotes)
-  tsv      // header line, tabs, no quoting
+  tsv,     // header line, tabs, no quoting
+  lines    // a text per line; its number (from 0) is the id
 };
 
 struct CorpusOptions {
   static constexpr const char* section = "input";
-  std::string format = "auto";  // auto|tabbed|jsonl|csv|tsv
+  std::string format = "auto";  // auto|tabbed|jsonl|csv|tsv|lines
   std::string id_field = "id";  // JSONL key, CSV/TSV column
   std::string text_field = "text";
   std::string text_option = "--input.text-field";  // that named it, for messages
-  // JSONL, CSV, TSV: a row without the id field gets its number (from 0) as id
+  // JSONL, CSV, TSV: a row without the id field gets its number (from 0) as id; lines: always
   bool ids_optional = false;
   bool numbers = false;  // JSONL: the text field may hold a number, which is read as written
   bool check_duplicates = true;  // remembers 16 bytes per document

@@ -36,6 +36,13 @@ struct PoolingOption {
 };
 void declare(config::Section& section, PoolingOption& option);
 
+// The seed alone, for a stage that reads nothing else of the section.
+struct SeedOption {
+  static constexpr const char* section = "train";
+  std::int64_t value = 42;
+};
+void declare(config::Section& section, SeedOption& option);
+
 // What every stage that trains is handed.
 struct TrainingOptions {
   TrainOptions train;

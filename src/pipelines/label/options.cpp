@@ -39,8 +39,6 @@ void declare(config::Section& section, SmoothingOptions& o) {
       .range(0, 100);
 }
 
-void declare(config::Section& section, SeedOption& o) { section.option("seed", o.value, ""); }
-
 void declare(config::Section& section, ExpectedLeavesOption& o) {
   section.option("expected-leaves", o.value, "");
 }

@@ -55,15 +55,10 @@ struct PathScoring {
 };
 
 // One value of a section that a stage reads without the rest.
-struct SeedOption {
-  static constexpr const char* section = "train";
-  std::int64_t value = 42;
-};
 struct ExpectedLeavesOption {
   static constexpr const char* section = "decode";
   double value = 1.5;
 };
-void declare(config::Section& section, SeedOption& option);
 void declare(config::Section& section, ExpectedLeavesOption& option);
 
 // [teleclass]: the constants of its six phases. Every published variant is a preset over these.

@@ -1,0 +1,34 @@
+#pragma once
+// What `pretrain` reads from outside, and what its stages leave for each other.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gpuhpc/data/corpus.hpp"
+#include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/pipelines/stage.hpp"
+
+namespace gpuhpc {
+
+struct PretrainInputs {
+  std::vector<CorpusScan> files;  // by name
+  std::int64_t documents() const;
+  std::vector<std::string> settings() const;
+};
+// All files of the folder and of those in it (or the one file): .txt and names without an ending
+// hold a text per line, others what --input.format says. Reads them whole and throws the first
+// error. Collective.
+PretrainInputs find_texts(const std::filesystem::path& folder, const CorpusOptions& format,
+                          Communicator& comm);
+
+struct NewModelFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path model = output("model");
+};
+struct TextTokenFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path tokens = output("tokens");  // a folder of shards for each file: 0, 1, ..
+};
+std::vector<TokenDataset> open_texts(const std::filesystem::path& tokens);
+
+}  // namespace gpuhpc

@@ -1,0 +1,34 @@
+#pragma once
+// What `pretrain` adds to the shared options.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpuhpc/config/options.hpp"
+
+namespace gpuhpc {
+
+struct NewModelOptions {
+  static constexpr const char* section = "pretrain";
+  // small, medium, large: new weights and the tokenizer of --model.encoder; else a folder whose
+  // pretraining goes on
+  std::string model = "small";
+  bool is_size() const { return model == "small" || model == "medium" || model == "large"; }
+};
+struct MaskingOptions {  // Devlin et al. 2019, section 3.1
+  static constexpr const char* section = "pretrain";
+  double share = .15;  // of a text's tokens; at least one
+};
+void declare(config::Section& section, NewModelOptions& options);
+void declare(config::Section& section, MaskingOptions& options);
+
+struct PretrainOptions {
+  NewModelOptions model;
+  MaskingOptions masking;
+};
+
+// What `pretrain` takes for shared options that the user did not give.
+std::vector<std::pair<std::string, std::string>> pretrain_defaults();
+
+}  // namespace gpuhpc

@@ -1,0 +1,17 @@
+#pragma once
+// The job pretrain: texts -> token shards -> a masked-language model -> its perplexity.
+#include <filesystem>
+
+#include "gpuhpc/pipelines/options.hpp"
+#include "gpuhpc/pipelines/pretrain/files.hpp"
+#include "gpuhpc/pipelines/pretrain/options.hpp"
+#include "gpuhpc/pipelines/stage.hpp"
+
+namespace gpuhpc {
+
+// Stages start (of a new model), tokens, training, perplexity.
+Pipeline pretrain_pipeline(const SharedOptions& shared, const FineTuneOptions& tune,
+                           const PretrainOptions& options, const PretrainInputs& inputs,
+                           const std::filesystem::path& run_folder);
+
+}  // namespace gpuhpc

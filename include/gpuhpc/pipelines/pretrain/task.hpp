@@ -1,0 +1,62 @@
+#pragma once
+// Masked-language modelling on pieces of texts. An item is a piece: as many tokens as the length
+// leaves beside the special ones; no attention crosses from one to another, nothing is padded.
+#include <functional>
+#include <vector>
+
+#include "gpuhpc/base/block.hpp"
+#include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/train/task.hpp"
+
+namespace gpuhpc {
+
+// What has to be found: `places` in the packed ids, `targets` what stood there. Both (M).
+struct MaskedPlaces {
+  std::vector<std::int64_t> places, targets;
+};
+
+class MaskedLanguageTask : public Task {
+ public:
+  // The sum of -log p(target) over the places, with its graph.
+  using Loss = std::function<at::Tensor(const PackedIds&, const MaskedPlaces&, DropoutSeed)>;
+  // `special`: of the tokenizer, which must have a mask; `vocabulary`: ids are below it.
+  MaskedLanguageTask(const std::vector<TokenDataset>& files, std::int64_t max_length,
+                     const SpecialTokens& special, std::int64_t vocabulary, double share,
+                     std::uint64_t seed, Loss loss);
+  std::int64_t size() const override { return first_piece_.back(); }
+  std::int64_t cost(std::int64_t item) const override;
+  void load(std::span<const std::int64_t> items) override { packed_ = packed(items); }
+  PackedIds packed(std::span<const std::int64_t> items) const;  // as they are, nothing masked
+  LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed) override;
+  bool before_step(std::int64_t step) override {
+    step_ = step;
+    return true;
+  }
+  // The pieces of a document; documents are numbered over all files.
+  Range pieces(std::int64_t document) const {
+    const auto d = static_cast<std::size_t>(document);
+    return {first_piece_[d], first_piece_[d + 1]};
+  }
+  std::int64_t documents() const { return std::ssize(first_piece_) - 1; }
+
+  // Chooses max(1, round(share * n)) of an item's n tokens and masks them: 8 of 10 become the mask,
+  // 1 any token, 1 stays (Devlin et al. 2019, section 3.1). A function of seed, step and item: a
+  // new choice in each epoch, whoever computes it. Validation has the one of step -1.
+  MaskedPlaces mask(PackedIds& batch, std::int64_t step) const;
+
+ private:
+  std::span<const std::int32_t> tokens(std::int64_t item) const;  // without specials
+  const std::vector<TokenDataset>& files_;
+  std::vector<std::int64_t> first_document_{0}, first_piece_{0};
+  std::int64_t content_;  // tokens of a piece at most
+  TextTemplate form_;
+  std::int32_t mask_;
+  std::int64_t vocabulary_;
+  double share_;
+  std::uint64_t seed_;
+  Loss loss_;
+  std::int64_t step_ = 0;
+  PackedIds packed_;
+};
+
+}  // namespace gpuhpc

@@ -1,0 +1,46 @@
+#pragma once
+// Stages of `pretrain`: a masked-language model learns from the texts, and what it has learnt.
+#include <filesystem>
+#include <optional>
+
+#include "gpuhpc/pipelines/fine_tuning.hpp"
+#include "gpuhpc/pipelines/pretrain/files.hpp"
+#include "gpuhpc/pipelines/pretrain/options.hpp"
+
+namespace gpuhpc {
+
+// The model that is begun with: one made here, or a folder of the user's.
+struct StartModel {
+  std::optional<NewModelFiles> made;
+  ModelFiles given;
+  const std::filesystem::path& folder() const { return made ? made->model : given.path; }
+};
+
+struct Pretraining {
+  TextTokenFiles texts;
+  StartModel start;
+  MaskingOptions masking;
+  FineTuning training;
+};
+
+struct PretrainTrainingStage {
+  using Outputs = TrainedFiles;
+  Pretraining pretraining;
+  void run(const StageContext& context, const TrainedFiles& out) const;
+};
+
+struct PerplexityFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path metrics = output("metrics.json");
+  std::filesystem::path samples = output("samples.tsv");
+};
+// exp of the mean loss of a masked token in the texts that were held out, before and after; and
+// what the trained model would put into ten of their masked places.
+struct PerplexityStage {
+  using Outputs = PerplexityFiles;
+  Pretraining pretraining;
+  TrainedFiles trained;
+  void run(const StageContext& context, const PerplexityFiles& out) const;
+};
+
+}  // namespace gpuhpc

@@ -1,0 +1,38 @@
+#include "gpuhpc/pipelines/pretrain/pipeline.hpp"
+
+#include <fmt/format.h>
+
+#include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/run_job.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
+
+namespace gpuhpc {
+
+// Texts in, a masked-language model out.
+void pretrain_command(CommandContext& c) {
+  const Options& o = c.options;
+  const NewModelOptions& start = o.pretrain.model;
+  run_collectively(c.comm, [&] {
+    if (!start.is_size() && !std::filesystem::exists(start.model))
+      throw usage_error("--pretrain.model {}: neither small, medium or large nor a model's folder",
+                        start.model);
+  });
+  check_model(start.is_size() ? o.shared.model.encoder : start.model, Manifest::where_there, c.comm,
+              c.log);
+  const PretrainInputs inputs = find_texts(o.shared.input.dir, o.shared.corpus, c.comm);
+  Job job{Pipeline(o.run.dir),
+          o.shared.input.dir,
+          fmt::format("{} texts in {} files", inputs.documents(), inputs.files.size()),
+          {},
+          {}};
+  run_collectively(c.comm, [&] {
+    o.shared.training.train.check(c.set);
+    o.shared.training.profile.range();
+    job.pipeline = pretrain_pipeline(o.shared, o.label.fine_tune, o.pretrain, inputs, o.run.dir);
+  });
+  run_job(c, job);
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,27 @@
+#include "gpuhpc/pipelines/pretrain/options.hpp"
+
+namespace gpuhpc {
+
+void declare(config::Section& section, NewModelOptions& options) {
+  section
+      .option("model", options.model,
+              "pretrain: small, medium or large for a new BERT with the tokenizer of "
+              "--model.encoder, or the folder of a model that learns on")
+      .common();
+}
+
+void declare(config::Section& section, MaskingOptions& options) {
+  section
+      .option("masked", options.share,
+              "share of a text's tokens that have to be found: 8 of 10 are masked, 1 is another "
+              "token, 1 stays")
+      .range(.001, .9);
+}
+
+std::vector<std::pair<std::string, std::string>> pretrain_defaults() {
+  return {{"train.encoder-lr", "1e-4"}, {"train.head-lr", "1e-4"}, {"train.max-length", "128"},
+          {"train.layers", "-1"},       {"train.dropout", "auto"}, {"train.micro-batch", "0"},
+          {"train.validation", "0.02"}};
+}
+
+}  // namespace gpuhpc

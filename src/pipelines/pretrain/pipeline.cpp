@@ -1,0 +1,27 @@
+#include "gpuhpc/pipelines/pretrain/pipeline.hpp"
+
+#include "gpuhpc/pipelines/pretrain/preparation.hpp"
+#include "gpuhpc/pipelines/pretrain/training.hpp"
+
+namespace gpuhpc {
+
+Pipeline pretrain_pipeline(const SharedOptions& shared, const FineTuneOptions& tune,
+                           const PretrainOptions& o, const PretrainInputs& inputs,
+                           const std::filesystem::path& run_folder) {
+  Pipeline pipeline(run_folder);
+  StartModel start;
+  if (o.model.is_size())
+    start.made = pipeline.add(
+        "start", NewModelStage{o.model, {shared.model.encoder}, {shared.training.train.seed}});
+  else
+    start.given.path = o.model.model;
+  const ModelFiles tokenizer{o.model.is_size() ? shared.model.encoder : o.model.model};
+  const TextTokenFiles texts =
+      pipeline.add("tokens", TextTokensStage{inputs, tokenizer, shared.shards});
+  const Pretraining pretraining{texts, start, o.masking, {tune, shared.training}};
+  const TrainedFiles trained = pipeline.add("training", PretrainTrainingStage{pretraining});
+  pipeline.add("perplexity", PerplexityStage{pretraining, trained});
+  return pipeline;
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,87 @@
+// pretrain on texts of the demo's packages.
+#include "pipeline.hpp"
+
+namespace gpuhpc_test {
+namespace {
+
+class Pretraining : public Pipeline {
+ protected:
+  static void SetUpTestSuite() {
+    root_ = fs::temp_directory_path() / ("gpuhpc-pretrain-" + std::to_string(::getpid()));
+    fs::create_directories(root_ / "texts/more");
+    const std::string corpus = "gzip -dc " +
+                               (kSource / "data/debtags-topical/train/corpus.txt.gz").string() +
+                               " | cut -f2 ";
+    shell(corpus + "| sed -n 1,120p > " + (root_ / "texts/a.txt").string());
+    shell(corpus + "| sed -n 121,160p | gzip > " + (root_ / "texts/more/b.txt.gz").string());
+  }
+  static std::string arguments(const fs::path& run, const std::string& texts = "texts") {
+    return "pretrain --input.dir " + (root_ / texts).string() + " --run.dir " + run.string() +
+           " --model.encoder " + std::string(GPUHPC_MODELS) +
+           "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.precision fp32 "
+           "--train.dropout 0 --train.max-length 40 --train.batch 48 --train.validation .1";
+  }
+};
+
+TEST_F(Pretraining, OfANewModelIsTheSameOnRanksAndLeavesAnEncoder) {
+  const std::string rates = " --train.encoder-lr 2e-3 --train.head-lr 2e-3";
+  const fs::path one = root_ / "one", two = root_ / "two";
+  ASSERT_EQ(gpuhpc(arguments(one) + rates).code, 0);
+  ASSERT_EQ(gpuhpc(arguments(two) + rates + " --train.micro-batch 5", 2).code, 0);
+  const Json figures = metrics(one), others = metrics(two);
+  // Nothing learnt: every word of the 30,522 alike.
+  EXPECT_NEAR(figures.at("start").at("loss").get<double>(), std::log(30522), .3);
+  EXPECT_LT(figures.at("trained").at("loss").get<double>(),
+            figures.at("start").at("loss").get<double>() - 1);
+  EXPECT_NEAR(figures.at("trained").at("perplexity").get<double>(),
+              std::exp(figures.at("trained").at("loss").get<double>()), 1e-6);
+  EXPECT_EQ(figures.at("start"), others.at("start"));
+  EXPECT_NEAR(figures.at("trained").at("loss").get<double>(),
+              others.at("trained").at("loss").get<double>(), 2e-3);
+  std::ifstream samples(one / "samples.tsv");
+  std::string head, row;
+  std::getline(samples, head), std::getline(samples, row);
+  EXPECT_EQ(head, "text\twas\twords");
+  EXPECT_THAT(row, HasSubstr("[MASK]"));
+  const Result encoded =
+      gpuhpc("encode --device.kind cpu --input.format lines --model.encoder " +
+             (one / "model").string() + " --input.file " + (root_ / "texts/a.txt").string() +
+             " --output.file " + (root_ / "vectors.jsonl").string());
+  ASSERT_EQ(encoded.code, 0) << encoded.output;
+  std::ifstream vectors(root_ / "vectors.jsonl");
+  std::getline(vectors, row);
+  EXPECT_EQ(Json::parse(row).at("embedding").size(), 256u);
+}
+
+TEST_F(Pretraining, OfAGivenModelGoesOnFromItsWeights) {
+  const fs::path run = root_ / "adapted";
+  ASSERT_EQ(gpuhpc(arguments(run) + " --train.layers 1 --train.max-steps 3 --pretrain.model " +
+                   std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2")
+                .code,
+            0);
+  const Json config = Json::parse(read(run / "model/config.json"));
+  EXPECT_EQ(config.at("architectures"), Json({"BertForMaskedLM"}));
+  EXPECT_EQ(config.at("num_hidden_layers"), 6);
+  EXPECT_LT(metrics(run).at("trained").at("loss"), metrics(run).at("start").at("loss"));
+}
+
+TEST_F(Pretraining, BadTextsEndBeforeTheFirstStage) {
+  fs::create_directories(root_ / "binary/.git");
+  fs::create_directories(root_ / "empty");
+  std::ofstream(root_ / "binary/good.txt") << "a text\n";
+  std::ofstream(root_ / "binary/photo.txt") << "another\n\xff\xd8\xff\xe0 JFIF\n";
+  const auto refused = [&](const std::string& texts, const std::string& words,
+                           const std::string& says, int code) {
+    const fs::path run = root_ / ("refused-" + texts);
+    const Result result = gpuhpc(arguments(run, texts) + words);
+    EXPECT_EQ(result.code, code) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(says));
+    EXPECT_FALSE(fs::exists(run / "stages"));
+  };
+  refused("binary", "", "photo.txt:2:", 65);
+  refused("empty", "", "there is no file in it", 65);
+  refused("texts", " --pretrain.model tiny", "neither small, medium or large", 2);
+}
+
+}  // namespace
+}  // namespace gpuhpc_test

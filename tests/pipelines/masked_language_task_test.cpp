@@ -1,0 +1,110 @@
+// Pieces of real shards and their masks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "../data/word_tokenizer.hpp"
+#include "../io/scratch_folder.hpp"
+#include "gpuhpc/pipelines/pretrain/task.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::ScratchFolder;
+using testing::WordTokenizer;
+
+class MaskedTask : public ::testing::Test {
+ protected:
+  // Texts of 11, 1 and 5 words, then, in another file, of 10.
+  MaskedTask() {
+    special.single = {{7}, {8}};
+    special.mask = 9;
+    prepare("first", "a b c d e f g h i j k\nl\nm n o p q\n");
+    prepare("second", "r s t u v w x y z one\n");
+  }
+  void prepare(const std::string& name, const std::string& lines) {
+    testing::write_unsynced(folder / (name + ".txt"), lines);
+    const auto comm = make_single_communicator();
+    prepare_shards(scan_corpus(folder / (name + ".txt"), {.format = "lines"}, *comm), tokenizer,
+                   folder / name, {}, Texts::leave, *comm, 1);
+    files.emplace_back(folder / name);
+  }
+  MaskedLanguageTask task(std::int64_t length, double share, std::uint64_t seed = 3) const {
+    return {files, length, special, 1000, share, seed, {}};
+  }
+  ScratchFolder folder;
+  WordTokenizer tokenizer;
+  SpecialTokens special;
+  std::vector<TokenDataset> files;
+};
+
+TEST_F(MaskedTask, PiecesFollowEachOtherThroughTextsAndFiles) {
+  const MaskedLanguageTask t = task(6, .15);  // four tokens and two special ones
+  ASSERT_EQ(t.documents(), 4);
+  ASSERT_EQ(t.size(), 3 + 1 + 2 + 3);
+  EXPECT_EQ(t.pieces(2).first, 4);
+  EXPECT_EQ(t.pieces(2).last, 6);
+  EXPECT_EQ(t.cost(2), 3 + 2);
+  const PackedIds packed = t.packed(std::vector<std::int64_t>{2, 5, 6});
+  EXPECT_THAT(packed.offsets, ElementsAre(0, 5, 8, 14));
+  EXPECT_THAT(packed.documents, ElementsAre(2, 5, 6));
+  std::vector<std::int32_t> expected;
+  for (const std::string text : {"i j k", "q", "r s t u"}) {
+    expected.push_back(7);
+    tokenizer.encode(text, expected);
+    expected.push_back(8);
+  }
+  EXPECT_EQ(packed.token_ids, expected);
+}
+
+TEST_F(MaskedTask, MasksThePublishedShares) {
+  const MaskedLanguageTask t = task(12, .3);
+  const std::vector<std::int64_t> items{2, 4};  // "l": one token; "r .. one": ten, three of them
+  std::map<std::int64_t, int> chosen;
+  int masked = 0, kept = 0, other = 0;
+  const int steps = 4000;
+  for (int step = 0; step < steps; ++step) {
+    PackedIds batch = t.packed(items);
+    const PackedIds before = batch;
+    const MaskedPlaces places = t.mask(batch, step);
+    ASSERT_EQ(places.places.size(), 1u + 3);
+    for (std::size_t i = 0; i < places.places.size(); ++i) {
+      const auto place = static_cast<std::size_t>(places.places[i]);
+      ASSERT_EQ(places.targets[i], before.token_ids[place]);
+      ++chosen[places.places[i]];
+      const std::int32_t id = batch.token_ids[place];
+      id == 9 ? ++masked : id == before.token_ids[place] ? ++kept : ++other;
+      batch.token_ids[place] = before.token_ids[place];
+    }
+    ASSERT_EQ(batch.token_ids, before.token_ids);  // nothing else has changed
+  }
+  EXPECT_EQ(chosen[1], steps);  // [7 l 8][7 r .. one 8]
+  ASSERT_EQ(chosen.size(), 1u + 10);
+  for (std::int64_t place = 4; place < 14; ++place) EXPECT_NEAR(chosen[place], .3 * steps, 150);
+  const double all = 4. * steps;
+  EXPECT_NEAR(masked / all, .8, .016);
+  EXPECT_NEAR(kept / all, .1, .012);
+  EXPECT_NEAR(other / all, .1, .012);
+}
+
+TEST_F(MaskedTask, AMaskDependsOnSeedStepAndPieceAlone) {
+  const MaskedLanguageTask t = task(12, .3), of_other_seed = task(12, .3, 4);
+  const auto alone = [](const MaskedLanguageTask& of, std::int64_t step) {
+    PackedIds batch = of.packed(std::vector<std::int64_t>{3});
+    of.mask(batch, step);
+    return batch.token_ids;
+  };
+  PackedIds together = t.packed(std::vector<std::int64_t>{0, 3, 2});
+  t.mask(together, 17);
+  const auto begin = together.token_ids.begin();
+  EXPECT_EQ(std::vector<std::int32_t>(begin + together.offsets[1], begin + together.offsets[2]),
+            alone(t, 17));
+  EXPECT_EQ(alone(t, -1), alone(t, -1));
+  EXPECT_NE(alone(t, 17), alone(t, 18));
+  EXPECT_NE(alone(t, 17), alone(of_other_seed, 17));
+}
+
+}  // namespace
+}  // namespace gpuhpc
