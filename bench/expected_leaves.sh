@@ -38,7 +38,7 @@ print(f"| {name}, L={leaves} | {method} | {m['example_f1']:.3f} | {m['precision_
       f"{mean(predicted):.2f} | {mean(gold):.2f} |", flush=True)
 PY
 }
-echo "| data | method | Example-F1 | P@1 | macro-F1 | labels a document | gold |"
+echo "| data | method | Example-F1 | P@1 | macro-F1 | labels per document | gold |"
 echo "|---|---|---|---|---|---|---|"
 for method in "teleclass recommended" "taxoclass fixed"; do
   row debtags data/debtags-topical 3 $method "$@"
