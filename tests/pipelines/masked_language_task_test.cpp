@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "../data/word_tokenizer.hpp"
 #include "../io/scratch_folder.hpp"
 #include "gpuhpc/pipelines/pretrain/task.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -31,8 +34,9 @@ class MaskedTask : public ::testing::Test {
                    folder / name, {}, Texts::leave, *comm, 1);
     files.emplace_back(folder / name);
   }
-  MaskedLanguageTask task(std::int64_t length, double share, std::uint64_t seed = 3) const {
-    return {files, length, special, 1000, share, seed, {}};
+  MaskedLanguageTask task(std::int64_t length, double share, std::uint64_t seed = 3,
+                          std::vector<bool> continues = {}) const {
+    return {files, length, special, 1000, share, std::move(continues), seed, {}};
   }
   ScratchFolder folder;
   WordTokenizer tokenizer;
@@ -104,6 +108,43 @@ TEST_F(MaskedTask, AMaskDependsOnSeedStepAndPieceAlone) {
   EXPECT_EQ(alone(t, -1), alone(t, -1));
   EXPECT_NE(alone(t, 17), alone(t, 18));
   EXPECT_NE(alone(t, 17), alone(of_other_seed, 17));
+}
+
+TEST_F(MaskedTask, MasksWholeWords) {
+  // The second and third token of "r s t u v w x y z one" go on with the first, the last with "z".
+  std::vector<bool> continues(1000);
+  std::vector<std::int32_t> ids;
+  tokenizer.encode("r s t u v w x y z one", ids);
+  for (const std::size_t i : {1u, 2u, 9u}) continues[static_cast<std::size_t>(ids[i])] = true;
+  const MaskedLanguageTask t = task(12, .2, 3, continues);  // two of the ten: never the first word
+  int pairs = 0;
+  for (int step = 0; step < 500; ++step) {
+    PackedIds batch = t.packed(std::vector<std::int64_t>{4});
+    std::vector<std::int64_t> places = t.mask(batch, step).places;
+    std::ranges::sort(places);
+    ASSERT_EQ(places.size(), 2u);
+    for (const std::int64_t place : {1, 2, 3})
+      EXPECT_THAT(places, ::testing::Not(::testing::Contains(place)));
+    const bool ninth = places[0] == 9 || places[1] == 9, tenth = places[1] == 10;
+    EXPECT_EQ(ninth, tenth);
+    pairs += tenth;
+  }
+  EXPECT_GT(pairs, 30);  // the only word of two comes first among the six that fit in one step of six
+  EXPECT_LT(pairs, 150);
+  // A word longer than the share is masked where there is no other.
+  const MaskedLanguageTask long_word = task(12, .2, 3, std::vector<bool>(1000, true));
+  PackedIds batch = long_word.packed(std::vector<std::int64_t>{3});
+  EXPECT_EQ(long_word.mask(batch, 0).places.size(), 5u);
+}
+
+TEST(ContinuingIds, AreThoseOfHuggingFacesWholeWordMasks) {
+  const auto minilm = load_tokenizer(std::filesystem::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2");
+  const std::vector<bool> continues = continuing_ids(*minilm);
+  const std::vector<std::int32_t> ids = ids_of(*minilm, "tokenizers, unaffable.");
+  std::vector<std::string> begins;
+  for (const std::int32_t id : ids)
+    if (!continues[static_cast<std::size_t>(id)]) begins.push_back(minilm->decode({&id, 1}, false));
+  EXPECT_THAT(begins, ElementsAre("token", ",", "una", "."));
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ void declare(config::Section& section, MaskingOptions& options) {
               "share of a text's tokens that have to be found: 8 of 10 are masked, 1 is another "
               "token, 1 stays")
       .range(.001, .9);
+  section.option("whole-words", options.whole_words,
+                 "all pieces of a word are masked, or none; else each piece by itself");
 }
 
 std::vector<std::pair<std::string, std::string>> pretrain_defaults() {

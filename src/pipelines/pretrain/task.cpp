@@ -2,24 +2,44 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/random.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
 #include "gpuhpc/train/sampler.hpp"
 
 namespace gpuhpc {
 
+std::vector<bool> continuing_ids(const Tokenizer& tokenizer) {
+  const std::vector<std::int32_t> word = ids_of(tokenizer, "a");
+  const std::string alone = tokenizer.decode(word, false);
+  std::vector<bool> continues(static_cast<std::size_t>(tokenizer.vocabulary_size()));
+  bool marked =
+      false;  // WordPiece: exactly what begins with ##, whose decoder also joins punctuation
+  for (std::int64_t id = 0; id < tokenizer.vocabulary_size(); ++id) {
+    const auto one = static_cast<std::int32_t>(id);
+    const bool mark = tokenizer.decode({&one, 1}, false).starts_with("##");
+    if (mark && !marked) continues.assign(continues.size(), false);
+    marked = marked || mark;
+    std::vector<std::int32_t> behind = word;
+    behind.push_back(one);
+    continues[static_cast<std::size_t>(id)] =
+        marked ? mark : !tokenizer.decode(behind, false).starts_with(alone + " ");
+  }
+  return continues;
+}
+
 MaskedLanguageTask::MaskedLanguageTask(const std::vector<TokenDataset>& files,
                                        std::int64_t max_length, const SpecialTokens& special,
-                                       std::int64_t vocabulary, double share, std::uint64_t seed,
-                                       Loss loss)
+                                       std::int64_t vocabulary, double share,
+                                       std::vector<bool> continues, std::uint64_t seed, Loss loss)
     : files_(files),
       content_(max_length - special.single.specials()),
       form_(special.single),
       mask_(special.mask),
       vocabulary_(vocabulary),
       share_(share),
+      continues_(std::move(continues)),
       seed_(seed),
       loss_(std::move(loss)) {
   if (content_ < 1)
@@ -55,29 +75,37 @@ PackedIds MaskedLanguageTask::packed(std::span<const std::int64_t> items) const 
 
 MaskedPlaces MaskedLanguageTask::mask(PackedIds& batch, std::int64_t step) const {
   MaskedPlaces masked;
-  std::vector<std::int64_t> order;
+  std::vector<std::pair<std::int64_t, std::int64_t>> words;  // first place, tokens
   for (std::int64_t b = 0; b < batch.size(); ++b) {
     const std::int64_t first =
                            batch.offsets[static_cast<std::size_t>(b)] + std::ssize(form_.before),
                        count = batch.length(b) - form_.specials();
+    words.clear();
+    for (std::int64_t place = first; place < first + count; ++place) {
+      const auto id = static_cast<std::size_t>(batch.token_ids[static_cast<std::size_t>(place)]);
+      if (!continues_.empty() && continues_[id] && !words.empty())
+        ++words.back().second;
+      else
+        words.emplace_back(place, 1);
+    }
     RandomStream random(micro_batch_seed(~seed_, step, 0),  // not the one of dropout
-
                         static_cast<std::uint64_t>(batch.documents[static_cast<std::size_t>(b)]));
-    order.resize(static_cast<std::size_t>(count));
-    std::iota(order.begin(), order.end(), first);
-    const auto wanted =
+    std::int64_t wanted =
         std::max<std::int64_t>(1, std::llround(share_ * static_cast<double>(count)));
-    for (std::int64_t i = 0; i < wanted; ++i) {
-      const auto other =
-          i + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count - i)));
-      std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(other)]);
-      const std::int64_t place = order[static_cast<std::size_t>(i)];
-      std::int32_t& id = batch.token_ids[static_cast<std::size_t>(place)];
-      masked.places.push_back(place), masked.targets.push_back(id);
-      if (const double draw = random.uniform(); draw < .8)
-        id = mask_;
-      else if (draw < .9)
-        id = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(vocabulary_)));
+    for (std::size_t i = 0, of_item = masked.places.size(); i < words.size() && wanted > 0; ++i) {
+      std::swap(words[i], words[i + random.below(words.size() - i)]);
+      const auto [place, tokens] = words[i];
+      const bool last_chance = masked.places.size() == of_item && i + 1 == words.size();
+      if (tokens > wanted && !last_chance) continue;
+      wanted -= tokens;
+      for (std::int64_t p = place; p < place + tokens; ++p) {
+        std::int32_t& id = batch.token_ids[static_cast<std::size_t>(p)];
+        masked.places.push_back(p), masked.targets.push_back(id);
+        if (const double draw = random.uniform(); draw < .8)
+          id = mask_;
+        else if (draw < .9)
+          id = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(vocabulary_)));
+      }
     }
   }
   return masked;

@@ -29,8 +29,9 @@ struct Session {
         length(std::min(pretraining.training.encoder.max_length,
                         model.base.encoder.config().max_tokens())),
         task(files, length, checked(*tokenizer, model.base.model), tokenizer->vocabulary_size(),
-             pretraining.masking.share, seed,
-             [&](const PackedIds& batch, const MaskedPlaces& masked, DropoutSeed dropout) {
+             pretraining.masking.share,
+             pretraining.masking.whole_words ? continuing_ids(*tokenizer) : std::vector<bool>{},
+             seed, [&](const PackedIds& batch, const MaskedPlaces& masked, DropoutSeed dropout) {
                return model.loss(
                    pack_tokens(batch, model.base.encoder.device()), masked.places, masked.targets,
                    training_forward(model.base.encoder, pretraining.training, dropout));

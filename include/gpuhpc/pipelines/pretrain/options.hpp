@@ -19,6 +19,7 @@ struct NewModelOptions {
 struct MaskingOptions {  // Devlin et al. 2019, section 3.1
   static constexpr const char* section = "pretrain";
   double share = .15;  // of a text's tokens; at least one
+  bool whole_words = false;
 };
 void declare(config::Section& section, NewModelOptions& options);
 void declare(config::Section& section, MaskingOptions& options);

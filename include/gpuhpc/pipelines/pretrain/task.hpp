@@ -15,14 +15,19 @@ struct MaskedPlaces {
   std::vector<std::int64_t> places, targets;
 };
 
+// Which ids go on with the word before them: those that Hugging Face's decoder joins to it.
+std::vector<bool> continuing_ids(const Tokenizer& tokenizer);
+
 class MaskedLanguageTask : public Task {
  public:
   // The sum of -log p(target) over the places, with its graph.
   using Loss = std::function<at::Tensor(const PackedIds&, const MaskedPlaces&, DropoutSeed)>;
   // `special`: of the tokenizer, which must have a mask; `vocabulary`: ids are below it.
+  // `continues` (vocabulary): the ids that go on with a word, all pieces of which are masked then;
+  // empty: each token is a word.
   MaskedLanguageTask(const std::vector<TokenDataset>& files, std::int64_t max_length,
                      const SpecialTokens& special, std::int64_t vocabulary, double share,
-                     std::uint64_t seed, Loss loss);
+                     std::vector<bool> continues, std::uint64_t seed, Loss loss);
   std::int64_t size() const override { return first_piece_.back(); }
   std::int64_t cost(std::int64_t item) const override;
   void load(std::span<const std::int64_t> items) override { packed_ = packed(items); }
@@ -39,7 +44,8 @@ class MaskedLanguageTask : public Task {
   }
   std::int64_t documents() const { return std::ssize(first_piece_) - 1; }
 
-  // Chooses max(1, round(share * n)) of an item's n tokens and masks them: 8 of 10 become the mask,
+  // Chooses max(1, round(share * n)) of an item's n tokens and masks them (whole words: as many of
+  // them as fit into that number, at least one word): 8 of 10 become the mask,
   // 1 any token, 1 stays (Devlin et al. 2019, section 3.1). A function of seed, step and item: a
   // new choice in each epoch, whoever computes it. Validation has the one of step -1.
   MaskedPlaces mask(PackedIds& batch, std::int64_t step) const;
@@ -53,6 +59,7 @@ class MaskedLanguageTask : public Task {
   std::int32_t mask_;
   std::int64_t vocabulary_;
   double share_;
+  std::vector<bool> continues_;
   std::uint64_t seed_;
   Loss loss_;
   std::int64_t step_ = 0;
