@@ -18,6 +18,6 @@ for level in generic:default:SSE41 avx2:avx2:AVX2 avx512:avx512:AVX512_CORE avx5
   case $isa in generic | avx2 | avx512) filter=-$bf16_training ;; esac
   echo "levels: $isa, tests $filter"
   export GPUHPC_TEST_ISA=$isa ATEN_CPU_CAPABILITY=$torch ONEDNN_MAX_CPU_ISA=$onednn
-  GTEST_FILTER=$filter ctest --test-dir $build -L unit -j2 --output-on-failure --no-tests=error
+  GTEST_FILTER=$filter ctest --test-dir $build -L unit --output-on-failure --no-tests=error
   $build/tests/test_pipeline --gtest_brief=1 --gtest_filter=Pipeline.LeavesPredictionsMetricsModelAndReport
 done
