@@ -85,7 +85,7 @@ class Reruns : public testing::Test {
           "names",    "classifier",     "words",     "sigmoid-exp", "name", "posterior", "pseudo",
           "constant", "lamb",           "linear",    "bf16",        "fp32", "best",      "avx2",
           "mean",     "threshold",      "none",      "zero1",       "csv",  "cpu",       "10-12",
-          "a,b",      "mnrl-symmetric", "manhattan", "cls"}) {
+          "a,b",      "mnrl-symmetric", "manhattan", "cls",     "int8"}) {
       Arguments other = arguments;
       other.push_back("--" + name + "=" + value);
       try {

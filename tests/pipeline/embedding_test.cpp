@@ -101,5 +101,47 @@ TEST_F(Embedding, MissingColumnsAndWrongNumbersOfThemAreRefusedBeforeAnythingIsC
   EXPECT_FALSE(fs::exists(run));
 }
 
+TEST_F(Embedding, StoredVectorsAreTheSameOnAnyNumberOfRanks) {
+  const auto encode = [&](const std::string& more, int ranks) {
+    const fs::path out = root_ / "stored.jsonl";
+    const Result result =
+        gpuhpc("encode --device.kind cpu --device.threads 1 --model.encoder " +
+                   std::string(GPUHPC_MODELS) +
+                   "/all-MiniLM-L6-v2 --input.text-field anchor "
+                   "--input.file " +
+                   (root_ / "train.jsonl").string() + " --output.file " + out.string() + more,
+               ranks);
+    EXPECT_EQ(result.code, 0) << result.output;
+    return read(out);
+  };
+  const auto vectors = [](const std::string& lines) {
+    std::vector<std::vector<double>> rows;
+    std::istringstream stream(lines);
+    for (std::string line; std::getline(stream, line);)
+      rows.push_back(Json::parse(line).at("embedding").get<std::vector<double>>());
+    return rows;
+  };
+  const auto plain = vectors(encode("", 1));
+  const std::string int8 = encode(" --output.quantize int8", 1);
+  EXPECT_EQ(int8, encode(" --output.quantize int8", 2));
+  const auto bytes = vectors(int8), bits = vectors(encode(" --output.quantize ubinary", 1));
+  ASSERT_EQ(bits[0].size(), 48u);
+  for (std::size_t column = 0; column < 384; ++column) {
+    std::size_t least = 0;
+    for (std::size_t i = 0; i < plain.size(); ++i)
+      if (plain[i][column] < plain[least][column]) least = i;
+    EXPECT_EQ(bytes[least][column], -128) << column;
+    EXPECT_EQ(static_cast<int>(bits[1][column / 8]) >> (7 - column % 8) & 1, plain[1][column] > 0);
+  }
+  // Ranges of other texts: a value may lie outside.
+  EXPECT_NE(
+      int8,
+      encode(" --output.quantize int8 --output.calibration " + (root_ / "test.jsonl").string(), 1));
+  const Result unused = gpuhpc("encode --output.quantize binary --output.calibration " +
+                               (root_ / "test.jsonl").string());
+  EXPECT_EQ(unused.code, 2) << unused.output;
+  EXPECT_THAT(unused.output, HasSubstr("gives the ranges of int8 and uint8"));
+}
+
 }  // namespace
 }  // namespace gpuhpc_test
