@@ -36,5 +36,6 @@ void evaluate_command(CommandContext& context);
 void report_command(CommandContext& context);
 void doctor_command(CommandContext& context);
 void train_embedding_command(CommandContext& context);
+void mine_command(CommandContext& context);
 
 }  // namespace gpuhpc
