@@ -28,6 +28,16 @@ void declare(config::Section& section, PipelineOptions& o) {
 void declare(config::Section& section, OutputOptions& o) {
   section.option("file", o.file, "result of encode and predict; - is standard output").common();
   section.option("dir", o.dir, "folder for the shards of prepare");
+  section
+      .option("quantize", o.quantize,
+              "encode stores vectors in bytes (int8, uint8: 255 steps of each column's range) or "
+              "bits (binary, ubinary: above 0), as sentence-transformers does")
+      .one_of({"none", "int8", "uint8", "binary", "ubinary"});
+  section
+      .option("calibration", o.calibration,
+              "texts whose vectors give the ranges of int8 and uint8, in a file as --input.file; "
+              "none: all vectors are kept until the last is there, and give them")
+      .existing_path();
 }
 
 void declare(config::Section& section, ReviewOptions& o) {
@@ -65,6 +75,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("pairs of texts, and what an encoder learns from them", o.embedding.files,
           o.embedding.loss);
   set.add("masked-language models", o.pretrain.model, o.pretrain.masking);
+  set.add("hard negatives", o.embedding.mining);
   set.add("term weights of lexical neighbours", l.scoring.tfidf);
   set.add("nearest documents", l.scoring.neighbours);
   set.add("the trainer", s.training.train, l.fine_tune);

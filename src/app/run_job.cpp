@@ -26,13 +26,14 @@ void publish(const Pipeline& pipeline) {
   fs::remove_all(run / "model");
   for (const std::string name :
        {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl", "metrics.json",
-        "evaluation.tsv", "samples.tsv", "model"}) {
+        "evaluation.tsv", "samples.tsv", "mined.jsonl", "model", "model_card.md"}) {
     fs::path source;
     for (std::size_t i = 0; i < pipeline.stages().size(); ++i)
       if (std::ranges::find(pipeline.stages()[i].outputs, name) !=
           pipeline.stages()[i].outputs.end())
         source = pipeline.folder(i) / name;
-    if (fs::is_regular_file(source)) link_file(source, run / name);
+    const fs::path target = name == "model_card.md" ? run / "model" / "README.md" : run / name;
+    if (fs::is_regular_file(source)) link_file(source, target);
     if (!source.empty() && fs::is_directory(source))
       for (const auto& entry : fs::recursive_directory_iterator(source))
         if (entry.is_regular_file())
@@ -98,6 +99,7 @@ void run_job(CommandContext& c, Job job) {
     if (const fs::path file = run / "evaluation.tsv"; fs::exists(file))
       fmt::print("{}\n", table_of(file));
     for (const auto& [what, file] : {std::pair{"predictions: ", run / "predictions.jsonl"},
+                                     std::pair{"rows:        ", run / "mined.jsonl"},
                                      std::pair{"report:      ", run / "report.html"}})
       if (fs::exists(file)) fmt::print("{}{}\n", what, file.string());
   });

@@ -94,7 +94,8 @@ BatchRunner DocumentEncoder::State::make_runner(const LoadedEncoder& loaded,
   EmbeddingConfig plain = loaded.model.embedding;
   plain.normalise = false;  // after the windows of a document are averaged
   const std::int64_t hidden = loaded.encoder.config().hidden_size;
-  InferModel model{.hidden_size = hidden, .columns = hidden, .device = loaded.encoder.device()};
+  InferModel model{
+      .hidden_size = hidden, .columns = plain.width(hidden), .device = loaded.encoder.device()};
   if (plan.cuda) {
     model.on_device = [&encoder = loaded.encoder, plain,
                        forward = plan.forward](const PackedTokens& batch) {

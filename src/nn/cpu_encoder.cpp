@@ -6,19 +6,22 @@
 
 #include "cpu_forward.hpp"
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/nn/encoder.hpp"
+#include "gpuhpc/nn/host_matrices.hpp"
 
 namespace gpuhpc {
 namespace {
 
 constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "tf32", "bf16"};
 
-void check(const PackedIds& documents, const EncoderConfig& config, std::int64_t columns) {
+void check(const PackedIds& documents, const EncoderConfig& config, std::int64_t wanted,
+           std::int64_t columns) {
   if (documents.offsets.empty() || documents.offsets.back() > std::ssize(documents.token_ids))
     throw internal_error("packed offsets do not fit the ids");
   if (!documents.segments.empty() && documents.segments.size() != documents.token_ids.size())
     throw internal_error("packed segment ids do not fit the ids");
-  if (columns != config.hidden_size)
-    throw internal_error("output has {} columns, the encoder {}", columns, config.hidden_size);
+  if (columns != wanted)
+    throw internal_error("output has {} columns, the encoder {}", columns, wanted);
   for (std::int64_t b = 0; b < documents.size(); ++b)
     if (documents.length(b) < 1 || documents.length(b) > config.max_tokens())
       throw internal_error("document of {} tokens; the encoder takes 1 to {}", documents.length(b),
@@ -66,6 +69,53 @@ void pool(const CpuForward& forward, Pooling pooling, CpuForward::Rows rows, std
 
 }  // namespace
 
+HostLinear::HostLinear(const at::Tensor& weight, const at::Tensor& bias)
+    : inputs_(weight.size(1)),
+      outputs_(weight.size(0)),
+      weight_(to_matrix(weight.t()).values),
+      bias_(bias.defined() ? to_matrix(bias).values
+                           : std::vector<float>(static_cast<std::size_t>(outputs_))) {}
+
+std::vector<float> HostLinear::operator()(const float* x) const {
+  std::vector<double> sums(bias_.begin(), bias_.end());
+  const float* row = weight_.data();
+  for (std::int64_t k = 0; k < inputs_; ++k)
+    for (double& sum : sums) sum += static_cast<double>(*row++) * x[k];
+  return {sums.begin(), sums.end()};
+}
+
+CpuForward::CpuForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
+    : config_(encoder.config()), precision_(precision), isa_(isa) {
+  if (encoder.has_pooler())
+    pooler_ = {encoder.parameter("pooler.dense.weight"), encoder.parameter("pooler.dense.bias")};
+  for (std::size_t i = 0; i < encoder.dense_count(); ++i) {
+    const std::vector<NamedParameter> linear = encoder.dense(i);
+    dense_.emplace_back(linear[0].value, linear.size() > 1 ? linear[1].value : at::Tensor());
+  }
+}
+
+void CpuForward::pooler(const float* first_token, float* output) const {
+  if (pooler_.empty())
+    throw input_error(
+        "the model pools with the pooler head, but its weights have none; use pooling mean or cls");
+  for (const float value : pooler_(first_token)) *output++ = std::tanh(value);
+}
+
+std::vector<float> CpuForward::dense(std::vector<float> vector,
+                                     const EmbeddingConfig& embedding) const {
+  for (std::size_t i = 0; i < embedding.dense.size(); ++i) {
+    if (embedding.dense[i].unit_inputs) gpuhpc::normalise(vector);
+    vector = dense_.at(i)(vector.data());
+    const DenseActivation activation = embedding.dense[i].activation;
+    for (float& x : vector) {
+      if (activation == DenseActivation::tanh) x = std::tanh(x);
+      if (activation == DenseActivation::relu && x < 0) x = 0;  // a NaN stays one
+      if (activation == DenseActivation::gelu) x *= .5F * (1 + std::erf(x * std::sqrt(.5F)));
+    }
+  }
+  return vector;
+}
+
 std::string_view to_string(CpuPrecision precision) {
   return kPrecisions[static_cast<std::size_t>(precision)];
 }
@@ -99,14 +149,19 @@ kernels::Isa CpuEncoder::isa() const { return forward_->isa(); }
 
 void CpuEncoder::embed(CpuWorkspace& workspace, const PackedIds& documents,
                        const EmbeddingConfig& embedding, MutableMatrixView output) const {
-  check(documents, config(), output.columns);
+  check(documents, config(), embedding.width(config().hidden_size), output.columns);
+  std::vector<float> pooled(static_cast<std::size_t>(config().hidden_size));
   const bool first_tokens = reads_first_token(embedding.pooling);
   each_micro_batch(documents, forward_->rows_at_once(), [&](std::int64_t first, std::int64_t last) {
     const CpuForward::Rows rows =
         forward_->run(workspace, documents, first, last, config().layers, first_tokens);
     for (std::int64_t b = first, row = 0; b < last;
          row += first_tokens ? 1 : documents.length(b), ++b) {
-      pool(*forward_, embedding.pooling, rows, row, documents.length(b), output.row(b));
+      const std::span<float> vector = output.row(b),
+                             target = embedding.dense.empty() ? vector : std::span(pooled);
+      pool(*forward_, embedding.pooling, rows, row, documents.length(b), target);
+      if (!embedding.dense.empty())
+        std::ranges::copy(forward_->dense(pooled, embedding), vector.begin());
       if (embedding.normalise) normalise(output.row(b));
     }
   });
@@ -114,7 +169,7 @@ void CpuEncoder::embed(CpuWorkspace& workspace, const PackedIds& documents,
 
 void CpuEncoder::hidden(CpuWorkspace& workspace, const PackedIds& documents, std::int64_t layers,
                         MutableMatrixView output) const {
-  check(documents, config(), output.columns);
+  check(documents, config(), config().hidden_size, output.columns);
   if (layers < 0 || layers > config().layers)
     throw internal_error("hidden states after {} of {} layers", layers, config().layers);
   each_micro_batch(documents, forward_->rows_at_once(), [&](std::int64_t first, std::int64_t last) {

@@ -384,27 +384,6 @@ class TypedForward final : public CpuForward {
 
 }  // namespace
 
-CpuForward::CpuForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
-    : config_(encoder.config()), precision_(precision), isa_(isa) {
-  if (!encoder.has_pooler()) return;
-  pooler_weight_ = copied(weights(encoder.parameter("pooler.dense.weight")));
-  pooler_bias_ = copied(weights(encoder.parameter("pooler.dense.bias")));
-}
-
-void CpuForward::pooler(const float* first_token, float* output) const {
-  if (pooler_bias_.empty())
-    throw input_error(
-        "the model pools with the pooler head, but its weights have none; use pooling mean or cls");
-  const std::int64_t hidden = config_.hidden_size;
-  for (std::int64_t i = 0; i < hidden; ++i) {
-    double sum = pooler_bias_[static_cast<std::size_t>(i)];
-    for (std::int64_t k = 0; k < hidden; ++k)
-      sum += static_cast<double>(pooler_weight_[static_cast<std::size_t>(i * hidden + k)]) *
-             first_token[k];
-    output[i] = static_cast<float>(std::tanh(sum));
-  }
-}
-
 std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision,
                                              kernels::Isa isa) {
   switch (precision) {

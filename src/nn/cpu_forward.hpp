@@ -1,11 +1,29 @@
 #pragma once
 // The layers of CpuEncoder in every precision; private to room nn.
+#include <ATen/core/Tensor.h>
+
 #include <memory>
 #include <vector>
 
 #include "gpuhpc/nn/cpu_encoder.hpp"
 
 namespace gpuhpc {
+
+// x W^T + b of one vector, in fp32 with sums of double: for the few products that are one a
+// document.
+class HostLinear {
+ public:
+  HostLinear() = default;
+  HostLinear(const at::Tensor& weight,
+             const at::Tensor& bias);  // (outputs, inputs); undefined: none
+  bool empty() const { return outputs_ == 0; }
+  std::int64_t outputs() const { return outputs_; }
+  std::vector<float> operator()(const float* x) const;
+
+ private:
+  std::int64_t inputs_ = 0, outputs_ = 0;
+  std::vector<float> weight_, bias_;  // (inputs, outputs), (outputs)
+};
 
 class CpuForward {
  public:
@@ -32,12 +50,15 @@ class CpuForward {
   kernels::Isa isa() const { return isa_; }
   // tanh(dense(first token)); throws when the encoder has no pooler.
   void pooler(const float* first_token, float* output) const;
+  // The Dense modules on the pooled vector.
+  std::vector<float> dense(std::vector<float> vector, const EmbeddingConfig& embedding) const;
 
  private:
   EncoderConfig config_;
   CpuPrecision precision_;
   kernels::Isa isa_;
-  std::vector<float> pooler_weight_, pooler_bias_;  // (H,H), (H)
+  HostLinear pooler_;  // (H,H)
+  std::vector<HostLinear> dense_;
 };
 
 std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision,

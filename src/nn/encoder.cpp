@@ -8,7 +8,9 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/segment_reduce.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
@@ -150,6 +152,23 @@ at::Tensor Encoder::position_vectors() const {
 void Encoder::add(std::string name, std::vector<std::int64_t> shape) {
   parameters_.push_back(
       {std::move(name), at::zeros(shape, at::TensorOptions().dtype(at::kFloat).device(device_))});
+}
+
+void Encoder::add_dense(const std::vector<DenseConfig>& modules) {
+  dense_ = {parameters_.size()};
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const DenseConfig& dense = modules[i];
+    add(fmt::format("dense.{}.linear.weight", i), {dense.outputs, dense.inputs});
+    if (dense.bias) add(fmt::format("dense.{}.linear.bias", i), {dense.outputs});
+    dense_.push_back(parameters_.size());
+  }
+}
+
+std::vector<NamedParameter> Encoder::dense(std::size_t i) const {
+  if (i >= dense_count()) throw internal_error("the encoder has no Dense module {}", i);
+  std::vector<NamedParameter> linear{{"linear.weight", value(dense_[i])}};
+  if (dense_[i + 1] - dense_[i] > 1) linear.push_back({"linear.bias", value(dense_[i] + 1)});
+  return linear;
 }
 
 const at::Tensor& Encoder::parameter(std::string_view name) const {
@@ -327,6 +346,30 @@ at::Tensor Encoder::embed(const PackedTokens& batch, const EmbeddingConfig& embe
   const at::Tensor hidden = forward(batch, options, first_tokens),
                    rows = first_tokens ? head(hidden, embedding.pooling)
                                        : pool(hidden, batch, embedding.pooling);
+  return projected(rows, embedding);
+}
+
+at::Tensor Encoder::projected(at::Tensor rows, const EmbeddingConfig& embedding) const {
+  for (std::size_t i = 0; i < embedding.dense.size(); ++i) {
+    const DenseConfig& dense = embedding.dense[i];
+    const std::vector<NamedParameter> linear = this->dense(i);
+    if (dense.unit_inputs) rows = unit_rows(rows);
+    rows = mixed_linear(rows, linear[0].value, dense.bias ? linear[1].value : at::Tensor(),
+                        at::kFloat);
+    switch (dense.activation) {
+      case DenseActivation::identity:
+        break;
+      case DenseActivation::tanh:
+        rows = at::tanh(rows);
+        break;
+      case DenseActivation::relu:
+        rows = at::relu(rows);
+        break;
+      case DenseActivation::gelu:
+        rows = at::gelu(rows);
+        break;
+    }
+  }
   return embedding.normalise ? unit_rows(rows) : rows;
 }
 

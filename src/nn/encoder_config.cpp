@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config_keys.hpp"
+#include "modules.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -24,57 +25,6 @@ Activation parse_activation(const Keys& keys) {
   throw input_error(
       "{}: \"hidden_act\" is \"{}\"; supported are gelu, gelu_new, gelu_pytorch_tanh and relu",
       keys.file(), name);
-}
-
-// The part of a type name after the last dot: sentence-transformers has moved its modules between
-// packages.
-std::string_view last_part(std::string_view type) {
-  return type.substr(type.find_last_of('.') + 1);
-}
-
-Pooling parse_pooling_mode(const std::string& name, const Keys& keys) {
-  if (name == "mean") return Pooling::mean;
-  if (name == "cls") return Pooling::cls;
-  if (name == "max") return Pooling::max;
-  throw input_error("{}: pooling \"{}\" is not supported; supported are mean, cls and max",
-                    keys.file(), name);
-}
-
-// Either {"pooling_mode": "mean"} or the older {"pooling_mode_mean_tokens": true, ...}.
-Pooling read_pooling(const fs::path& file, std::int64_t width) {
-  const Keys keys(file);
-  for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
-    if (keys.has(key) && keys.integer(key, 1, 1 << 20) != width) {
-      throw input_error("{}: \"{}\" is {} but the encoder's hidden_size is {}", keys.file(), key,
-                        keys.integer(key, 1, 1 << 20), width);
-    }
-  }
-  std::vector<std::string> modes;
-  if (keys.has("pooling_mode")) {
-    const Json& value = keys.at("pooling_mode");
-    if (value.is_string())
-      modes.push_back(value.get<std::string>());
-    else if (value.is_array() && std::all_of(value.begin(), value.end(),
-                                             [](const Json& mode) { return mode.is_string(); })) {
-      modes = value.get<std::vector<std::string>>();
-    } else
-      throw input_error("{}: \"pooling_mode\" must be a text or a list of texts", keys.file());
-  } else {
-    const std::pair<const char*, const char*> old_names[] = {
-        {"pooling_mode_cls_token", "cls"},
-        {"pooling_mode_max_tokens", "max"},
-        {"pooling_mode_mean_tokens", "mean"},
-        {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
-        {"pooling_mode_weightedmean_tokens", "weightedmean"},
-        {"pooling_mode_lasttoken", "lasttoken"}};
-    for (const auto& [key, mode] : old_names) {
-      if (keys.flag(key)) modes.emplace_back(mode);
-    }
-  }
-  if (modes.size() != 1)
-    throw input_error("{}: exactly one pooling mode must be chosen, not {}", keys.file(),
-                      modes.size());
-  return parse_pooling_mode(modes.front(), keys);
 }
 
 // The length limit: sentence_bert_config.json (older folders), else model_max_length of the
@@ -105,54 +55,6 @@ std::int64_t read_max_tokens(const fs::path& folder, const EncoderConfig& encode
     }
   }
   return tokens;
-}
-
-// "1_Pooling" and the like: a folder inside the model folder, never outside it.
-fs::path module_folder(const fs::path& folder, const std::string& name,
-                       const fs::path& modules_file) {
-  const fs::path relative(name);
-  if (relative.is_absolute() ||
-      std::find(relative.begin(), relative.end(), "..") != relative.end()) {
-    throw input_error("{}: the path \"{}\" leaves the model folder", modules_file.string(), name);
-  }
-  return name.empty() ? folder : folder / relative;
-}
-
-struct ModuleList {
-  fs::path transformer, pooling;  // folders; pooling empty: none named
-  bool normalise = false;
-};
-
-ModuleList read_modules(const fs::path& folder) {
-  const fs::path file = folder / "modules.json";
-  const Json modules = read_json(file);
-  if (!modules.is_array()) throw input_error("{}: a list of modules is expected", file.string());
-  ModuleList list;
-  bool transformer = false;
-  for (const Json& module : modules) {
-    const bool whole = module.is_object() && module.contains("type") &&
-                       module["type"].is_string() && module.contains("path") &&
-                       module["path"].is_string();
-    if (!whole)
-      throw input_error("{}: every module needs the texts \"type\" and \"path\"", file.string());
-    const std::string type = module["type"].get<std::string>();
-    const fs::path place = module_folder(folder, module["path"].get<std::string>(), file);
-    if (last_part(type) == "Transformer" && !transformer) {
-      list.transformer = place;
-      transformer = true;
-    } else if (last_part(type) == "Pooling" && list.pooling.empty()) {
-      list.pooling = place;
-    } else if (last_part(type) == "Normalize") {
-      list.normalise = true;
-    } else {
-      throw input_error(
-          "{}: the module \"{}\" is not supported; supported are one Transformer, one Pooling and "
-          "Normalize",
-          file.string(), type);
-    }
-  }
-  if (!transformer) throw input_error("{}: no Transformer module is listed", file.string());
-  return list;
 }
 
 // Both spellings of DeBERTa: "c2p|p2c" and ["c2p", "p2c"].
@@ -312,7 +214,7 @@ ModelFolder read_model_folder(const fs::path& folder) {
   model.folder = folder;
   model.weights_folder = folder;
   model.sentence_transformers = fs::exists(folder / "modules.json");
-  ModuleList modules;
+  Modules modules;
   if (model.sentence_transformers) {
     modules = read_modules(folder);
     model.weights_folder = modules.transformer;
@@ -323,11 +225,9 @@ ModelFolder read_model_folder(const fs::path& folder) {
                       model.weights_folder.string());
   }
   model.encoder = read_encoder_config(config_file);
-  model.embedding.max_tokens = read_max_tokens(model.weights_folder, model.encoder);
-  model.embedding.normalise = modules.normalise;
-  if (!modules.pooling.empty())
-    model.embedding.pooling =
-        read_pooling(modules.pooling / "config.json", model.encoder.hidden_size);
+  const std::int64_t max_tokens = read_max_tokens(model.weights_folder, model.encoder);
+  model.embedding = read_embedding(modules, folder, model.encoder.hidden_size);
+  model.embedding.max_tokens = max_tokens;
   return model;
 }
 

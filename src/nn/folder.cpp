@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "modules.hpp"
 #include "named_weights.hpp"
 
 namespace gpuhpc {
@@ -27,36 +28,6 @@ constexpr std::array<std::string_view, 9> left_aside = {"cls.",
                                                         "pooler.",
                                                         "embeddings.position_ids",
                                                         "embeddings.token_type_ids"};
-
-// sentence-transformers' files for a folder that has none, or whose settings were changed. Old type
-// names: every version reads them.
-void write_modules(const fs::path& folder, const EmbeddingConfig& embedding, std::int64_t width) {
-  nlohmann::ordered_json modules = nlohmann::ordered_json::array();
-  const auto add = [&](const char* path, const char* type) {
-    const auto index = modules.size();
-    modules.push_back({{"idx", index},
-                       {"name", std::to_string(index)},
-                       {"path", path},
-                       {"type", std::string("sentence_transformers.models.") + type}});
-  };
-  add("", "Transformer");
-  add("1_Pooling", "Pooling");
-  if (embedding.normalise) add("2_Normalize", "Normalize");
-  write_json(folder / "modules.json", modules);
-  // BERT's pooler head is no sentence-transformers pooling; the first token is what it reads.
-  const bool cls = reads_first_token(embedding.pooling);
-  create_folder(folder / "1_Pooling");
-  write_json(
-      folder / "1_Pooling" / "config.json",
-      nlohmann::ordered_json{{"word_embedding_dimension", width},
-                             {"pooling_mode_cls_token", cls},
-                             {"pooling_mode_mean_tokens", embedding.pooling == Pooling::mean},
-                             {"pooling_mode_max_tokens", embedding.pooling == Pooling::max},
-                             {"pooling_mode_mean_sqrt_len_tokens", false}});
-  write_json(
-      folder / "sentence_bert_config.json",
-      nlohmann::ordered_json{{"max_seq_length", embedding.max_tokens}, {"do_lower_case", false}});
-}
 
 // Copies the file when the source has it.
 void copy_if_there(const fs::path& from, const fs::path& to) {
@@ -107,12 +78,26 @@ void write_weights(const fs::path& folder, const std::vector<NamedParameter>& we
   write_model_weights(folder, std::move(tensors));
 }
 
-// The encoder's parameters as a file has them.
+// The encoder's parameters as a file has them; Dense modules have files of their own.
 std::vector<NamedParameter> encoder_weights(const Encoder& encoder, const std::string& prefix) {
   std::vector<NamedParameter> weights;
   for (const auto& [name, value] : encoder.parameters())
-    weights.push_back({prefix + name, in_file_order(encoder.config(), name, value)});
+    if (!name.starts_with("dense."))
+      weights.push_back({prefix + name, in_file_order(encoder.config(), name, value)});
   return weights;
+}
+
+// The Dense modules that modules.json names, and their weights.
+void load_dense(const ModelFolder& model, Encoder& encoder) {
+  Encoder shapes(model.encoder, at::kMeta);
+  shapes.add_dense(model.embedding.dense);
+  const auto each = [&](const auto& use) {
+    for (std::size_t i = 0; i < model.embedding.dense.size(); ++i)
+      use(i, NamedWeights(model.folder / model.embedding.dense[i].folder, {}));
+  };
+  each([&](std::size_t i, const NamedWeights& weights) { weights.check(shapes.dense(i)); });
+  encoder.add_dense(model.embedding.dense);
+  each([&](std::size_t i, const NamedWeights& weights) { weights.fill(encoder.dense(i)); });
 }
 
 void copy_tokenizer(const fs::path& folder, const fs::path& source) {
@@ -124,7 +109,8 @@ void copy_tokenizer(const fs::path& folder, const fs::path& source) {
 }
 
 bool same_settings(const EmbeddingConfig& a, const EmbeddingConfig& b) {
-  return a.pooling == b.pooling && a.normalise == b.normalise && a.max_tokens == b.max_tokens;
+  return a.pooling == b.pooling && a.normalise == b.normalise && a.max_tokens == b.max_tokens &&
+         a.dense.size() == b.dense.size();
 }
 
 }  // namespace
@@ -141,6 +127,7 @@ LoadedEncoder load_encoder(const fs::path& folder, at::Device device, Pooling pl
   weights.refuse_strangers(shapes.parameters(), left_aside);
   Encoder encoder(model.encoder, device, pooler);
   weights.fill(encoder.parameters());
+  load_dense(model, encoder);
   return {std::move(model), std::move(encoder)};
 }
 
@@ -152,6 +139,10 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder,
   copy_tokenizer(folder, source.weights_folder);
   copy_if_there(source.folder / "config_sentence_transformers.json",
                 folder / "config_sentence_transformers.json");
+  for (std::size_t i = 0; i < embedding.dense.size(); ++i) {
+    create_folder(folder / embedding.dense[i].folder);
+    write_weights(folder / embedding.dense[i].folder, encoder.dense(i));
+  }
   const bool unchanged = source.sentence_transformers && source.weights_folder == source.folder &&
                          same_settings(embedding, source.embedding) &&
                          fs::exists(source.folder / "1_Pooling" / "config.json") &&
@@ -161,8 +152,10 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder,
     return;
   }
   create_folder(folder / "1_Pooling");
-  for (const char* name : {"modules.json", "1_Pooling/config.json", "sentence_bert_config.json"})
-    gpuhpc::copy_file(source.folder / name, folder / name);
+  std::vector<fs::path> names{"modules.json", "1_Pooling/config.json", "sentence_bert_config.json"};
+  for (const DenseConfig& dense : embedding.dense)
+    names.push_back(fs::path(dense.folder) / "config.json");
+  for (const fs::path& name : names) gpuhpc::copy_file(source.folder / name, folder / name);
 }
 
 void save_model_folder(const fs::path& folder, const std::vector<NamedParameter>& weights,

@@ -67,4 +67,9 @@ void TextEncoder::encode(const TokenDataset& dataset, const std::filesystem::pat
       state_->log, after_batch);
 }
 
+void TextEncoder::encode(const TokenSource& texts, const std::filesystem::path& path,
+                         Communicator& comm, const std::function<void()>& after_batch) const {
+  state_->encoder->encode_to_file(texts, comm, path, {}, {}, state_->log, after_batch);
+}
+
 }  // namespace gpuhpc

@@ -187,7 +187,7 @@ constexpr std::int64_t indexed_block = 4096;
 // Offers one (queries, indexed) block of scores to the queries' top lists, which start at row
 // `out_row` of `out`.
 void offer_block(const at::Tensor& scores, std::int64_t out_row, std::int64_t first_query,
-                 std::int64_t first_indexed, QuerySet set, Neighbours& out) {
+                 std::int64_t first_indexed, QuerySet set, float above, Neighbours& out) {
   const std::int64_t width = scores.size(1);
   const float* data = scores.data_ptr<float>();
   at::parallel_for(0, scores.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
@@ -195,7 +195,7 @@ void offer_block(const at::Tensor& scores, std::int64_t out_row, std::int64_t fi
       const auto at_row = static_cast<std::size_t>((out_row + q) * out.k);
       const auto count = static_cast<std::size_t>(out.k);
       TopK best(std::span(out.indices).subspan(at_row, count),
-                std::span(out.weights).subspan(at_row, count));
+                std::span(out.weights).subspan(at_row, count), above);
       const auto name = [&](std::size_t j) {
         return static_cast<std::int32_t>(first_indexed + static_cast<std::int64_t>(j));
       };
@@ -227,7 +227,7 @@ Neighbours dense_neighbours(MatrixView queries, MatrixView indexed, Range rows, 
     const at::Tensor left = copy_rows(queries, block);
     for (std::int64_t i = 0; i < indexed.rows; i += indexed_block) {
       const at::Tensor right = copy_rows(indexed, {i, std::min(indexed.rows, i + indexed_block)});
-      offer_block(at::mm(left, right.t()), q - rows.first, q, i, set, out);
+      offer_block(at::mm(left, right.t()), q - rows.first, q, i, set, options.above, out);
     }
   }
   return out;

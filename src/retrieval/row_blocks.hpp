@@ -53,17 +53,16 @@ inline Neighbours no_neighbours(std::int64_t rows, std::int64_t k) {
 
 // The k best (weight, index) pairs seen so far; ties: lower index first. Private to the room.
 
-// Works on rows of a Neighbours: `indices` starts as -1, `weights` as 0, so only positive weights
-// enter.
+// Works on rows of a Neighbours: `indices` starts as -1; only weights above `bound` enter.
 class TopK {
  public:
-  TopK(std::span<std::int32_t> indices, std::span<float> weights)
-      : indices_(indices), weights_(weights) {}
+  TopK(std::span<std::int32_t> indices, std::span<float> weights, float bound = 0)
+      : indices_(indices), weights_(weights), bound_(bound) {}
 
-  float worst() const { return weights_.empty() ? 0 : weights_.back(); }
+  float worst() const { return weights_.empty() || indices_.back() < 0 ? bound_ : weights_.back(); }
 
   void offer(std::int32_t index, float weight) {
-    if (weights_.empty() || !(weight > 0)) return;
+    if (weights_.empty() || !(weight > bound_)) return;
     std::size_t at = weights_.size();
     while (at > 0 && before(index, weight, at - 1)) --at;
     if (at == weights_.size()) return;
@@ -99,6 +98,7 @@ class TopK {
   }
   std::span<std::int32_t> indices_;
   std::span<float> weights_;
+  float bound_;
 };
 
 }  // namespace gpuhpc

@@ -47,10 +47,12 @@ class Reruns : public testing::Test {
     for (const char* option : {"--model.encoder=", "--taxoclass.nli-model="})
       arguments.insert(arguments.begin(), option + (root_ / "encoder").string());
     const bool embedding = std::erase(arguments, "train-embedding") > 0,
-               pretrain = std::erase(arguments, "pretrain") > 0;
+               pretrain = std::erase(arguments, "pretrain") > 0,
+               mining = std::erase(arguments, "mine") > 0;
     set.parse({}, arguments);
     const Pipeline stages = embedding  ? embedding_stages(options)
                             : pretrain ? pretrain_stages(options)
+                            : mining   ? mining_stages(options)
                                        : label_stages(options);
     const std::vector<std::string> hashes = stage_fingerprints(stages.stages());
     Fingerprints found;
@@ -65,14 +67,20 @@ class Reruns : public testing::Test {
     inputs.train.scan.options = inputs.test.scan.options = options.shared.corpus;
     return pipeline(options.shared, options.label, inputs, root_ / "run");
   }
-  Pipeline embedding_stages(const Options& options) const {
+  PairInputs pairs(const Options& options) const {
     PairInputs inputs;
     for (const std::string& name : options.embedding.files.column_names()) {
       inputs.train.columns.push_back(inputs_.train.scan);
       inputs.train.columns.back().options.text_field = name;
     }
-    return embedding_pipeline(options.shared, options.label.fine_tune, options.embedding, inputs,
-                              root_ / "run");
+    return inputs;
+  }
+  Pipeline embedding_stages(const Options& options) const {
+    return embedding_pipeline(options.shared, options.label.fine_tune, options.embedding,
+                              pairs(options), root_ / "run");
+  }
+  Pipeline mining_stages(const Options& options) const {
+    return mining_pipeline(options.shared, options.embedding, pairs(options), root_ / "run");
   }
 
   Pipeline pretrain_stages(const Options& options) const {
@@ -89,16 +97,16 @@ class Reruns : public testing::Test {
     config::OptionSet set;
     declare_options(set, options);
     Arguments given = arguments;
-    std::erase(given, "train-embedding");
-    std::erase(given, "pretrain");
+    for (const char* job : {"train-embedding", "pretrain", "mine"}) std::erase(given, job);
     set.parse({}, given);
     const std::string now = set.value(name);
     for (const std::string value :
-         {"true",     "false",          "0.37",      "77",          "7000", "7",         "3",
-          "names",    "classifier",     "words",     "sigmoid-exp", "name", "posterior", "pseudo",
-          "constant", "lamb",           "linear",    "bf16",        "fp32", "best",      "avx2",
-          "mean",     "threshold",      "none",      "zero1",       "csv",  "cpu",       "10-12",
-          "a,b",      "mnrl-symmetric", "manhattan", "cls"}) {
+         {"true",      "false",  "0.37",       "77",    "7000",        "7",
+          "3",         "names",  "classifier", "words", "sigmoid-exp", "name",
+          "posterior", "pseudo", "constant",   "lamb",  "linear",      "bf16",
+          "fp32",      "best",   "avx2",       "mean",  "threshold",   "none",
+          "zero1",     "csv",    "cpu",        "10-12", "a,b",         "mnrl-symmetric",
+          "manhattan", "cls",    "triplet",    "int8"}) {
       Arguments other = arguments;
       other.push_back("--" + name + "=" + value);
       try {
@@ -119,6 +127,7 @@ class Reruns : public testing::Test {
 const std::map<std::string, Arguments> kShapes = {
     {"embedding", {"train-embedding"}},
     {"pretrain", {"pretrain"}},
+    {"mining", {"mine"}},
     {"teleclass", {}},
     {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},
     {"taxoclass", {"--pipeline.method=taxoclass"}},

@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "fixture.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/nn/host_matrices.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -46,7 +48,7 @@ const LoadedEncoder& model() {
 
 Matrix embed(const CpuEncoder& encoder, const Documents& documents,
              const EmbeddingConfig& embedding) {
-  Matrix result(documents.size(), encoder.config().hidden_size);
+  Matrix result(documents.size(), embedding.width(encoder.config().hidden_size));
   const auto workspace = encoder.make_workspace();
   encoder.embed(*workspace, documents.view(), embedding, result.view());
   return result;
@@ -100,6 +102,18 @@ TEST_P(EveryFp32Level, EqualsLibTorch) {
     for (std::size_t i = 0; i < got.values.size(); ++i)
       ASSERT_NEAR(got.values[i], expected.values[i], 5e-6) << i;
   }
+}
+
+TEST_P(EveryFp32Level, DenseModulesEqualSentenceTransformers) {
+  const LoadedEncoder loaded = load_encoder(fixture_path("dense_bert"));
+  const SafeTensors expected(fixture_path("dense_bert_expected.safetensors"));
+  const CpuEncoder encoder(loaded.encoder, CpuPrecision::fp32, GetParam());
+  const Documents documents{read_ints(expected, "token_ids"), read_ints(expected, "offsets")};
+  const Matrix got = embed(encoder, documents, loaded.model.embedding),
+               wanted = to_matrix(read_floats(expected, "vectors"));
+  ASSERT_EQ(got.columns, 10);
+  for (std::size_t i = 0; i < wanted.values.size(); ++i)
+    ASSERT_NEAR(got.values[i], wanted.values[i], 1e-5) << i;
 }
 
 // The plain twins are slow.

@@ -90,6 +90,26 @@ INSTANTIATE_TEST_SUITE_P(Models, TinyEncoder,
                                            "tiny_mpnet", "tiny_mpnet_narrow"),
                          [](const auto& which) { return std::string(which.param); });
 
+// Four Dense modules, one behind a Normalize: data_tools/fixtures/make_modules.py.
+TEST(DenseModules, VectorsAndGradientsEqualSentenceTransformers) {
+  const SafeTensors expected(fixture_path("dense_bert_expected.safetensors"));
+  LoadedEncoder loaded = load_encoder(fixture_path("dense_bert"));
+  loaded.encoder.train_top_layers(-1);
+  const at::Tensor vectors = loaded.encoder.embed(read_batch(expected), loaded.model.embedding);
+  EXPECT_LE(largest_difference(vectors, read_floats(expected, "vectors")), 1e-5);
+  (vectors * read_floats(expected, "loss_weights")).sum().backward();
+  std::size_t dense = 0;
+  for (const auto& [name, value] : loaded.encoder.parameters()) {
+    if (name.starts_with("pooler.")) continue;
+    const at::Tensor wanted = read_floats(expected, "gradient." + name);
+    EXPECT_LE(largest_difference(value.grad(), wanted),
+              1e-5 + 1e-5 * wanted.abs().max().item<double>())
+        << name;
+    if (name.starts_with("dense.")) ++dense;
+  }
+  EXPECT_EQ(dense, 7U);
+}
+
 class Bert : public ::testing::Test {
  protected:
   SafeTensors expected{fixture_path("tiny_bert_expected.safetensors")};

@@ -16,6 +16,7 @@
 
 #include <bit>
 #include <functional>
+#include <tuple>
 
 #include "fixture.hpp"
 
@@ -23,6 +24,7 @@ namespace gpuhpc {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const fs::path minilm_folder = fs::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2";
@@ -163,9 +165,11 @@ TEST_F(Folder, UnsupportedConfigurationsAreNamed) {
 }
 
 TEST_F(Folder, UnsupportedModulesAreNamed) {
-  set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Dense"});
+  set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.LSTM"});
   EXPECT_THAT(refusal(),
-              HasSubstr("the module \"sentence_transformers.models.Dense\" is not supported"));
+              HasSubstr("the module \"sentence_transformers.models.LSTM\" is not supported;"));
+  set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Dense"});
+  EXPECT_THAT(refusal(), HasSubstr("models.Dense\" is not supported in this place"));
   set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling"});
   set("pooling_mode", "lasttoken", "1_Pooling/config.json");
   EXPECT_THAT(refusal(), HasSubstr("pooling \"lasttoken\" is not supported"));
@@ -269,6 +273,57 @@ TEST_F(Folder, SavedFolderIsTheSameModel) {
   }
   EXPECT_EQ(again.model.embedding.max_tokens, 256);
   EXPECT_TRUE(again.model.embedding.normalise);
+}
+
+// Unchanged settings keep the files' bytes; others are written anew.
+TEST_F(Folder, DenseModulesAreSavedWithTheirWeights) {
+  const fs::path source = fixture_path("dense_bert"), out = root / "saved";
+  LoadedEncoder loaded = load_encoder(source);
+  loaded.encoder.dense(1)[0].value.mul_(1.5);
+  EmbeddingConfig shorter = loaded.model.embedding;
+  shorter.max_tokens = 9;
+  for (const EmbeddingConfig& embedding : {loaded.model.embedding, shorter}) {
+    save_encoder_folder(out, loaded.encoder, embedding, loaded.model);
+    EXPECT_EQ(read_text_file(out / "modules.json") == read_text_file(source / "modules.json"),
+              embedding.max_tokens > 9);
+    const LoadedEncoder again = load_encoder(out);
+    EXPECT_EQ(again.model.embedding.max_tokens, embedding.max_tokens);
+    EXPECT_TRUE(again.model.embedding.normalise);
+    ASSERT_EQ(again.model.embedding.dense.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const DenseConfig &was = loaded.model.embedding.dense[i],
+                        &is = again.model.embedding.dense[i];
+      EXPECT_EQ(
+          std::tuple(is.folder, is.unit_inputs, is.inputs, is.outputs, is.bias, is.activation),
+          std::tuple(was.folder, was.unit_inputs, was.inputs, was.outputs, was.bias,
+                     was.activation));
+    }
+    for (std::size_t i = 0; i < loaded.encoder.parameters().size(); ++i)
+      EXPECT_TRUE(
+          at::equal(again.encoder.parameters()[i].value, loaded.encoder.parameters()[i].value))
+          << loaded.encoder.parameters()[i].name;
+  }
+}
+
+TEST_F(Folder, DenseModulesThatDoNotFitAreNamed) {
+  fs::copy(fixture_path("dense_bert"), model,
+           fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  const std::string file = "4_Dense/config.json";
+  for (const auto& [key, value, good, words] :
+       std::vector<std::tuple<const char*, Json, Json, const char*>>{
+           {"in_features", 25, 24, "\"in_features\" is 25 but the module before gives 24"},
+           {"activation_function", "torch.nn.modules.activation.SiLU",
+            "torch.nn.modules.activation.ReLU", "activation.SiLU\" is not supported"},
+           {"module_input_name", "token_embeddings", "sentence_embedding",
+            "\"module_input_name\" is \"token_embeddings\""},
+           {"use_residual", true, false, "\"use_residual\" is true"},
+           {"bias", true, false, "the weight \"linear.bias\" is missing"}}) {
+    set(key, value, file);
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("4_Dense"), HasSubstr(words)));
+    set(key, good, file);
+  }
+  fs::remove(model / "4_Dense" / "model.safetensors");
+  EXPECT_THAT(refusal(), HasSubstr("4_Dense"));
 }
 
 TEST_F(Folder, AnyHeadIsSavedBesideItsEncoder) {

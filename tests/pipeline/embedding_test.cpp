@@ -13,11 +13,12 @@ class Embedding : public Pipeline {
     write_pairs("test", 40);
   }
   // "short. long" -> {"anchor": short, "positive": long}
-  static void write_pairs(const std::string& part, int count) {
+  static void write_pairs(const std::string& part, int count, std::string name = {}) {
+    if (name.empty()) name = part;
     const fs::path corpus = kSource / "data/debtags-topical" / part / "corpus.txt.gz";
     shell("gzip -dc " + corpus.string() + " > " + (root_ / part).string());
     std::ifstream lines(root_ / part);
-    std::ofstream pairs(root_ / (part + ".jsonl"));
+    std::ofstream pairs(root_ / (name + ".jsonl"));
     for (std::string line; count > 0 && std::getline(lines, line);) {
       const std::size_t tab = line.find('\t'), stop = line.find(". ");
       if (stop == line.npos) continue;
@@ -46,6 +47,9 @@ TEST_F(Embedding, IsTheSameForEveryMicroBatchAndNumberOfRanks) {
   ASSERT_EQ(losses.size(), 4u);
   ASSERT_EQ(others.size(), 4u);
   for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], others[i], 1e-4);
+  const std::string card = read(whole / "model/README.md");
+  EXPECT_THAT(card, HasSubstr("| learn | train.jsonl | 96 | anchor,positive |"));
+  EXPECT_THAT(card, HasSubstr("| trained | 100 |"));
   const Json figures = metrics(whole), same = metrics(cut);
   EXPECT_EQ(figures.at("queries"), 40);
   EXPECT_NE(figures.at("start").at("384"), figures.at("trained").at("384"));
@@ -99,6 +103,74 @@ TEST_F(Embedding, MissingColumnsAndWrongNumbersOfThemAreRefusedBeforeAnythingIsC
   EXPECT_EQ(same.code, 2) << same.output;
   EXPECT_THAT(same.output, HasSubstr("simcse with --train.dropout 0"));
   EXPECT_FALSE(fs::exists(run));
+}
+
+TEST_F(Embedding, NegativesAreTheSameOnAnyNumberOfRanksAndCanBeLearnt) {
+  write_pairs("train", 600, "many");  // more than one block of anchors
+  const std::string mine = "mine --embedding.train " + (root_ / "many.jsonl").string() +
+                           " --model.encoder " + std::string(GPUHPC_MODELS) +
+                           "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 "
+                           "--infer.max-length 16 --mining.negatives 2 --mining.relative-margin .1";
+  const fs::path one = root_ / "mined-1", two = root_ / "mined-2";
+  const Result mined = gpuhpc(mine + " --run.dir " + one.string());
+  ASSERT_EQ(mined.code, 0) << mined.output;
+  ASSERT_EQ(gpuhpc(mine + " --run.dir " + two.string(), 2).code, 0);
+  EXPECT_EQ(read(one / "mined.jsonl"), read(two / "mined.jsonl"));
+  const Json figures = metrics(one);
+  EXPECT_GT(figures.at("left_out_by_rule").at("relative_margin"), 0);
+  EXPECT_GT(figures.at("mean_positive_cosine"), figures.at("mean_negative_cosine"));
+  EXPECT_EQ(figures.at("rows"),
+            figures.at("pairs").get<int>() - figures.at("pairs_with_too_few_negatives").get<int>());
+  const Result learnt =
+      gpuhpc(arguments(root_ / "learnt") + " --embedding.train " + (one / "mined.jsonl").string() +
+             " --embedding.columns anchor,positive,negative_1,negative_2 "
+             "--train.max-steps 1 --embedding.test ''");
+  EXPECT_EQ(learnt.code, 0) << learnt.output;
+  const Result columns = gpuhpc(mine + " --embedding.columns anchor --run.dir " + one.string());
+  EXPECT_EQ(columns.code, 2) << columns.output;
+  EXPECT_THAT(columns.output, HasSubstr("mine needs two columns"));
+}
+
+TEST_F(Embedding, StoredVectorsAreTheSameOnAnyNumberOfRanks) {
+  const auto encode = [&](const std::string& more, int ranks) {
+    const fs::path out = root_ / "stored.jsonl";
+    const Result result =
+        gpuhpc("encode --device.kind cpu --device.threads 1 --model.encoder " +
+                   std::string(GPUHPC_MODELS) +
+                   "/all-MiniLM-L6-v2 --input.text-field anchor "
+                   "--input.file " +
+                   (root_ / "train.jsonl").string() + " --output.file " + out.string() + more,
+               ranks);
+    EXPECT_EQ(result.code, 0) << result.output;
+    return read(out);
+  };
+  const auto vectors = [](const std::string& lines) {
+    std::vector<std::vector<double>> rows;
+    std::istringstream stream(lines);
+    for (std::string line; std::getline(stream, line);)
+      rows.push_back(Json::parse(line).at("embedding").get<std::vector<double>>());
+    return rows;
+  };
+  const auto plain = vectors(encode("", 1));
+  const std::string int8 = encode(" --output.quantize int8", 1);
+  EXPECT_EQ(int8, encode(" --output.quantize int8", 2));
+  const auto bytes = vectors(int8), bits = vectors(encode(" --output.quantize ubinary", 1));
+  ASSERT_EQ(bits[0].size(), 48u);
+  for (std::size_t column = 0; column < 384; ++column) {
+    std::size_t least = 0;
+    for (std::size_t i = 0; i < plain.size(); ++i)
+      if (plain[i][column] < plain[least][column]) least = i;
+    EXPECT_EQ(bytes[least][column], -128) << column;
+    EXPECT_EQ(static_cast<int>(bits[1][column / 8]) >> (7 - column % 8) & 1, plain[1][column] > 0);
+  }
+  // Ranges of other texts: a value may lie outside.
+  EXPECT_NE(
+      int8,
+      encode(" --output.quantize int8 --output.calibration " + (root_ / "test.jsonl").string(), 1));
+  const Result unused = gpuhpc("encode --output.quantize binary --output.calibration " +
+                               (root_ / "test.jsonl").string());
+  EXPECT_EQ(unused.code, 2) << unused.output;
+  EXPECT_THAT(unused.output, HasSubstr("gives the ranges of int8 and uint8"));
 }
 
 }  // namespace

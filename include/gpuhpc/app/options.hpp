@@ -26,6 +26,7 @@ struct PipelineOptions {
 struct OutputOptions {  // of the commands that work beside a run folder
   static constexpr const char* section = "output";
   std::string file = "-", dir;
+  std::string quantize = "none", calibration;  // of encode
 };
 struct ReviewOptions {
   static constexpr const char* section = "decode";

@@ -44,7 +44,8 @@ class Encoder {
 
   // In a fixed order: word, position, segment embeddings and their layer norm, what the layers
   // share of relative positions, then as many for each layer (BERT, RoBERTa, MPNet: 16), then the
-  // pooler. DeBERTa 1's in_proj holds queries, keys and values one behind the other.
+  // pooler, then "dense.0.linear.weight" .. of Dense modules. DeBERTa 1's in_proj holds queries,
+  // keys and values one behind the other.
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   const at::Tensor& parameter(
       std::string_view name) const;  // throws internal_error when there is none
@@ -55,6 +56,13 @@ class Encoder {
   std::vector<at::Tensor> layer(std::int64_t index) const;
   at::Tensor position_vectors()
       const;  // DeBERTa's relative positions (rows, H), normalised where the model does that
+
+  // Zero weights for sentence-transformers' Dense modules, which learn with the top layers. Called
+  // before weights are rebound.
+  void add_dense(const std::vector<DenseConfig>& modules);
+  std::size_t dense_count() const { return dense_.empty() ? 0 : dense_.size() - 1; }
+  // Of module i, under the names of its file: linear.weight and, with a bias, linear.bias.
+  std::vector<NamedParameter> dense(std::size_t i) const;
 
   // New weights as transformers draws them for a model to be trained from the start: matrices from
   // N(0, initializer_range^2), zeros for padding, layer norms 1, biases 0.
@@ -83,7 +91,8 @@ class Encoder {
   // Document vectors (B,H) of token vectors (T,H); special tokens count as sentence-transformers
   // counts them.
   at::Tensor pool(const at::Tensor& hidden, const PackedTokens& batch, Pooling pooling) const;
-  // forward + pool (+ unit length): what sentence-transformers calls an embedding. Where only the
+  // forward + pool + Dense modules (+ unit length): what sentence-transformers calls an embedding,
+  // (B, embedding.width(H)). Where only the
   // first tokens count (cls, pooler), the last layer computes nothing else behind its attention.
   at::Tensor embed(const PackedTokens& batch, const EmbeddingConfig& embedding,
                    const ForwardOptions& options = {}) const;
@@ -96,6 +105,7 @@ class Encoder {
                     const PackedTokens& batch, const ForwardOptions& options,
                     bool first_tokens) const;
   at::Tensor head(const at::Tensor& first_tokens, Pooling pooling) const;
+  at::Tensor projected(at::Tensor rows, const EmbeddingConfig& embedding) const;
   const at::Tensor& value(std::size_t i) const { return parameters_[i].value; }
   void check(const PackedTokens& batch) const;
   void add(std::string name, std::vector<std::int64_t> shape);
@@ -104,11 +114,12 @@ class Encoder {
   EncoderConfig config_;
   at::Device device_;
   std::vector<NamedParameter> parameters_;
-  std::size_t layer_base_ = 0;  // index of the first parameter of layer 0
-  std::size_t layer_size_ = 0;  // parameters of one layer
-  std::size_t relative_ = 0;    // index of encoder.rel_embeddings or relative_attention_bias
-  at::Tensor no_key_bias_;      // (H) zeros, for DeBERTa 1
-  std::int64_t pooler_ = -1;    // index of pooler.dense.weight
+  std::size_t layer_base_ = 0;      // index of the first parameter of layer 0
+  std::size_t layer_size_ = 0;      // parameters of one layer
+  std::size_t relative_ = 0;        // index of encoder.rel_embeddings or relative_attention_bias
+  at::Tensor no_key_bias_;          // (H) zeros, for DeBERTa 1
+  std::int64_t pooler_ = -1;        // index of pooler.dense.weight
+  std::vector<std::size_t> dense_;  // index of each Dense module's weight, and behind the last
   std::int64_t first_trained_ = 0;
   std::shared_ptr<CpuLayerContext> fp32_layers_, bf16_layers_;  // null: plain operators
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpuhpc {
 
@@ -73,11 +74,28 @@ struct EncoderConfig {
   std::int64_t max_tokens() const { return position_rows - position_offset; }
 };
 
-// What sentence-transformers adds (modules.json, 1_Pooling/config.json, sentence_bert_config.json).
+enum class DenseActivation { identity, tanh, relu, gelu };
+// sentence-transformers' Dense: activation(x W^T [+ b]) of the pooled vector.
+struct DenseConfig {
+  std::string folder;        // inside the model folder: "2_Dense"
+  bool unit_inputs = false;  // a Normalize stands before it
+  std::int64_t inputs = 0, outputs = 0;
+  bool bias = true;
+  DenseActivation activation = DenseActivation::tanh;
+};
+
+// What sentence-transformers adds (modules.json and the folders it names,
+// sentence_bert_config.json).
 struct EmbeddingConfig {
   Pooling pooling = Pooling::mean;
-  bool normalise = false;       // unit length
-  std::int64_t max_tokens = 0;  // documents are cut here, [CLS] and [SEP] included
+  bool normalise = false;               // unit length at the end
+  std::int64_t max_tokens = 0;          // documents are cut here, [CLS] and [SEP] included
+  std::vector<DenseConfig> dense = {};  // behind the pooling, in order
+
+  // Values of a vector, from token vectors of `hidden` columns.
+  std::int64_t width(std::int64_t hidden) const {
+    return dense.empty() ? hidden : dense.back().outputs;
+  }
 };
 
 struct ModelFolder {

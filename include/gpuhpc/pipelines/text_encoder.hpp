@@ -33,6 +33,9 @@ class TextEncoder {
   // Collective. `after_batch` may throw, on any rank: then all ranks do.
   void encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm,
               const std::function<void()>& after_batch = {}) const;
+  // The same of texts that have no ids.
+  void encode(const TokenSource& texts, const std::filesystem::path& path, Communicator& comm,
+              const std::function<void()>& after_batch = {}) const;
 
  private:
   struct State;

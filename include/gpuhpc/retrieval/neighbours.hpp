@@ -28,12 +28,13 @@ struct NeighbourOptions {
   std::int64_t postings = 20000;  // sparse index: postings visited a query, rarest terms first
   std::int64_t rescored = 64;     // sparse index: best partial scores that are computed exactly
   std::uint64_t seed = 1;         // dense index: sample for the clusters
+  float above = 0;                // exact dense search: the cosines that count
 };
 // Keys neighbours, approximate-above, lists, probes, postings, rescored.
 void declare(config::Section& section, NeighbourOptions& options);
 
-// The k best of each query, best first; ties: lower index first. Only positive cosines; -1 (weight
-// 0) where there are fewer.
+// The k best of each query, best first; ties: lower index first. Only positive cosines (exact dense
+// search: those above a bound); -1 (weight 0) where there are fewer.
 struct Neighbours {
   std::int64_t k = 0;
   std::vector<std::int32_t> indices;  // (n, k)

@@ -13,36 +13,12 @@
 #include "gpuhpc/eval/retrieval.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
+#include "gpuhpc/pipelines/embedding/distinct_texts.hpp"
 #include "gpuhpc/pipelines/text_encoder.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 
 namespace gpuhpc {
 namespace {
-
-// Texts that differ: the first row of each, and the number of each row's text.
-struct Distinct {
-  std::vector<std::int64_t> rows;
-  std::vector<std::int32_t> number;
-};
-Distinct distinct_texts(const TokenDataset& column) {
-  Distinct found;
-  std::map<std::string_view, std::int32_t> numbers;
-  for (std::int64_t i = 0; i < column.size(); ++i) {
-    const auto [place, added] =
-        numbers.emplace(column.text(i), static_cast<std::int32_t>(found.rows.size()));
-    if (added) found.rows.push_back(i);
-    found.number.push_back(place->second);
-  }
-  return found;
-}
-
-TokenSource rows_of(const TokenDataset& column, const Distinct& texts) {
-  return {std::ssize(texts.rows),
-          [&](std::int64_t i) { return column.tokens(texts.rows[static_cast<std::size_t>(i)]); },
-          [&](std::int64_t i) {
-            return fmt::format("the text of row {}", texts.rows[static_cast<std::size_t>(i)]);
-          }};
-}
 
 Matrix leading_columns(const Matrix& vectors, std::int64_t columns) {
   Matrix cut(vectors.rows, columns);

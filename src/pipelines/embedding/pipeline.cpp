@@ -3,6 +3,8 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/embedding/evaluation.hpp"
 #include "gpuhpc/pipelines/embedding/losses.hpp"
+#include "gpuhpc/pipelines/embedding/mining.hpp"
+#include "gpuhpc/pipelines/embedding/model_card.hpp"
 #include "gpuhpc/pipelines/embedding/tokens.hpp"
 #include "gpuhpc/pipelines/embedding/training.hpp"
 
@@ -35,8 +37,26 @@ Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& 
   const TrainedFiles trained = pipeline.add(
       "training",
       EmbeddingTrainingStage{tokens, encoder, o.loss, FineTuning{tune, shared.training}});
-  pipeline.add("evaluation",
-               EmbeddingEvaluationStage{tokens, encoder, trained, o.loss, shared.infer});
+  const EvaluationFiles evaluation = pipeline.add(
+      "evaluation", EmbeddingEvaluationStage{tokens, encoder, trained, o.loss, shared.infer});
+  pipeline.add("card", ModelCardStage{DataNames(o.files), tokens, encoder, trained, evaluation,
+                                      o.loss, FineTuning{tune, shared.training}});
+  return pipeline;
+}
+
+Pipeline mining_pipeline(const SharedOptions& shared, const EmbeddingOptions& o,
+                         const PairInputs& in, const std::filesystem::path& run_folder) {
+  const std::vector<std::string> names = o.files.column_names();
+  if (names.size() != 2)
+    throw usage_error("mine needs two columns of texts, anchor and positive, not {} ({})",
+                      names.size(), o.files.columns);
+  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
+  Pipeline pipeline(run_folder);
+  const PairTokenFiles tokens =
+      pipeline.add("tokens", PairTokensStage{in.train, {}, {}, encoder.folder, shared.shards});
+  const MiningVectorFiles vectors =
+      pipeline.add("vectors", MiningVectorsStage{tokens, encoder, shared.infer});
+  pipeline.add("mining", MiningStage{tokens, vectors, {names[0], names[1]}, o.mining});
   return pipeline;
 }
 

@@ -24,10 +24,11 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
       const std::vector<float> of_file = open_scores(folder);
       scores.insert(scores.end(), of_file.begin(), of_file.end());
     }
+    const std::int64_t width = model->model.embedding.width(model->encoder.config().hidden_size);
     for (const std::int64_t dimensions : loss.dimensions())
-      if (dimensions > model->encoder.config().hidden_size)
+      if (dimensions > width)
         throw usage_error("--embedding.matryoshka {}: the encoder's vectors have {} dimensions",
-                          dimensions, model->encoder.config().hidden_size);
+                          dimensions, width);
   });
   Encoder& learner = model->encoder;
   learner.train_top_layers(training.encoder.layers);

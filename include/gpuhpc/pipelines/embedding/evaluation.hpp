@@ -9,12 +9,6 @@
 
 namespace gpuhpc {
 
-struct EvaluationFiles : StageFiles {
-  using StageFiles::StageFiles;
-  std::filesystem::path metrics = output("metrics.json");
-  std::filesystem::path table = output("evaluation.tsv");
-};
-
 struct EmbeddingEvaluationStage {
   using Outputs = EvaluationFiles;
   PairTokenFiles tokens;

@@ -37,4 +37,10 @@ std::vector<TokenDataset> open_columns(const std::filesystem::path& folder);
 inline constexpr const char* scores_file = "scores.h5";  // beside them: "scores" (rows)
 std::vector<float> open_scores(const std::filesystem::path& folder);  // of the rows, if any
 
+struct EvaluationFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path metrics = output("metrics.json");
+  std::filesystem::path table = output("evaluation.tsv");
+};
+
 }  // namespace gpuhpc

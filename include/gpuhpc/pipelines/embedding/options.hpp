@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gpuhpc/config/options.hpp"
+#include "gpuhpc/retrieval/negatives.hpp"
 
 namespace gpuhpc {
 
@@ -35,6 +36,7 @@ void declare(config::Section& section, PairLossOptions& options);
 struct EmbeddingOptions {
   PairFileOptions files;
   PairLossOptions loss;
+  NegativeOptions mining;
 };
 
 // What train-embedding takes for the shared options that the user does not give.

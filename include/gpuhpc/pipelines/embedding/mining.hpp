@@ -1,0 +1,48 @@
+#pragma once
+// Stages 2 and 3 of mine: vectors of the texts that differ, then hard negatives for rows of anchor
+// and positive, found among the positives of all rows.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gpuhpc/infer/options.hpp"
+#include "gpuhpc/pipelines/embedding/files.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
+#include "gpuhpc/pipelines/stage.hpp"
+#include "gpuhpc/retrieval/negatives.hpp"
+
+namespace gpuhpc {
+
+struct MiningVectorFiles : StageFiles {
+  using StageFiles::StageFiles;
+  // "values" (distinct texts, width), unit rows
+  std::filesystem::path anchors = output("anchors.h5"), texts = output("texts.h5");
+};
+struct MiningVectorsStage {
+  using Outputs = MiningVectorFiles;
+  PairTokenFiles tokens;
+  EncoderFiles encoder;
+  InferOptions infer;
+  void run(const StageContext& context, const MiningVectorFiles& out) const;
+};
+
+struct MinedFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path rows = output("mined.jsonl");  // that train-embedding reads
+  std::filesystem::path metrics = output("metrics.json");
+};
+struct ColumnNames {
+  std::string anchor, positive;
+  std::vector<std::string> settings() const { return {"columns = " + anchor + "," + positive}; }
+};
+struct MiningStage {
+  using Outputs = MinedFiles;
+  PairTokenFiles tokens;
+  MiningVectorFiles vectors;
+  ColumnNames names;
+  NegativeOptions options;
+  void check() const { NegativeRules(options, 1); }
+  void run(const StageContext& context, const MinedFiles& out) const;
+};
+
+}  // namespace gpuhpc

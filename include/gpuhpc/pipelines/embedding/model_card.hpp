@@ -1,0 +1,48 @@
+#pragma once
+// Stage 4 of train-embedding: the README.md of the model's folder.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpuhpc/pipelines/embedding/files.hpp"
+#include "gpuhpc/pipelines/embedding/options.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
+
+namespace gpuhpc {
+
+// What a card says, the same text for the same facts; names of any kind are written so that
+// Markdown shows them as they are.
+struct CardFacts {
+  std::string start;  // name of the encoder's folder
+  std::int64_t dimensions = 0, max_tokens = 0;
+  std::vector<std::vector<std::string>> data;    // role, name, rows, columns
+  std::vector<std::vector<std::string>> scores;  // with their header; none: nothing was measured
+  std::vector<std::string> settings;             // "section.key = value"
+};
+std::string model_card(const CardFacts& facts);
+
+struct CardFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path card = output("model_card.md");
+};
+
+// The names of the files of rows, without their folders.
+struct DataNames {
+  explicit DataNames(const PairFileOptions& files);
+  std::string train, validation, test, columns;
+  std::vector<std::string> settings() const;
+};
+
+struct ModelCardStage {
+  using Outputs = CardFiles;
+  DataNames names;
+  PairTokenFiles tokens;
+  EncoderFiles encoder;
+  TrainedFiles trained;
+  EvaluationFiles evaluation;
+  PairLossOptions loss;
+  FineTuning training;
+  void run(const StageContext& context, const CardFiles& out) const;
+};
+
+}  // namespace gpuhpc

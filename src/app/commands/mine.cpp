@@ -1,0 +1,34 @@
+#include <fmt/format.h>
+
+#include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/run_job.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/pipelines/embedding/pipeline.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
+
+namespace gpuhpc {
+
+// Pairs of texts in, the same with hard negatives out: mined.jsonl in the run folder.
+void mine_command(CommandContext& c) {
+  const Options& o = c.options;
+  check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
+  const PairInputs inputs =
+      find_pairs(o.embedding.files, /*scored=*/false, o.shared.corpus.format, c.comm);
+  Job job{Pipeline(o.run.dir),
+          o.embedding.files.train,
+          fmt::format("negatives for {} rows", inputs.train.rows()),
+          {},
+          {}};
+  run_collectively(c.comm, [&] {
+    for (const auto& [option, file] :
+         {std::pair{"validation", o.embedding.files.validation}, {"test", o.embedding.files.test}})
+      if (!file.empty())
+        throw usage_error("--embedding.{} {}: mine reads --embedding.train alone; leave it out",
+                          option, file);
+    job.pipeline = mining_pipeline(o.shared, o.embedding, inputs, o.run.dir);
+  });
+  run_job(c, job);
+}
+
+}  // namespace gpuhpc

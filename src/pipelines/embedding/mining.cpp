@@ -1,0 +1,208 @@
+#include "gpuhpc/pipelines/embedding/mining.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/progress.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/pipelines/embedding/distinct_texts.hpp"
+#include "gpuhpc/pipelines/text_encoder.hpp"
+#include "gpuhpc/retrieval/neighbours.hpp"
+
+namespace gpuhpc {
+namespace {
+
+// Anchors whose neighbours are in memory at once.
+constexpr std::int64_t chunk_anchors = 64 * neighbour_block;
+
+// Rows of anchor and positive, each text once.
+struct Rows {
+  std::vector<TokenDataset> columns;
+  Distinct anchors, texts;
+  std::vector<std::vector<std::int32_t>> positives;  // of each anchor, in the order of the rows
+  std::vector<std::int32_t> itself;                  // the text that is the anchor, or -1
+  std::int64_t most = 0;                             // rows of one anchor
+
+  explicit Rows(const std::filesystem::path& folder)
+      : columns(open_columns(folder)),
+        anchors(distinct_texts(columns[0])),
+        texts(distinct_texts(columns[1])),
+        positives(anchors.rows.size()) {
+    std::vector<std::int64_t> counts(anchors.rows.size());
+    for (std::size_t i = 0; i < anchors.number.size(); ++i) {
+      const auto anchor = static_cast<std::size_t>(anchors.number[i]);
+      auto& of_anchor = positives[anchor];
+      if (std::ranges::find(of_anchor, texts.number[i]) == of_anchor.end())
+        of_anchor.push_back(texts.number[i]);
+      most = std::max(most, ++counts[anchor]);
+    }
+    std::unordered_map<std::string_view, std::int32_t> numbers;
+    for (std::int64_t i = 0; i < texts.size(); ++i) numbers.emplace(text(i), i);
+    for (std::int64_t i = 0; i < anchors.size(); ++i) {
+      const auto found = numbers.find(anchor(i));
+      itself.push_back(found == numbers.end() ? -1 : found->second);
+    }
+  }
+  std::string_view anchor(std::int64_t i) const {
+    return columns[0].text(anchors.rows[static_cast<std::size_t>(i)]);
+  }
+  std::string_view text(std::int64_t i) const {
+    return columns[1].text(texts.rows[static_cast<std::size_t>(i)]);
+  }
+};
+
+float cosine(std::span<const float> a, std::span<const float> b) {
+  return static_cast<float>(std::inner_product(a.begin(), a.end(), b.begin(), 0.));
+}
+
+// Writes rows, and keeps count of them.
+class Negatives {
+ public:
+  Negatives(const MiningStage& stage, const Rows& rows, const NegativeRules& rules,
+            MatrixView anchors, MatrixView texts, const std::filesystem::path& path)
+      : stage_(stage), rows_(rows), rules_(rules), anchors_(anchors), texts_(texts), file_(path) {}
+
+  // `nearest`: of this anchor, best first.
+  void add(std::int64_t anchor, std::span<const ScoredText> nearest) {
+    const auto& positives = rows_.positives[static_cast<std::size_t>(anchor)];
+    std::vector<float> scores;
+    for (const std::int32_t positive : positives)
+      scores.push_back(cosine(anchors_.row(anchor), texts_.row(positive)));
+    std::vector<std::int32_t> excluded = positives;
+    excluded.push_back(rows_.itself[static_cast<std::size_t>(anchor)]);
+    const std::vector<ScoredText> chosen =
+        rules_.choose(nearest, excluded, *std::ranges::min_element(scores), counts_);
+    const bool triplets = stage_.options.rows == "triplet";
+    if (triplets ? chosen.empty() : std::ssize(chosen) < stage_.options.negatives) {
+      left_out_ += std::ssize(positives);
+      return;
+    }
+    for (std::size_t i = 0; i < positives.size(); ++i) {
+      positive_sum_ += scores[i];
+      for (std::size_t n = 0; n < chosen.size(); n += triplets ? 1 : chosen.size())
+        write(anchor, positives[i], std::span(chosen).subspan(n, triplets ? 1 : chosen.size()));
+    }
+    kept_ += std::ssize(positives);
+  }
+
+  void commit(const std::filesystem::path& metrics) {
+    file_.commit();
+    nlohmann::ordered_json all{{"anchors", rows_.anchors.size()},
+                               {"texts", rows_.texts.size()},
+                               {"pairs", kept_ + left_out_},
+                               {"pairs_with_too_few_negatives", left_out_},
+                               {"rows", written_},
+                               {"negatives", negatives_}};
+    if (kept_ > 0) all["mean_positive_cosine"] = positive_sum_ / static_cast<double>(kept_);
+    if (negatives_ > 0)
+      all["mean_negative_cosine"] = negative_sum_ / static_cast<double>(negatives_);
+    for (std::size_t r = 0; r < counts_.size(); ++r)
+      all["left_out_by_rule"][NegativeRules::names[r]] = counts_[r];
+    write_json(metrics, all);
+  }
+  std::int64_t written() const { return written_; }
+  std::int64_t left_out() const { return left_out_; }
+
+ private:
+  void write(std::int64_t anchor, std::int32_t positive, std::span<const ScoredText> negatives) {
+    nlohmann::ordered_json line{{stage_.names.anchor, rows_.anchor(anchor)},
+                                {stage_.names.positive, rows_.text(positive)}};
+    for (std::size_t n = 0; n < negatives.size(); ++n) {
+      line[stage_.options.rows == "triplet" ? "negative" : fmt::format("negative_{}", n + 1)] =
+          rows_.text(negatives[n].text);
+      negative_sum_ += negatives[n].score;
+    }
+    negatives_ += std::ssize(negatives);
+    ++written_;
+    file_.write(line);
+  }
+
+  const MiningStage& stage_;
+  const Rows& rows_;
+  const NegativeRules& rules_;
+  MatrixView anchors_, texts_;
+  JsonlWriter file_;
+  NegativeRules::Counts counts_{};
+  std::int64_t kept_ = 0, left_out_ = 0, written_ = 0, negatives_ = 0;
+  double positive_sum_ = 0, negative_sum_ = 0;
+};
+
+// The nearest texts of some anchors, on every rank. Collective: each rank searches for its blocks.
+Neighbours nearest_texts(MatrixView anchors, MatrixView texts, Range wanted,
+                         const NeighbourOptions& options, Communicator& comm) {
+  Range mine = items_of_rank(wanted.size(), neighbour_block, comm.rank(), comm.size());
+  mine.first += wanted.first, mine.last += wanted.first;
+  const Neighbours own = dense_neighbours(anchors, texts, mine, QuerySet::other, options);
+  return {options.k, comm.all_gather_v(std::span(own.indices)),
+          comm.all_gather_v(std::span(own.weights))};
+}
+
+}  // namespace
+
+void MiningVectorsStage::run(const StageContext& c, const MiningVectorFiles& out) const {
+  std::optional<Rows> rows;
+  run_collectively(c.comm, [&] { rows.emplace(tokens.train); });
+  const TextEncoder model(encoder.folder.path, infer, c.device, c.comm, c.log,
+                          encoder.pooling.kind());
+  run_collectively(c.comm, [&] {
+    for (const TokenDataset& column : rows->columns) column.check_tokenizer(model.tokenizer());
+  });
+  const auto leave = [&] { c.leave_if_asked(); };
+  model.encode(rows_of(rows->columns[0], rows->anchors), out.anchors, c.comm, leave);
+  model.encode(rows_of(rows->columns[1], rows->texts), out.texts, c.comm, leave);
+}
+
+void MiningStage::run(const StageContext& c, const MinedFiles& out) const {
+  std::optional<Rows> rows;
+  std::optional<MappedMatrix> anchors, texts;
+  std::optional<NegativeRules> rules;
+  std::optional<Negatives> negatives;
+  run_collectively(c.comm, [&] {
+    rows.emplace(tokens.train);
+    anchors.emplace(vectors.anchors), texts.emplace(vectors.texts);
+    rules.emplace(options, rows->most);
+  });
+  on_root(c.comm, [&] {
+    negatives.emplace(*this, *rows, *rules, anchors->view(), texts->view(), out.rows);
+  });
+  NeighbourOptions search;
+  search.k = std::min(rules->nearest(), rows->texts.size());
+  search.above = -2;  // every cosine
+  if (c.comm.is_root())
+    c.log->info("{} anchors among {} texts, the nearest {} of each", rows->anchors.size(),
+                rows->texts.size(), search.k);
+  Progress progress(c.log, "searching", rows->anchors.size(), "anchors", c.comm.is_root());
+  for (std::int64_t first = 0; first < rows->anchors.size(); first += chunk_anchors) {
+    const Range chunk{first, std::min(rows->anchors.size(), first + chunk_anchors)};
+    const Neighbours found = nearest_texts(anchors->view(), texts->view(), chunk, search, c.comm);
+    on_root(c.comm, [&] {
+      std::vector<ScoredText> nearest(static_cast<std::size_t>(search.k));
+      for (std::int64_t i = 0; i < chunk.size(); ++i) {
+        for (std::size_t n = 0; n < nearest.size(); ++n) {
+          const std::size_t place = static_cast<std::size_t>(i * search.k) + n;
+          nearest[n] = {found.indices[place], found.weights[place]};
+        }
+        negatives->add(chunk.first + i, nearest);
+      }
+    });
+    progress.advance(chunk.size());
+    c.leave_together_if_asked();
+  }
+  progress.finish();
+  on_root(c.comm, [&] {
+    if (negatives->written() == 0)
+      throw input_error(
+          "no anchor has enough negatives; ask for fewer (--mining.negatives), widen "
+          "--mining.range-max or loosen the margins");
+    if (negatives->left_out() > 0)
+      c.log->warn("{} pairs have too few negatives and are left out", negatives->left_out());
+    negatives->commit(out.metrics);
+  });
+}
+
+}  // namespace gpuhpc

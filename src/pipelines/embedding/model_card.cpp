@@ -1,0 +1,118 @@
+#include "gpuhpc/pipelines/embedding/model_card.hpp"
+
+#include <fmt/ranges.h>
+
+#include <sstream>
+
+#include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using Cells = std::vector<std::string>;
+
+std::string escaped(const std::string& text) {
+  constexpr std::string_view special = "\\`*_[]<>|~#&$!";
+  std::string out;
+  for (const char c : text) {
+    if (special.find(c) != special.npos) out += '\\';
+    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string row(const Cells& cells) {
+  std::string line = "|";
+  for (const std::string& cell : cells) line += " " + escaped(cell) + " |";
+  return line + "\n";
+}
+
+std::string table(const Cells& header, std::span<const Cells> rows) {
+  std::string text = row(header) + "|";
+  for (std::size_t i = 0; i < header.size(); ++i) text += "---|";
+  text += "\n";
+  for (const Cells& cells : rows) text += row(cells);
+  return text + "\n";
+}
+
+std::vector<Cells> read_table(const std::filesystem::path& tsv) {
+  std::vector<Cells> rows;
+  std::istringstream lines(read_text_file(tsv));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) continue;
+    std::istringstream fields(line);
+    rows.emplace_back();
+    for (std::string field; std::getline(fields, field, '\t');) rows.back().push_back(field);
+  }
+  return rows;
+}
+
+std::string name_of(const std::string& path) {
+  const std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+}  // namespace
+
+std::string model_card(const CardFacts& facts) {
+  std::string text =
+      "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\ntags:\n"
+      "- sentence-transformers\n- sentence-similarity\n- feature-extraction\n---\n\n"
+      "# Sentence encoder\n\n";
+  text += fmt::format(
+      "Gives a text a vector of {} numbers; texts that belong together have vectors with a high "
+      "cosine.\nTrained by gpuhpc from {}; texts are cut after {} tokens.\n\n",
+      facts.dimensions, escaped(facts.start), facts.max_tokens);
+  text +=
+      "## Use\n\n```python\nfrom sentence_transformers import SentenceTransformer\n\n"
+      "model = SentenceTransformer(\"FOLDER\")\nvectors = model.encode([\"a text\", \"another "
+      "text\"])\nprint(model.similarity(vectors, vectors))\n```\n\n"
+      "```\ngpuhpc encode --model.dir FOLDER --input.file texts.jsonl --output.file "
+      "vectors.jsonl\n```\n\n";
+  text += "## Data\n\n" + table({"used to", "file", "rows", "columns"}, facts.data);
+  if (facts.scores.size() > 1) {
+    text += "## Scores\n\n`start` is the encoder before training.\n\n";
+    text += table(facts.scores.front(), std::span(facts.scores).subspan(1));
+  }
+  text += "## Settings\n\n";
+  std::vector<Cells> settings;
+  for (const std::string& line : facts.settings) {
+    const std::size_t equals = line.find(" = ");
+    settings.push_back({line.substr(0, equals), line.substr(equals + 3)});
+  }
+  return text + table({"option", "value"}, settings);
+}
+
+DataNames::DataNames(const PairFileOptions& files)
+    : train(name_of(files.train)),
+      validation(name_of(files.validation)),
+      test(name_of(files.test)),
+      columns(files.columns) {}
+
+std::vector<std::string> DataNames::settings() const {
+  return {"names = " + fmt::format("{}", fmt::join({train, validation, test, columns}, "|"))};
+}
+
+void ModelCardStage::run(const StageContext& c, const CardFiles& out) const {
+  on_root(c.comm, [&] {
+    const ModelFolder model = read_model_folder(trained.model);
+    CardFacts facts{.start = name_of(encoder.folder.path),
+                    .dimensions = model.embedding.width(model.encoder.hidden_size),
+                    .max_tokens = model.embedding.max_tokens,
+                    .data = {},
+                    .scores = read_table(evaluation.table),
+                    .settings = config::settings_of(loss)};
+    for (const auto& [role, name, folder] : {std::tuple{"learn", names.train, tokens.train},
+                                             {"validate", names.validation, tokens.validation},
+                                             {"measure", names.test, tokens.test}})
+      if (const auto columns = open_columns(folder); !columns.empty())
+        facts.data.push_back({role, name, std::to_string(columns[0].size()), names.columns});
+    for (const auto& lines :
+         {config::settings_of(training.encoder), config::settings_of(training.trainer.train)})
+      facts.settings.insert(facts.settings.end(), lines.begin(), lines.end());
+    write_text_file(out.card, model_card(facts));
+  });
+}
+
+}  // namespace gpuhpc
