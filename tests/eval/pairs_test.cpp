@@ -37,7 +37,9 @@ TEST(Pairs, TripletsHaveTheAccuraciesOfSentenceTransformers) {
 
 // Equal cosines among them; one whose best threshold takes no pair.
 TEST(Pairs, ThresholdsHaveTheFiguresOfSentenceTransformers) {
-  for (const auto& given : fixture()["pairs"])
+  const auto cases = fixture()["pairs"];
+  ASSERT_EQ(cases.size(), 3u);
+  for (const auto& given : cases)
     expect_figures(pair_figures(given["cosines"].get<std::vector<float>>(),
                                 given["labels"].get<std::vector<float>>()),
                    given["figures"], 1e-7);
