@@ -34,7 +34,7 @@ NAMES = {"works-with": "works_with_data", "field": "field_of_application", "deve
 
 def stanzas(text):
     """Fields of each paragraph of a Debian control file; continuation lines keep their first blank."""
-    for paragraph in re.split(r"\n\s*\n", text):
+    for paragraph in re.split(r"\n\n+", text):
         fields, key = {}, None
         for line in paragraph.split("\n"):
             if line[:1] in (" ", "\t"):
@@ -49,7 +49,7 @@ def stanzas(text):
 class Archive:
     """Package lists and packages of one Debian suite, fetched by apt into a folder of our own."""
 
-    def __init__(self, work, mirror, suite):
+    def __init__(self, work, mirror, suite, languages=("en",)):
         self.work = work
         for folder in ("lists/partial", "cache/archives/partial", "state"):
             (work / folder).mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,8 @@ class Archive:
         (work / "sources.list").write_text(
             f"deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {mirror} {suite} main\n")
         (work / "apt.conf").write_text(
-            '#clear Acquire::Languages;\nAcquire::Languages {"en";};\nAPT::Architecture "amd64";\n'
+            "#clear Acquire::Languages;\nAcquire::Languages {" + "".join(f'"{language}";' for language in languages) +
+            '};\nAPT::Architecture "amd64";\n'
             f'Dir::State "{work}/state";\nDir::State::Lists "{work}/lists";\nDir::State::status "{work}/status";\n'
             f'Dir::Cache "{work}/cache";\nDir::Etc::SourceList "{work}/sources.list";\nDir::Etc::SourceParts "/dev/null";\n')
         self.apt("update", "-qq")
@@ -69,25 +70,32 @@ class Archive:
             sys.exit(f"make_debtags: apt-get {arguments[0]} failed: {done.stderr.strip()}")
         return done.stdout
 
-    def index(self, kind):
-        """The text of the Packages or Translation-en list."""
-        (path,) = self.apt("indextargets", "--format", "$(FILENAME)", f"Identifier: {kind}").split()
+    def index(self, kind, language=None):
+        """The text of the Packages list, or of the Translations of the only language or of this one."""
+        wanted = [f"Identifier: {kind}"] + ([f"Language: {language}"] if language else [])
+        (path,) = self.apt("indextargets", "--format", "$(FILENAME)", *wanted).split()
         return subprocess.run(["/usr/lib/apt/apt-helper", "cat-file", path], check=True, stdout=subprocess.PIPE).stdout.decode()
 
     def release(self):
         text = next((self.work / "lists").glob("*InRelease")).read_text()
         return ", ".join(re.findall(r"^(?:Version|Date): (.*)", text, re.M))
 
-    def vocabulary(self):
-        """Description of every facet and tag, from the debtags package."""
-        for old in self.work.glob("debtags_*.deb"):
+    def files(self, package, pattern):
+        """(name, bytes) of the files of a package whose names match."""
+        for old in self.work.glob(f"{package}_*.deb"):
             old.unlink()
-        self.apt("download", "-qq", "debtags")
-        (deb,) = self.work.glob("debtags_*.deb")
+        self.apt("download", "-qq", package)
+        (deb,) = self.work.glob(f"{package}_*.deb")
         with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as unpack, \
                 tarfile.open(fileobj=unpack.stdout, mode="r|") as tar:
-            text = next(tar.extractfile(m).read().decode() for m in tar if m.name == "./usr/share/debtags/vocabulary")
-        return {s.get("Facet") or s.get("Tag"): s["Description"] for s in stanzas(text)}
+            for member in tar:
+                if member.isfile() and re.fullmatch(pattern, member.name):
+                    yield member.name, tar.extractfile(member).read()
+
+    def vocabulary(self):
+        """Description of every facet and tag, from the debtags package."""
+        ((_, text),) = self.files("debtags", r"\./usr/share/debtags/vocabulary")
+        return {s.get("Facet") or s.get("Tag"): s["Description"] for s in stanzas(text.decode())}
 
 
 def fold(description):

@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_id_bytes = 4096;
+constexpr std::size_t named_bad_rows = 5;
 constexpr std::int64_t block_documents = 1024, block_text = std::int64_t{4} << 20;
 
 // Which ids were seen: 16 bytes of hash each, open addressing, at most 60% full.
@@ -92,6 +93,50 @@ struct CorpusReader::State {
         rows(make_row_reader(lines, options)) {}
 
   bool next(Document& document) {
+    if (!options.rows) return next_document(document);
+    for (;;) {
+      try {
+        return next_row(document);
+      } catch (const BadRow& row) {
+        if (!options.rows->skip)
+          throw input_error("{}; or leave bad rows out with {}.bad-rows skip", row.what(),
+                            options.rows->section);
+        ++bad.count;
+        if (bad.first.size() < named_bad_rows) bad.first.emplace_back(row.what());
+      }
+    }
+  }
+
+  bool next_row(Document& row) {
+    const RowOptions& wanted = *options.rows;
+    if (wanted.most > 0 && mark.document == wanted.most) return false;
+    bool has_id = false;
+    if (!rows->next(row, has_id)) {
+      if (mark.document == 0)
+        throw input_error("{}: there is no sound row in it{}", lines.where(),
+                          bad.first.empty() ? "; give a file with at least one"
+                                            : "; the first: " + bad.first.front());
+      return false;
+    }
+    for (std::size_t i = 0; i < wanted.texts.size(); ++i) {
+      if (row.fields[i].find_first_not_of(" \t\r\n\v\f") == std::string::npos)
+        throw BadRow("{}: the text in column `{}` is empty; give every row its texts",
+                     rows->where(), wanted.texts[i]);
+      if (!wanted.prompts.empty()) row.fields[i].insert(0, wanted.prompts[i]);
+    }
+    if (wanted.fault) {
+      const auto values = std::span(row.fields).subspan(wanted.texts.size());
+      if (const std::string fault = wanted.fault(values); !fault.empty())
+        throw BadRow("{}: {}", rows->where(), fault);
+    }
+    std::int64_t bytes = 0;
+    for (const std::string& field : row.fields) bytes += std::ssize(field);
+    row.id = std::to_string(mark.document);
+    mark = {mark.document + 1, lines.position(), lines.line_number(), mark.text + bytes};
+    return true;
+  }
+
+  bool next_document(Document& document) {
     bool has_id = false;
     if (!rows->next(document, has_id)) {
       if (mark.document == 0)
@@ -134,6 +179,7 @@ struct CorpusReader::State {
   std::unique_ptr<RowReader> rows;
   IdSet seen;
   CorpusMark mark;
+  BadRows bad;
 };
 
 CorpusReader::CorpusReader(const fs::path& path, CorpusOptions options, Fingerprint* content)
@@ -144,6 +190,7 @@ CorpusReader& CorpusReader::operator=(CorpusReader&&) noexcept = default;
 
 bool CorpusReader::next(Document& document) { return state_->next(document); }
 std::int64_t CorpusReader::count() const { return state_->mark.document; }
+const BadRows& CorpusReader::bad_rows() const { return state_->bad; }
 std::string CorpusReader::where() const { return state_->rows->where(); }
 CorpusMark CorpusReader::mark() const { return state_->mark; }
 void CorpusReader::seek(const CorpusMark& mark) {
@@ -151,7 +198,8 @@ void CorpusReader::seek(const CorpusMark& mark) {
   state_->mark = mark;
 }
 
-CorpusScan scan_corpus(const fs::path& path, const CorpusOptions& options, Communicator& comm) {
+CorpusScan scan_corpus(const fs::path& path, const CorpusOptions& options, Communicator& comm,
+                       const std::function<void(const Document&)>& each) {
   CorpusScan scan{path, options, {{}}, "", 0, 0};
   std::vector<std::int64_t> wire;  // file_bytes, modified and four numbers a mark
   on_root(comm, [&] {
@@ -162,7 +210,9 @@ CorpusScan scan_corpus(const fs::path& path, const CorpusOptions& options, Commu
       const CorpusMark here = reader.mark(), &block = scan.marks.back();
       if (here.document - block.document == block_documents || here.text - block.text >= block_text)
         scan.marks.push_back(here);
+      if (each) each(document);
     }
+    scan.bad_rows = reader.bad_rows();
     if (scan.marks.back().document < reader.count()) scan.marks.push_back(reader.mark());
     scan.content = content.hex();
     wire = {scan.file_bytes, scan.modified};

@@ -49,16 +49,16 @@ class JsonlRows final : public RowReader {
     std::string_view line;
     if (!first_line(line)) return false;
     Json row = parse(line);
-    const auto text = row.find(options_.text_field);
-    const bool number = options_.numbers && text != row.end() && text->is_number();
-    if (!number && (text == row.end() || !text->is_string())) {
-      std::vector<std::string> names;
-      for (const auto& [name, value] : row.items()) names.push_back(name);
-      throw input_error(
-          "{}: no string field `{}` among the row's {}; name the field that holds the text with {}",
-          where(), options_.text_field, fmt::join(names, ", "), options_.text_option);
+    if (options_.rows) {
+      document.fields.clear();
+      for (const std::string& name : options_.rows->texts)
+        document.fields.push_back(
+            std::move(string_field(row, name, options_.rows->section + ".columns")));
+      for (const std::string& name : options_.rows->values)
+        document.fields.push_back(value_field(row, name));
+      return true;
     }
-    document.text = number ? text->dump() : std::move(text->get_ref<std::string&>());
+    document.text = std::move(string_field(row, options_.text_field, "--input.text-field"));
     const auto id = row.find(options_.id_field);
     has_id = id != row.end() && !id->is_null();
     document.id.clear();
@@ -82,13 +82,34 @@ class JsonlRows final : public RowReader {
       Json row = Json::parse(line);
       if (row.is_object()) return row;
     } catch (const Json::parse_error& error) {
-      throw input_error("{}: this is not valid JSON near character {}; write one object per line",
-                        where(), error.byte);
+      throw BadRow("{}: this is not valid JSON near character {}; write one object per line",
+                   where(), error.byte);
     } catch (const Json::exception&) {
-      throw input_error(
-          "{}: the JSON holds a number that is out of range; write one object per line", where());
+      throw BadRow("{}: the JSON holds a number that is out of range; write one object per line",
+                   where());
     }
-    throw input_error("{}: this is not a JSON object; write one object per line", where());
+    throw BadRow("{}: this is not a JSON object; write one object per line", where());
+  }
+  std::string& string_field(Json& row, const std::string& name, const std::string& option) const {
+    const auto field = row.find(name);
+    if (field == row.end() || !field->is_string())
+      throw BadRow(
+          "{}: no string field `{}` among the row's {}; name the field that holds the text with "
+          "{}",
+          where(), name, names_of(row), option);
+    return field->get_ref<std::string&>();
+  }
+  std::string value_field(const Json& row, const std::string& name) const {
+    const auto field = row.find(name);
+    if (field == row.end() || field->is_null())
+      throw BadRow("{}: no field `{}` among the row's {}; name the field with {}.score", where(),
+                   name, names_of(row), options_.rows->section);
+    return field->is_string() ? field->get<std::string>() : field->dump();
+  }
+  static std::string names_of(const Json& row) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : row.items()) names.push_back(name);
+    return fmt::format("{}", fmt::join(names, ", "));
   }
   const CorpusOptions& options_;
 };
@@ -147,27 +168,42 @@ class ColumnRows final : public RowReader {
       : RowReader(lines), quoted_(quoted) {
     if (!record()) return;
     columns_ = fields_.size();
-    const auto id = std::find(fields_.begin(), fields_.end(), options.id_field),
-               text = std::find(fields_.begin(), fields_.end(), options.text_field);
+    if (options.rows) {
+      for (const auto& [names, option] :
+           {std::pair(options.rows->texts, ".columns"), std::pair(options.rows->values, ".score")})
+        for (const std::string& name : names)
+          places_.push_back(place(name, options.rows->section + option));
+      return;
+    }
+    text_ = place(options.text_field, "--input.text-field");
+    const auto id = std::find(fields_.begin(), fields_.end(), options.id_field);
     id_ = id - fields_.begin();
-    text_ = text - fields_.begin();
-    if (text == fields_.end()) missing(options.text_field, options.text_option);
     if (id == fields_.end() && !options.ids_optional) missing(options.id_field, "--input.id-field");
   }
   bool next(Document& document, bool& has_id) override {
     if (!record()) return false;
     if (fields_.size() != columns_) {
-      throw input_error(
-          "{}: {} fields where the first line names {} columns; quote fields that hold {}", where(),
-          fields_.size(), columns_, quoted_ ? "commas or line breaks" : "tabs, in a CSV file");
+      throw BadRow("{}: {} fields where the first line names {} columns; quote fields that hold {}",
+                   where(), fields_.size(), columns_,
+                   quoted_ ? "commas or line breaks" : "tabs, in a CSV file");
     }
-    document.text = std::move(fields_[static_cast<std::size_t>(text_)]);
+    if (!places_.empty()) {
+      document.fields.clear();
+      for (const std::size_t place : places_) document.fields.push_back(fields_[place]);
+      return true;
+    }
+    document.text = std::move(fields_[text_]);
     has_id = id_ < std::ssize(fields_);
     document.id = has_id ? std::move(fields_[static_cast<std::size_t>(id_)]) : "";
     return true;
   }
 
  private:
+  std::size_t place(const std::string& column, const std::string& option) const {
+    const auto found = std::find(fields_.begin(), fields_.end(), column);
+    if (found == fields_.end()) missing(column, option);
+    return static_cast<std::size_t>(found - fields_.begin());
+  }
   [[noreturn]] void missing(const std::string& column, const std::string& option) const {
     throw input_error(
         "{}: no column `{}` in the first line, which names: {}; name the column with {}", where(),
@@ -205,7 +241,9 @@ class ColumnRows final : public RowReader {
   bool quoted_;
   std::vector<std::string> fields_;
   std::size_t columns_ = 0;
-  std::ptrdiff_t id_ = 0, text_ = 0;
+  std::ptrdiff_t id_ = 0;
+  std::size_t text_ = 0;
+  std::vector<std::size_t> places_;  // of RowOptions' columns
 };
 
 CorpusFormat format_of(const std::string& word) {
@@ -236,7 +274,8 @@ CorpusFormat recognise(const fs::path& path, std::string_view first_line,
   const fs::path extension = name.extension();
   if (extension == ".jsonl" || extension == ".ndjson") return CorpusFormat::jsonl;
   if (extension == ".csv") return CorpusFormat::csv;
-  if (extension == ".tsv" && names_column(first_line, options)) return CorpusFormat::tsv;
+  if (extension == ".tsv" && (options.rows || names_column(first_line, options)))
+    return CorpusFormat::tsv;
   return first_line.starts_with('{') ? CorpusFormat::jsonl : CorpusFormat::tabbed;
 }
 
@@ -260,6 +299,11 @@ std::unique_ptr<RowReader> make_row_reader(LineReader& lines, const CorpusOption
     case CorpusFormat::tabbed:
       break;
   }
+  if (options.rows)
+    throw input_error(
+        "{}: columns have names in JSONL, CSV and TSV alone; give --input.format, or name the file "
+        "as what it is",
+        lines.path().string());
   return std::make_unique<TabbedRows>(lines);
 }
 

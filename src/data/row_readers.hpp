@@ -2,15 +2,25 @@
 // One reader a format behind one interface: rows of (id, text).
 #include <memory>
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/io/lines.hpp"
 
 namespace gpuhpc {
 
+// One row is not what it should be; the reader can go on behind it.
+class BadRow : public Error {
+ public:
+  template <typename... Args>
+  explicit BadRow(fmt::format_string<Args...> format, Args&&... args)
+      : Error(input_error(format, std::forward<Args>(args)...)) {}
+};
+
 class RowReader {
  public:
   virtual ~RowReader() = default;
-  // False at the end. An id that the row does not have is left empty with `has_id` false.
+  // False at the end. An id that the row does not have is left empty with `has_id` false; with
+  // CorpusOptions::rows there are fields alone.
   virtual bool next(Document& document, bool& has_id) = 0;
   std::string where() const { return lines_.where(line_); }  // the first line of the last row
 

@@ -113,14 +113,18 @@ struct ShardPart {
   std::string text;
   std::int64_t longest = 0, widest = 1;  // tokens, bytes of an id
 
-  void add(const Tokenizer& tokenizer, std::vector<Document>& documents, bool keep_text,
-           int threads) {
+  // The text of each document, or its field number `column`.
+  void add(const Tokenizer& tokenizer, const std::vector<Document>& documents,
+           std::optional<std::size_t> column, bool keep_text, int threads) {
+    const auto text_of = [&](std::size_t i) -> const std::string& {
+      return column ? documents[i].fields[*column] : documents[i].text;
+    };
     std::vector<std::vector<std::int32_t>> lists(documents.size());
     std::vector<std::unique_ptr<TokenizerScratch>> scratches(static_cast<std::size_t>(threads));
     parallel_for(0, std::ssize(documents), threads, [&](std::int64_t i, int thread) {
       auto& scratch = scratches[static_cast<std::size_t>(thread)];
       if (!scratch) scratch = tokenizer.make_scratch();
-      tokenizer.encode_with(*scratch, documents[static_cast<std::size_t>(i)].text,
+      tokenizer.encode_with(*scratch, text_of(static_cast<std::size_t>(i)),
                             lists[static_cast<std::size_t>(i)]);
     });
     for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -133,9 +137,9 @@ struct ShardPart {
       ends.push_back(std::ssize(tokens));
       longest = std::max(longest, std::ssize(lists[i]));
       widest = std::max(widest, std::ssize(documents[i].id));
-      ids.push_back(std::move(documents[i].id));
+      ids.push_back(documents[i].id);
       if (!keep_text) continue;
-      text += documents[i].text;
+      text += text_of(i);
       text_ends.push_back(std::ssize(text));
     }
   }
@@ -222,42 +226,58 @@ ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer
                             const fs::path& folder, const ShardOptions& options, Texts texts,
                             Communicator& comm, int threads,
                             const std::function<void(std::int64_t)>& progress) {
+  return prepare_shards(corpus, tokenizer, std::span(&folder, 1), options, texts, comm, threads,
+                        progress);
+}
+
+ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer,
+                            std::span<const fs::path> folders, const ShardOptions& options,
+                            Texts texts, Communicator& comm, int threads,
+                            const std::function<void(std::int64_t)>& progress) {
   std::unique_ptr<CorpusBlocks> blocks;
   run_collectively(comm, [&] { blocks = std::make_unique<CorpusBlocks>(corpus); });
-  on_root(comm, [&] { clear_folder(folder); });
-  ShardManifest manifest{tokenizer.fingerprint(), tokenizer.vocabulary_size(), {}, ""};
+  const auto clear = [&] { std::ranges::for_each(folders, clear_folder); };
+  on_root(comm, clear);
+  std::vector<ShardManifest> manifests(
+      folders.size(), {tokenizer.fingerprint(), tokenizer.vocabulary_size(), {}, ""});
   ShardSummary summary;
   try {
     for (const Range& shard : cut_shards(corpus, options)) {
       const Range mine = blocks_of_rank(shard.size(), comm.rank(), comm.size());
-      ShardPart part;
+      std::vector<ShardPart> parts(folders.size());
       run_collectively(comm, [&] {
         std::vector<Document> documents;
         for (std::int64_t block = shard.first + mine.first; block < shard.first + mine.last;
              ++block) {
           documents.clear();
           blocks->read(block, documents);
-          const std::int64_t count = std::ssize(documents);
-          part.add(tokenizer, documents, texts == Texts::keep, threads);
-          if (progress) progress(count);
+          for (std::size_t i = 0; i < parts.size(); ++i)
+            parts[i].add(tokenizer, documents,
+                         corpus.options.rows ? std::optional(i) : std::nullopt,
+                         texts == Texts::keep, threads);
+          if (progress) progress(std::ssize(documents));
         }
       });
-      manifest.shards.push_back(
-          write_shard(folder / shard_name(summary.shards), part, tokenizer, texts, comm));
-      const ShardEntry& entry = manifest.shards.back();
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const ShardEntry entry =
+            write_shard(folders[i] / shard_name(summary.shards), parts[i], tokenizer, texts, comm);
+        manifests[i].shards.push_back(entry);
+        if (i == 0) summary.documents += entry.documents;
+        summary.tokens += entry.tokens;
+        summary.longest = std::max(summary.longest, entry.longest);
+      }
       ++summary.shards;
-      summary.documents += entry.documents;
-      summary.tokens += entry.tokens;
-      summary.longest = std::max(summary.longest, entry.longest);
     }
     on_root(comm, [&] {
-      for (std::int64_t i = 0; i < summary.shards; ++i)
-        manifest.shards[static_cast<std::size_t>(i)].head =
-            head_fingerprint(folder / shard_name(i));
-      write_manifest(folder / manifest_name, body_of(manifest));
+      for (std::size_t i = 0; i < folders.size(); ++i) {
+        for (std::int64_t shard = 0; shard < summary.shards; ++shard)
+          manifests[i].shards[static_cast<std::size_t>(shard)].head =
+              head_fingerprint(folders[i] / shard_name(shard));
+        write_manifest(folders[i] / manifest_name, body_of(manifests[i]));
+      }
     });
   } catch (...) {  // on all ranks alike, and none writes any more
-    if (comm.is_root()) clear_folder(folder);
+    if (comm.is_root()) clear();
     throw;
   }
   return summary;

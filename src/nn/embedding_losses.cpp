@@ -3,10 +3,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include "gpuhpc/base/error.hpp"
@@ -90,6 +92,25 @@ at::Tensor ranking_loss(const at::Tensor& similarities, const at::Tensor& scores
 at::Tensor margin_mse_loss(const Columns& columns, const at::Tensor& differences) {
   const at::Tensor found = (columns[0] * (columns[1] - columns[2])).sum(1);
   return (found - differences).square().sum();
+}
+
+at::Tensor distillation_loss(const Columns& columns, const at::Tensor& scores, double temperature) {
+  Columns products;
+  for (std::size_t i = 1; i < columns.size(); ++i)
+    products.push_back((columns[0] * columns[i]).sum(1));
+  const at::Tensor found = at::log_softmax(at::stack(products, 1) / temperature, 1),
+                   wanted = at::log_softmax(scores / temperature, 1);
+  return (wanted.exp() * (wanted - found)).sum() * (temperature * temperature);
+}
+
+at::Tensor softmax_logits(const Columns& columns, const at::Tensor& weight,
+                          const at::Tensor& bias) {
+  const at::Tensor &u = columns[0], &v = columns[1];
+  return at::linear(at::cat({u, v, (u - v).abs()}, 1), weight, bias);
+}
+
+at::Tensor softmax_loss(const at::Tensor& logits, const at::Tensor& classes) {
+  return at::log_softmax(logits, 1).gather(1, classes.to(at::kLong).unsqueeze(1)).sum().neg();
 }
 
 Columns first_dimensions(const Columns& columns, std::int64_t dimensions) {

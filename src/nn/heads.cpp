@@ -9,6 +9,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/random.hpp"
+#include "gpuhpc/nn/embedding_losses.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
 
 namespace gpuhpc {
@@ -52,6 +53,24 @@ BilinearHead::BilinearHead(MatrixView class_embeddings, BilinearStart start, std
 at::Tensor BilinearHead::logits(const at::Tensor& documents) const {
   return at::linear(at::linear(documents.to(at::kFloat), parameters_[1].value),
                     parameters_[0].value);
+}
+
+PairClassifier::PairClassifier(std::int64_t width, std::int64_t classes, std::uint64_t seed,
+                               at::Device device) {
+  RandomStream random(seed, /*stream=*/0x50f7);
+  const double bound = 1 / std::sqrt(3. * static_cast<double>(width));
+  for (const auto& [name, shape] : {std::pair("weight", std::vector{classes, 3 * width}),
+                                    std::pair("bias", std::vector{classes})}) {
+    at::Tensor values = at::empty(shape, at::TensorOptions().dtype(at::kFloat));
+    float* const numbers = values.mutable_data_ptr<float>();
+    for (std::int64_t i = 0; i < values.numel(); ++i)
+      numbers[i] = static_cast<float>((2 * random.uniform() - 1) * bound);
+    parameters_.push_back({name, values.to(device).set_requires_grad(true)});
+  }
+}
+
+at::Tensor PairClassifier::logits(const std::vector<at::Tensor>& columns) const {
+  return softmax_logits(columns, parameters_[0].value, parameters_[1].value);
 }
 
 Matrix BilinearHead::class_embeddings() const { return to_matrix(parameters_[0].value); }

@@ -16,11 +16,12 @@ struct TextEncoder::State {
 };
 
 TextEncoder::TextEncoder(const std::filesystem::path& folder, const InferOptions& infer,
-                         const DeviceChoice& device, Communicator& comm, Log log, Pooling plain)
+                         const DeviceChoice& device, Communicator& comm, Log log, Pooling plain,
+                         Length length)
     : state_(std::make_unique<State>()) {
   run_collectively(comm, [&] {
     state_->model.emplace(load_encoder(folder, torch_device(device), plain));
-    state_->model->model.embedding.normalise = true;  // every use here compares directions
+    if (length == Length::unit) state_->model->model.embedding.normalise = true;
     state_->tokenizer = load_tokenizer(folder);
     check_vocabulary(state_->model->model, state_->tokenizer->vocabulary_size());
     state_->encoder.emplace(*state_->model, *state_->tokenizer, infer, device);

@@ -62,7 +62,7 @@ void Checkpointer::after_step(Trainer& trainer, const WriterStatus& anywhere, bo
   if (anywhere.failed || (store_.started() && (!anywhere.writing || better || last)))
     store_.commit();
   // A run that is over goes on with other work: what was worth a checkpoint before is now, too.
-  const bool over = state.step == trainer.total_steps();
+  const bool over = trainer.over();
   const bool now = last ? store_.last_step() != state.step && (!over || store_.last_step() >= 0)
                         : wanted_ && !store_.started();
   if (now) save(trainer, state);
@@ -85,7 +85,7 @@ void Checkpointer::restore_best(Trainer& trainer) {
   const TrainerState state = trainer.state();
   if (state.best_step == 0)
     throw Error(ExitCode::diverged,
-                "the validation loss was not finite after any epoch; lower the learning "
+                "no validation was finite; lower the learning "
                 "rates, or use --train.precision fp32",
                 true);
   if (state.best_step < state.step) store_.load_step(state.best_step, buffers_of(trainer));
@@ -106,6 +106,7 @@ CheckpointState to_checkpoint(const TrainerState& state, std::int64_t optimizer_
                        {"good_steps", state.good_steps},
                        {"validated_at", state.validated_at},
                        {"best_step", state.best_step},
+                       {"not_better", state.not_better},
                        {"skipped", state.skipped},
                        {"documents", state.documents},
                        {"tokens", state.tokens},
@@ -130,6 +131,7 @@ TrainerState from_checkpoint(const CheckpointState& checkpoint) {
   state.good_steps = values.at("good_steps");
   state.validated_at = values.at("validated_at");
   state.best_step = values.at("best_step");
+  state.not_better = values.value("not_better", state.not_better);
   state.skipped = values.at("skipped");
   state.documents = values.at("documents");
   state.tokens = values.at("tokens");

@@ -15,10 +15,17 @@ void TrainOptions::check(const config::OptionSet& given, bool has_validation_ite
           "--train.batch-per-rank {} and --train.{} both say how large a batch is; give one of "
           "them",
           batch_per_rank, other);
-  if (restore == "best" && validation == 0 && !has_validation_items)
+  if (validation > 0 || has_validation_items) return;
+  if (restore == "best")
     throw configuration_error(
         "--train.restore best needs a validation to choose by; give --train.validation too (a "
         "share of the documents, .1 for instance), or use --train.restore last");
+  if (patience > 0 || validate_every > 0)
+    throw configuration_error(
+        "--train.{} needs a validation; give --train.validation too (a share of the documents, .1 "
+        "for instance), or 0",
+        patience > 0 ? fmt::format("patience {}", patience)
+                     : fmt::format("validate-every {}", validate_every));
 }
 
 Course TrainOptions::course() const {
@@ -157,9 +164,18 @@ void declare(config::Section& section, TrainOptions& options) {
               "is computed (0: none)")
       .range(0, .9);
   section
+      .option("validate-every", options.validate_every,
+              "updates between validations (0: after each epoch)")
+      .range(0, many);
+  section
+      .option("patience", options.patience,
+              "validations in a row that may pass without a best one; then training ends (0: it "
+              "goes on)")
+      .range(0, many);
+  section
       .option("restore", options.restore,
-              "weights that the model gets: of the last update, or of the epoch with the least "
-              "validation loss")
+              "weights that the model gets: of the last update, or of the best validation (the "
+              "least loss, or what the job measures)")
       .one_of({"last", "best"});
   section
       .option("checkpoint-every", options.checkpoint_every,

@@ -33,9 +33,7 @@ TrainSummary Trainer::run() {
   TrainSummary own;
   double steps = 0;  // seconds in them
   std::optional<Progress> progress;
-  const auto goes_on = [&] {
-    return state_.step < total_steps() && task_.before_step(state_.step);
-  };
+  const auto goes_on = [&] { return !over() && task_.before_step(state_.step); };
   bool more = goes_on();  // before prepare(): a task may have no loss before its first step
   if (more) prepare();
   if (context_.log && comm_.is_root()) context_.log->info(describe());
@@ -337,6 +335,7 @@ void Trainer::count(const StepReport& report) {
                                          : "");
   slow_ranks_.after_step(report);
   if (metrics_) metrics_->step(report);
+  if (gpu_) gpu_->after_step(report.step);
   if (context_.report) context_.report(report);
   if (state_.skipped_in_a_row > options_.max_skipped)
     throw Error(ExitCode::diverged,
@@ -347,12 +346,14 @@ void Trainer::count(const StepReport& report) {
 }
 
 void Trainer::end_of_step() {
-  const bool over = state_.step == total_steps();
-  if (!sampler_.validation().empty() && sampler_.epoch_over()) validate();
-  if (checkpointer_) checkpointer_->after_step(*this, writers_, stop_ || over);
-  if (trace_ && trace_->complete(state_.step, stop_ || over))
+  const bool due = options_.validate_every > 0
+                       ? state_.step % options_.validate_every == 0 || state_.step == total_steps()
+                       : sampler_.epoch_over();
+  if (due && !sampler_.validation().empty()) validate();
+  if (checkpointer_) checkpointer_->after_step(*this, writers_, stop_ || over());
+  if (trace_ && trace_->complete(state_.step, stop_ || over()))
     run_collectively(comm_, [&] { trace_->write(); });
-  if (stop_ && !over)
+  if (stop_ && !over())
     throw Error(
         ExitCode::requeue,
         fmt::format("stopped at step {} of {} as asked; start the same command again to go on",

@@ -2,6 +2,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -131,6 +132,12 @@ void Trainer::resume() {
     }
     if (chosen.size() > 0) fs::remove_all(context_.run_folder / "trace" / context_.stage);
   });
+  run_collectively(comm_, [&] {
+    if (context_.device.cuda && !context_.folder.empty())
+      gpu_.emplace(context_.run_folder / "gpu" / context_.stage /
+                       fmt::format("rank-{:05d}.csv", comm_.rank()),
+                   query_gpu(context_.device.index).bus);
+  });
   if (chosen.size() > 0 && (chosen.last <= state_.step + 1 || chosen.first > total_steps()) &&
       context_.log && comm_.is_root())
     context_.log->warn(
@@ -139,25 +146,41 @@ void Trainer::resume() {
         context_.profile.steps, context_.stage, state_.step + 1, total_steps());
 }
 
+bool Trainer::over() const {
+  return state_.step == total_steps() ||
+         (options_.patience > 0 && state_.not_better >= options_.patience);
+}
+
 void Trainer::validate() {
   const std::vector<std::int64_t>& items = sampler_.validation();
   const double loss = mean_loss(items);
   state_.validated_at = state_.step, state_.metric = -loss;
+  if (course_.figure) state_.metric = course_.figure->value(rows_of_all(items), items);
   const bool better = state_.metric > state_.best_metric;
+  state_.not_better = better ? 0 : state_.not_better + 1;
   if (better) state_.best_metric = state_.metric, state_.best_step = state_.step;
-  if (metrics_) metrics_->validation(state_.step, sampler_.epoch(), loss);
-  if (context_.log && comm_.is_root())
-    context_.log->info("epoch {}: validation loss {:.5f} on {} documents{}", sampler_.epoch() + 1,
-                       loss, items.size(), better ? ", the best so far" : "");
+  const std::string name = course_.figure ? course_.figure->name : "";
+  if (metrics_) metrics_->validation(state_.step, sampler_.epoch(), loss, name, state_.metric);
+  if (!context_.log || !comm_.is_root()) return;
+  context_.log->info("epoch {}: validation loss {:.5f}{} on {} documents{}", sampler_.epoch() + 1,
+                     loss, name.empty() ? "" : fmt::format(", {} {:.5f}", name, state_.metric),
+                     items.size(), better ? ", the best so far" : "");
+  if (over() && state_.step < total_steps())
+    context_.log->info("{} validations in a row were not the best: training ends at step {} of {}",
+                       state_.not_better, state_.step, total_steps());
+}
+
+// Without a graph memory is no question: what one rank computes at once in training.
+std::int64_t Trainer::items_at_once() const {
+  return state_.micro_batch > 0
+             ? state_.micro_batch
+             : batch_shape(std::llround(sampler_.mean_batch()), state_.micro_batch, comm_.size())
+                   .micro_batch;
 }
 
 double Trainer::mean_loss(std::span<const std::int64_t> items) {
   const c10::NoGradGuard no_grad;
-  const std::int64_t at_once =
-      state_.micro_batch > 0
-          ? state_.micro_batch
-          : batch_shape(std::llround(sampler_.mean_batch()), state_.micro_batch, comm_.size())
-                .micro_batch;
+  const std::int64_t at_once = items_at_once();
   Pieces pieces;  // the same ones on any number of ranks
   if (task_.scope() == LossScope::item)
     pieces = cut_micro_batches(task_, items, at_once, /*ranks=*/1);
@@ -184,6 +207,10 @@ LossSum Trainer::loss_without_graph(std::span<const std::int64_t> items, std::in
     task_.load(items);
     return task_.loss(items, std::nullopt);
   }
+  return task_.batch_loss(rows_without_graph(items, at_once), items);
+}
+
+at::Tensor Trainer::rows_without_graph(std::span<const std::int64_t> items, std::int64_t at_once) {
   std::vector<at::Tensor> rows;
   for (std::size_t first = 0; first < items.size(); first += static_cast<std::size_t>(at_once)) {
     const auto part =
@@ -191,7 +218,25 @@ LossSum Trainer::loss_without_graph(std::span<const std::int64_t> items, std::in
     task_.load(part);
     rows.push_back(task_.represent(part, std::nullopt).to(at::kFloat));
   }
-  return task_.batch_loss(at::cat(rows), items);
+  return at::cat(rows);
+}
+
+// Each rank computes its share.
+at::Tensor Trainer::rows_of_all(std::span<const std::int64_t> items) {
+  const c10::NoGradGuard no_grad;
+  const Range mine = blocks_of_rank(std::ssize(items), comm_.rank(), comm_.size());
+  std::vector<float> own;
+  run_collectively(comm_, [&] {
+    if (mine.size() == 0) return;
+    const at::Tensor rows = rows_without_graph(items.subspan(static_cast<std::size_t>(mine.first),
+                                                             static_cast<std::size_t>(mine.size())),
+                                               items_at_once())
+                                .to(at::kCPU)
+                                .contiguous();
+    own.assign(rows.const_data_ptr<float>(), rows.const_data_ptr<float>() + rows.numel());
+  });
+  const std::vector<float> all = comm_.all_gather_v(std::span<const float>(own));
+  return at::tensor(all).reshape({std::ssize(items), -1});
 }
 
 TrainerState Trainer::state() const {

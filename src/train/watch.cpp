@@ -24,7 +24,6 @@ std::vector<Scalar> scalars_of(const Json& line) {
   static constexpr std::pair<const char*, const char*> tags[] = {
       {"loss", "train/loss"},
       {"gradient_norm", "train/gradient_norm"},
-      {"validation_loss", "validation/loss"},
       {"tokens_per_second", "speed/tokens_per_second"},
       {"host_memory", "memory/host_bytes"},
       {"device_memory", "memory/device_bytes"},
@@ -35,6 +34,9 @@ std::vector<Scalar> scalars_of(const Json& line) {
   std::vector<Scalar> scalars;
   for (const auto& [key, tag] : tags)
     if (line.contains(key)) scalars.push_back({tag, number(line.at(key))});
+  for (const auto& [key, value] : line.items())
+    if (constexpr std::string_view prefix = "validation_"; key.starts_with(prefix))
+      scalars.push_back({"validation/" + key.substr(prefix.size()), number(value)});
   const Json rates = line.value("learning_rates", Json::object());
   for (const auto& [group, rate] : rates.items())
     scalars.push_back({"learning_rate/" + group, number(rate)});
@@ -120,13 +122,30 @@ void MetricsLog::step(const StepReport& r) {
   add(line);
 }
 
-void MetricsLog::validation(std::int64_t step, std::int64_t epoch, double loss) {
-  add({{"step", step}, {"epoch", epoch}, {"validation_loss", loss}});
+void MetricsLog::validation(std::int64_t step, std::int64_t epoch, double loss,
+                            const std::string& figure, double value) {
+  Json line{{"step", step}, {"epoch", epoch}, {"validation_loss", loss}};
+  if (!figure.empty()) line["validation_" + figure] = value;
+  add(line);
 }
 
 void MetricsLog::add(const Json& line) {
   append_line(lines_, line.dump());
   file_->write(line.at("step"), now(), scalars_of(line));
+}
+
+GpuLog::GpuLog(fs::path path, const std::string& bus, NvmlFunctions functions)
+    : path_(std::move(path)), gpu_(bus, std::move(functions)) {
+  create_folder(path_.parent_path());
+  if (!fs::exists(path_)) append_line(path_, "time,step,utilisation_percent");
+}
+
+void GpuLog::after_step(std::int64_t step) {
+  const auto here = std::chrono::steady_clock::now();
+  if (here < next_) return;
+  next_ = here + std::chrono::seconds(1);
+  if (const auto percent = gpu_.utilisation())
+    append_line(path_, fmt::format("{:.1f},{},{:g}", now(), step, *percent));
 }
 
 void write_rank_times(const fs::path& path, const TrainSummary& s, const DeviceChoice& device,

@@ -88,6 +88,33 @@ TEST(Profiles, MultiGpuTeleclassHasTheValuesOfItsGuide) {
   for (const auto& [option, value] : guide) EXPECT_EQ(profile[option], value) << option;
 }
 
+// The two columns of the Sentence-BERT guide: a rank per GPU, and one process for all.
+TEST(Profiles, SentenceEncodersHaveTheValuesOfTheirGuide) {
+  const Profile ranks("sbert-8gpu.ini"), process("sbert-8gpu-dp.ini");
+  const struct {
+    const char *option, *ranks, *process;
+  } guide[] = {{"parallel.strategy", "ddp", "dp"},
+               {"train.batch-per-rank", "64", "32"},
+               {"train.epochs", "5", "3"},
+               {"train.encoder-lr", "2e-05", "1e-05"},
+               {"train.base-batch", "32", "32"},
+               {"train.lr-rule", "linear", "linear"},
+               {"train.warmup", "0.1", "0.1"},
+               {"train.precision", "fp16", "fp16"},
+               {"train.max-length", "128", "128"},
+               {"train.seed", "42", "42"},
+               {"train.activation-checkpointing", "false", "false"},
+               {"embedding.loss", "triplet", "triplet"},
+               {"embedding.margin", "1", "1"},
+               {"embedding.distance", "euclidean", "euclidean"},
+               {"embedding.columns", "anchor,positive,negative", "anchor,positive,negative"},
+               {"parallel.timeout", "3600", "3600"}};
+  for (const auto& row : guide) {
+    EXPECT_EQ(ranks[row.option], row.ranks) << row.option;
+    EXPECT_EQ(process[row.option], row.process) << row.option;
+  }
+}
+
 TEST(Profiles, MemoryStepsAreThoseOfTheGuideInItsOrder) {
   const Profile a6000("taxoclass-a6000.ini");
   EXPECT_EQ(memory_steps(a6000["train.on-out-of-memory"]),

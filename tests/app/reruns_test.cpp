@@ -69,10 +69,11 @@ class Reruns : public testing::Test {
   }
   PairInputs pairs(const Options& options) const {
     PairInputs inputs;
-    for (const std::string& name : options.embedding.files.column_names()) {
-      inputs.train.columns.push_back(inputs_.train.scan);
-      inputs.train.columns.back().options.text_field = name;
-    }
+    inputs.train.scan = inputs_.train.scan;
+    inputs.train.scan->marks = {{}};
+    const PairFileOptions& files = options.embedding.files;
+    inputs.train.scan->options.rows = {.texts = files.column_names(),
+                                       .prompts = files.prompts_of(files.column_names())};
     return inputs;
   }
   Pipeline embedding_stages(const Options& options) const {
@@ -100,13 +101,43 @@ class Reruns : public testing::Test {
     for (const char* job : {"train-embedding", "pretrain", "mine"}) std::erase(given, job);
     set.parse({}, given);
     const std::string now = set.value(name);
-    for (const std::string value :
-         {"true",      "false",  "0.37",       "77",    "7000",        "7",
-          "3",         "names",  "classifier", "words", "sigmoid-exp", "name",
-          "posterior", "pseudo", "constant",   "lamb",  "linear",      "bf16",
-          "fp32",      "best",   "avx2",       "mean",  "threshold",   "none",
-          "zero1",     "csv",    "cpu",        "10-12", "a,b",         "mnrl-symmetric",
-          "manhattan", "cls",    "triplet",    "int8"}) {
+    for (const std::string value : {"true",
+                                    "false",
+                                    "0.37",
+                                    "77",
+                                    "7000",
+                                    "7",
+                                    "3",
+                                    "names",
+                                    "classifier",
+                                    "words",
+                                    "sigmoid-exp",
+                                    "name",
+                                    "posterior",
+                                    "pseudo",
+                                    "constant",
+                                    "lamb",
+                                    "linear",
+                                    "bf16",
+                                    "fp32",
+                                    "best",
+                                    "avx2",
+                                    "mean",
+                                    "threshold",
+                                    "none",
+                                    "zero1",
+                                    "csv",
+                                    "cpu",
+                                    "10-12",
+                                    "a,b",
+                                    "mnrl-symmetric",
+                                    "manhattan",
+                                    "cls",
+                                    "triplet",
+                                    "int8",
+                                    "ndcg_at_10",
+                                    "skip",
+                                    "{\"anchor\": \"query: \"}"}) {
       Arguments other = arguments;
       other.push_back("--" + name + "=" + value);
       try {
@@ -125,7 +156,7 @@ class Reruns : public testing::Test {
 };
 
 const std::map<std::string, Arguments> kShapes = {
-    {"embedding", {"train-embedding"}},
+    {"embedding", {"train-embedding", "--train.validation=.1"}},
     {"pretrain", {"pretrain"}},
     {"mining", {"mine"}},
     {"teleclass", {}},

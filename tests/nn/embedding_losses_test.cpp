@@ -47,6 +47,12 @@ const std::map<std::string, Loss> losses{
                   const at::Tensor& s) { return ranking_loss(row_cosines(c[0], c[1]), s, 13); }},
     {"angle", [](const Columns& c,
                  const at::Tensor& s) { return ranking_loss(row_angles(c[0], c[1]), s, 13); }},
+    {"distill",
+     [](const Columns& c, const at::Tensor& s) { return distillation_loss(c, s, 1.7) / 5; }},
+    {"softmax",
+     [](const Columns& c, const at::Tensor& s) {
+       return softmax_loss(softmax_logits(c, c[2], c[3].squeeze(0)), s) / 5;
+     }},
     {"margin-mse", [](const Columns& c, const at::Tensor& s) { return margin_mse_loss(c, s) / 5; }},
     {"matryoshka", [](const Columns& c, const at::Tensor&) {
        return (in_batch_negatives(c, 17) + in_batch_negatives(first_dimensions(c, 3), 17)) / 5;
@@ -61,7 +67,10 @@ TEST(EmbeddingLosses, HaveTheValuesAndGradientsOfSentenceTransformers) {
     Columns columns;
     for (const auto& column : given["columns"])
       columns.push_back(rows_of(column).set_requires_grad(true));
-    const at::Tensor scores = at::tensor(given["scores"].get<std::vector<float>>());
+    const auto& numbers = given["scores"];
+    const at::Tensor scores = !numbers.empty() && numbers[0].is_array()
+                                  ? rows_of(numbers)
+                                  : at::tensor(numbers.get<std::vector<float>>());
     const at::Tensor loss = losses.at(given["name"])(columns, scores);
     EXPECT_NEAR(loss.item<double>(), given["loss"].get<double>(), 1e-5);
     loss.backward();

@@ -24,7 +24,9 @@ class Embedding : public Pipeline {
       if (stop == line.npos) continue;
       pairs << Json{{"anchor", line.substr(tab + 1, stop - tab - 1)},
                     {"positive", line.substr(stop + 2)},
-                    {"score", count % 7 * .15}}
+                    {"score", count % 7 * .15},
+                    {"class", std::vector{"no", "yes", "perhaps"}[count % 3]},
+                    {"together", count % 5 == 0 ? 0 : 1}}
             << "\n";
       --count;
     }
@@ -32,10 +34,13 @@ class Embedding : public Pipeline {
   static std::string arguments(const fs::path& run) {
     return "train-embedding --embedding.train " + (root_ / "train.jsonl").string() +
            " --embedding.test " + (root_ / "test.jsonl").string() + " --run.dir " + run.string() +
-           " --model.encoder " + std::string(GPUHPC_MODELS) +
+           common() + " --embedding.matryoshka 100";
+  }
+  static std::string common() {
+    return " --model.encoder " + std::string(GPUHPC_MODELS) +
            "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.precision fp32 "
            "--infer.precision fp32 --train.layers 1 --train.max-length 24 --train.batch 30 "
-           "--train.dropout 0 --embedding.matryoshka 100";
+           "--train.dropout 0";
   }
 };
 
@@ -83,14 +88,77 @@ TEST_F(Embedding, LearnsScoresAndMeasuresHowCosinesFollowThem) {
   EXPECT_THAT(words.output, HasSubstr("in column `anchor` is not a number"));
 }
 
+TEST_F(Embedding, AFigureOfTheEvaluationTellsTheBestValidation) {
+  const fs::path run = root_ / "best";
+  ASSERT_EQ(gpuhpc("train-embedding --embedding.train " + (root_ / "train.jsonl").string() +
+                   " --embedding.validation " + (root_ / "test.jsonl").string() + " --run.dir " +
+                   run.string() + common() +
+                   " --train.epochs 2 --embedding.metric ndcg_at_10 --train.restore best")
+                .code,
+            0);
+  double best = 0;
+  std::ifstream lines(run / "metrics.jsonl");
+  for (std::string line; std::getline(lines, line);)
+    best = std::max(best, Json::parse(line).value("validation_ndcg_at_10", 0.));
+  // No test file: the evaluation measures the same rows, with the weights that were the best.
+  EXPECT_NEAR(metrics(run).at("trained").at("384").at("ndcg_at_10").get<double>(), best, 1e-3);
+  const Result unknown =
+      gpuhpc(arguments(root_ / "refused") + " --embedding.metric spearman_cosine");
+  EXPECT_EQ(unknown.code, 2) << unknown.output;
+  EXPECT_THAT(unknown.output, HasSubstr("has: loss, mrr_at_10, ndcg_at_10"));
+}
+
+TEST_F(Embedding, ClassesAreLearntByAHeadAndPairsOfTheTestFileToldApart) {
+  const std::string classes =
+      " --embedding.loss softmax --embedding.score class --train.validation .2 "
+      "--embedding.metric label_accuracy --embedding.test-score together --train.head-lr .01";
+  const fs::path one = root_ / "classes", two = root_ / "classes-2";
+  const auto without_matryoshka = [](std::string words) {
+    return words.replace(words.find(" --embedding.matryoshka 100"), 27, "");
+  };
+  ASSERT_EQ(gpuhpc(without_matryoshka(arguments(one)) + classes).code, 0);
+  ASSERT_EQ(gpuhpc(without_matryoshka(arguments(two)) + classes + " --train.micro-batch 7", 2).code,
+            0);
+  const std::vector<double> losses = training_losses(one), others = training_losses(two);
+  ASSERT_EQ(losses.size(), 3u);
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], others[i], 1e-4);
+  EXPECT_NEAR(losses[0], std::log(3.), .2);  // three classes
+  EXPECT_TRUE(metrics(one).at("trained").at("384").contains("cosine_ap"));
+}
+
+TEST_F(Embedding, BadRowsAreFatalOrLeftOutCountedAndNamed) {
+  const fs::path file = root_ / "holes.csv", run = root_ / "holes";
+  std::ofstream rows(file);
+  rows << "anchor,positive,score\n";
+  for (int i = 0; i < 40; ++i) rows << "word " << i << ",text of " << i << ',' << .02 * i << "\n";
+  rows << "too few,fields\n ,an empty text,.1\nfar,out,1.2\nno,score,\n";
+  rows.close();
+  const std::string command = "train-embedding --embedding.train " + file.string() +
+                              " --embedding.loss cosine --run.dir " + run.string() + common();
+  const Result fatal = gpuhpc(command);
+  EXPECT_EQ(fatal.code, 65) << fatal.output;
+  EXPECT_THAT(fatal.output, HasSubstr("holes.csv:42: 2 fields where the first line names 3"));
+  EXPECT_FALSE(fs::exists(run));
+  const Result left = gpuhpc(command + " --embedding.bad-rows skip --embedding.test " +
+                             file.string() + " --embedding.test-limit 12");
+  ASSERT_EQ(left.code, 0) << left.output;
+  EXPECT_THAT(left.output, HasSubstr("holes.csv: 4 bad rows are left out, 40 stay."));
+  const Json files = metrics(run).at("files");
+  EXPECT_EQ(files.at("train").at("rows"), 40);
+  EXPECT_EQ(files.at("train").at("left_out"), 4);
+  EXPECT_THAT(files.at("train").at("first_left_out")[2].get<std::string>(),
+              HasSubstr("holes.csv:44: the score 1.2 is outside -1 to 1"));
+  EXPECT_EQ(files.at("test").at("rows"), 12);
+}
+
 TEST_F(Embedding, MissingColumnsAndWrongNumbersOfThemAreRefusedBeforeAnythingIsComputed) {
   const fs::path run = root_ / "refused";
   const Result column = gpuhpc(arguments(run) + " --embedding.columns anchor,nothing");
   EXPECT_EQ(column.code, 65) << column.output;
   EXPECT_THAT(
       column.output,
-      HasSubstr(
-          "train.jsonl:1: no string field `nothing` among the row's anchor, positive, score;"));
+      HasSubstr("train.jsonl:1: no string field `nothing` among the row's anchor, class, positive, "
+                "score, together;"));
   const Result triplet = gpuhpc(arguments(run) + " --embedding.loss triplet");
   EXPECT_EQ(triplet.code, 2) << triplet.output;
   EXPECT_THAT(triplet.output, HasSubstr("--embedding.loss triplet with 2 columns"));

@@ -129,7 +129,8 @@ TEST_F(MaskedTask, MasksWholeWords) {
     EXPECT_EQ(ninth, tenth);
     pairs += tenth;
   }
-  EXPECT_GT(pairs, 30);  // the only word of two comes first among the six that fit in one step of six
+  EXPECT_GT(pairs,
+            30);  // the only word of two comes first among the six that fit in one step of six
   EXPECT_LT(pairs, 150);
   // A word longer than the share is masked where there is no other.
   const MaskedLanguageTask long_word = task(12, .2, 3, std::vector<bool>(1000, true));

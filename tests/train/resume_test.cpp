@@ -97,6 +97,7 @@ TEST_F(ResumeTest, AMicroBatchHalvedOnTheWayStaysHalved) {
   state.batch = 1;
   state.batch_size = 8;
   state.micro_batch = 2;
+  state.not_better = 3;
   state.loss_scale = 1024;
   const CheckpointState saved = to_checkpoint(state, 17);
   EXPECT_EQ(saved.values.at("optimizer_steps"), 17);
@@ -104,6 +105,7 @@ TEST_F(ResumeTest, AMicroBatchHalvedOnTheWayStaysHalved) {
   EXPECT_EQ(back.epoch, 3);
   EXPECT_EQ(back.batch, 1);
   EXPECT_EQ(back.micro_batch, 2);
+  EXPECT_EQ(back.not_better, 3);
   EXPECT_EQ(back.loss_scale, 1024);
   EXPECT_EQ(back.best_step, 0);
   EXPECT_EQ(back.best_metric, -std::numeric_limits<double>::infinity());

@@ -243,7 +243,7 @@ TEST(Trainer, DescribesTheRunInOneLine) {
 }
 
 // Validation of 100 documents and these; their loss is minus `values`, one an epoch.
-TrainerState validate(std::vector<double> values) {
+TrainerState validate(std::vector<double> values, std::int64_t patience = 0) {
   TinyTask task(110);
   const auto comm = make_single_communicator();
   std::size_t epoch = 0;
@@ -255,10 +255,10 @@ TrainerState validate(std::vector<double> values) {
   TrainOptions options = tiny_options();
   Course course = options.course();
   course.epochs = std::ssize(values), course.validation_items = {50, 7};
-  options.micro_batch = 24;
+  options.micro_batch = 24, options.patience = patience;
   Trainer trainer(task.arena, task, options, {.comm = *comm}, course);
   trainer.run();
-  EXPECT_EQ(epoch, values.size());
+  EXPECT_EQ(epoch, static_cast<std::size_t>(trainer.state().epoch) + 1);
   return trainer.state();
 }
 
@@ -272,6 +272,46 @@ TEST(Trainer, AValidationThatIsNoNumberIsNeverTheBest) {
   const TrainerState state = validate({.2, std::nan(""), .3, std::nan("")});
   EXPECT_EQ(state.best_step, 15);
   EXPECT_EQ(state.best_metric, .3);
+}
+
+TEST(Trainer, EndsAfterSoManyValidationsInARowThatWereNotTheBest) {
+  const TrainerState state = validate({.2, .1, .3, .25, .3, .9}, 2);
+  EXPECT_EQ(state.step, 25);  // five epochs: .1 was followed by the best, .25 and .3 were not
+  EXPECT_EQ(state.best_step, 15);
+  EXPECT_EQ(validate({.2, .1, .3, .25}, 2).step, 20);
+}
+
+// The rows are those of the validation items in their order, and the largest figure is the best,
+// not the least loss; measured every second step.
+TEST(Trainer, AFigureOfTheRowsTellsTheBestValidation) {
+  class Rows : public TinyTask {
+   public:
+    using TinyTask::TinyTask;
+    at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed) override {
+      std::vector<float> rows;
+      for (const std::int64_t item : items)
+        rows.insert(rows.end(), {static_cast<float>(item), .5F});
+      return at::tensor(rows).reshape({std::ssize(items), 2});
+    }
+  } task(110);
+  const auto comm = make_single_communicator();
+  const std::vector<double> figures{.1, .7, .4, .2, .3};
+  std::size_t measured = 0;
+  TrainOptions options = tiny_options();
+  options.micro_batch = 2, options.validate_every = 2;
+  Course course = options.course();
+  course.validation_items = {50, 7, 9};
+  course.figure = {
+      "figure", [&](const at::Tensor& rows, std::span<const std::int64_t> items) {
+        EXPECT_EQ(std::vector(items.begin(), items.end()), (std::vector<std::int64_t>{7, 9, 50}));
+        EXPECT_TRUE(rows.equal(at::tensor({7., .5, 9., .5, 50., .5}, at::kFloat).reshape({3, 2})));
+        return figures.at(measured++);
+      }};
+  Trainer trainer(task.arena, task, options, {.comm = *comm}, course);
+  trainer.run();
+  EXPECT_EQ(measured, 5u);
+  EXPECT_EQ(trainer.state().best_step, 4);
+  EXPECT_EQ(trainer.state().best_metric, .7);
 }
 
 // Everything a checkpoint holds, put into a new Trainer in the middle of an epoch: the rest repeats

@@ -3,7 +3,10 @@
 // standard input.
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,22 +28,42 @@ enum class CorpusFormat {
   lines    // a text per line; its number (from 0) is the id
 };
 
+// Rows of several columns in the place of id and text: JSONL, CSV, TSV with a header. A row is bad
+// when it lacks a column, has a blank text or a fault of its own, or is no row of its format.
+struct RowOptions {
+  std::vector<std::string> texts = {};   // columns of strings
+  std::vector<std::string> values = {};  // columns of anything: numbers and arrays as JSON has them
+  std::vector<std::string> prompts = {};  // put before the texts, one for each; or none
+  // What is wrong with a row of these values; nothing: empty.
+  std::function<std::string(std::span<const std::string> values)> fault = {};
+  bool skip = false;      // bad rows are left out; else the first one is an error
+  std::int64_t most = 0;  // sound rows that are read; 0: all
+  std::string section =
+      {};  // whose options `columns`, `score` and `bad-rows` said this, for messages
+};
+
 struct CorpusOptions {
   static constexpr const char* section = "input";
   std::string format = "auto";  // auto|tabbed|jsonl|csv|tsv|lines
   std::string id_field = "id";  // JSONL key, CSV/TSV column
   std::string text_field = "text";
-  std::string text_option = "--input.text-field";  // that named it, for messages
   // JSONL, CSV, TSV: a row without the id field gets its number (from 0) as id; lines: always
   bool ids_optional = false;
-  bool numbers = false;  // JSONL: the text field may hold a number, which is read as written
-  bool check_duplicates = true;  // remembers 16 bytes per document
+  bool check_duplicates = true;         // remembers 16 bytes per document
+  std::optional<RowOptions> rows = {};  // instead of id and text
 };
 // input.format, input.id-field, input.text-field
 void declare(config::Section& section, CorpusOptions& options);
 
 struct Document {
   std::string id, text;
+  std::vector<std::string> fields = {};  // RowOptions: texts, then values; the text is empty then
+};
+
+// Rows that were left out (RowOptions::skip).
+struct BadRows {
+  std::int64_t count = 0;
+  std::vector<std::string> first;  // a sentence with file and line for each of the first few
 };
 
 // A place between two documents.
@@ -64,6 +87,7 @@ class CorpusReader {
   CorpusReader& operator=(CorpusReader&&) noexcept;
   bool next(Document& document);      // false at the end
   std::int64_t count() const;         // documents before this place
+  const BadRows& bad_rows() const;    // before this place
   std::string where() const;          // FILE:LINE of the last one
   CorpusMark mark() const;            // behind the last one
   void seek(const CorpusMark& mark);  // to a place further on
@@ -82,13 +106,14 @@ struct CorpusScan {
   std::vector<CorpusMark> marks;
   std::string content;  // hash of the file's bytes as they are, as `xxh128sum` prints it
   std::int64_t file_bytes = 0, modified = 0;  // nanoseconds of the file system's clock
+  BadRows bad_rows = {};                      // on the root
   std::int64_t documents() const { return marks.back().document; }
   std::int64_t blocks() const { return std::ssize(marks) - 1; }
 };
-// Collective: the root reads. Memory: 16 bytes per document, for ids that come twice. A pipe is
-// refused: the rows are read a second time.
+// Collective: the root reads, and hands every document to `each` if that is given. Memory: 16 bytes
+// per document, for ids that come twice. A pipe is refused: the rows are read a second time.
 CorpusScan scan_corpus(const std::filesystem::path& path, const CorpusOptions& options,
-                       Communicator& comm);
+                       Communicator& comm, const std::function<void(const Document&)>& each = {});
 
 // Blocks of a scanned corpus, in ascending order: each parsed alone, nothing before it.
 class CorpusBlocks {

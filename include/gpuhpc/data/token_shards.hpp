@@ -40,6 +40,11 @@ ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer
                             const std::filesystem::path& folder, const ShardOptions& options,
                             Texts texts, Communicator& comm, int threads,
                             const std::function<void(std::int64_t)>& progress = {});
+// The same of rows: column by column of RowOptions::texts a folder of its own, row by row aligned.
+ShardSummary prepare_shards(const CorpusScan& corpus, const Tokenizer& tokenizer,
+                            std::span<const std::filesystem::path> folders,
+                            const ShardOptions& options, Texts texts, Communicator& comm,
+                            int threads, const std::function<void(std::int64_t)>& progress = {});
 
 // The shards of a folder, mapped. A manifest or shard that is missing, cut or altered is an
 // input_error.

@@ -36,6 +36,14 @@ at::Tensor ranking_loss(const at::Tensor& similarities, const at::Tensor& scores
 // ((anchor . positive - anchor . negative) - difference)^2, with the teacher's differences (B)
 // (Hofstaetter et al. 2020).
 at::Tensor margin_mse_loss(const Columns& columns, const at::Tensor& differences);
+// Kullback-Leibler divergence of the anchor's dot products with the texts after it, as a
+// distribution, from the teacher's scores (B, columns - 1) of these pairs, both divided by
+// `temperature`, times its square (Hinton et al. 2015; Lin et al. 2020).
+at::Tensor distillation_loss(const Columns& columns, const at::Tensor& scores, double temperature);
+// Cross-entropy of the classes (B, numbers from 0) given [u; v; |u - v|] W^T + b: weight (C,3W),
+// bias (C) (Reimers and Gurevych 2019, section 3).
+at::Tensor softmax_logits(const Columns& columns, const at::Tensor& weight, const at::Tensor& bias);
+at::Tensor softmax_loss(const at::Tensor& logits, const at::Tensor& classes);
 
 // The first `dimensions` of every vector (Matryoshka, Kusupati et al. 2022).
 Columns first_dimensions(const Columns& columns, std::int64_t dimensions);

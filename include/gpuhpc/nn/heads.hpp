@@ -65,4 +65,13 @@ class BilinearHead : public HeadParameters {
   Matrix interaction() const;                            // (H,H)
 };
 
+// The head of softmax_loss() (embedding_losses.hpp): "weight" (C,3H) and "bias" (C), drawn from
+// +-1/sqrt(3H) by the seed.
+class PairClassifier : public HeadParameters {
+ public:
+  PairClassifier(std::int64_t width, std::int64_t classes, std::uint64_t seed,
+                 at::Device device = at::kCPU);
+  at::Tensor logits(const std::vector<at::Tensor>& columns) const;  // (B,H), (B,H) -> (B,C)
+};
+
 }  // namespace gpuhpc

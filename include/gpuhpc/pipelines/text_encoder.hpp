@@ -16,20 +16,21 @@ namespace gpuhpc {
 
 class TextEncoder {
  public:
+  enum class Length { unit, own };  // of the vectors: one, or as the model has them
   // Collective. Loads the folder's weights and tokenizer, and checks that they fit each other.
   TextEncoder(const std::filesystem::path& folder, const InferOptions& infer,
               const DeviceChoice& device, Communicator& comm, Log log,
-              Pooling plain = Pooling::mean);
+              Pooling plain = Pooling::mean, Length length = Length::unit);
   ~TextEncoder();
   const Tokenizer& tokenizer() const;
   std::int64_t width() const;
   // input_error unless `file`, made for vectors of `columns`, was made for this encoder.
   void check_width(std::int64_t columns, const std::filesystem::path& file) const;
-  // Unit vectors (texts, width), in order, on every rank. Collective.
+  // Vectors (texts, width), in order, on every rank. Collective.
   Matrix encode(std::span<const std::string> texts, Communicator& comm) const;
   // The same of texts that this tokenizer has cut already.
   Matrix encode(const TokenSource& texts, Communicator& comm) const;
-  // Unit vectors of the dataset's documents to a file, dataset "values" (documents, width).
+  // Vectors of the dataset's documents to a file, dataset "values" (documents, width).
   // Collective. `after_batch` may throw, on any rank: then all ranks do.
   void encode(const TokenDataset& dataset, const std::filesystem::path& path, Communicator& comm,
               const std::function<void()>& after_batch = {}) const;

@@ -24,7 +24,8 @@ struct TrainerState {
   double loss_scale = 1;          // of the dynamic scaler (fp16)
   std::int64_t good_steps = 0;    // since the scale last changed
   std::int64_t validated_at = 0;  // step of the last validation; 0: none yet
-  double metric = -std::numeric_limits<double>::infinity();  // of it: minus the loss
+  double metric = -std::numeric_limits<double>::infinity();  // of it: minus the loss, or the figure
+  std::int64_t not_better = 0;  // validations in a row that were not the best
   double best_metric = -std::numeric_limits<double>::infinity();
   std::int64_t best_step = 0;                           // that had it first; 0: none yet
   std::int64_t skipped = 0, documents = 0, tokens = 0;  // so far

@@ -1,5 +1,10 @@
 #pragma once
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +38,13 @@ struct CorpusItems {
   double weight = 1;
 };
 
+// What a validation measures beside the loss. `rows`: Task::represent() of `items`, one each, on
+// the host of every rank. Larger is better.
+struct ValidationFigure {
+  std::string name;
+  std::function<double(const at::Tensor& rows, std::span<const std::int64_t> items)> value;
+};
+
 // How long a training goes on, over what, and how its rates move: the user's (TrainOptions::course)
 // or, where a job decides that itself, its own.
 struct Course {
@@ -42,6 +54,8 @@ struct Course {
   double validation = 0;                            // share of the items that is held out
   std::vector<std::int64_t> validation_items = {};  // held out in place of a share
   bool restore_best = false;
+  // What tells the best validation; none: the least loss.
+  std::optional<ValidationFigure> figure = {};
   std::vector<CorpusItems> corpora = {};  // none: all items
   bool no_duplicates = false;             // no two items of one Task::key in a batch
 };
@@ -82,8 +96,10 @@ struct TrainOptions {
 
   // share of the documents that is held out; its mean loss is computed after each epoch
   double validation = 0;
+  std::int64_t validate_every = 0;  // updates; 0: after each epoch
+  std::int64_t patience = 0;  // validations in a row, none the best, that end the training; 0: none
   std::string restore = "last";  // last | best: weights that are left at the end; best: of the
-                                 // epoch with the best validation
+                                 // best validation
 
   // Checkpoints, where the trainer was given a folder for them; one that is asked to stop saves one
   // in any case.

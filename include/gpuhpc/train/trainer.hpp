@@ -45,6 +45,8 @@ class Trainer {
   // same bits on any number of ranks (unless --train.micro-batch is 0, which cuts by ranks). A loss
   // over the global batch is taken of batches of its size, in the order of the items.
   double mean_loss(std::span<const std::int64_t> items);
+  // Every update is made, or --train.patience is at its end.
+  bool over() const;
   // One line per run: ranks x micro-batch x accumulation = global batch, rates, rule, peak rates,
   // schedule.
   std::string describe() const;
@@ -83,7 +85,10 @@ class Trainer {
   void warn_of_warmup() const;
   void resume();
   void validate();
+  std::int64_t items_at_once() const;
   LossSum loss_without_graph(std::span<const std::int64_t> items, std::int64_t at_once);
+  at::Tensor rows_without_graph(std::span<const std::int64_t> items, std::int64_t at_once);
+  at::Tensor rows_of_all(std::span<const std::int64_t> items);
   void finish(TrainSummary& own);
 
   ParameterArena& model_;
@@ -105,6 +110,7 @@ class Trainer {
   SlowRankWatch slow_ranks_;
   std::optional<Checkpointer> checkpointer_;
   std::optional<MetricsLog> metrics_;  // rank 0
+  std::optional<GpuLog> gpu_;          // where there is one
   TrainerState state_;                 // without the scaler's part
   WriterStatus writers_;               // of any rank, in the last step
   bool stop_ = false;

@@ -2,6 +2,7 @@
 // What a training phase says about itself (docs/watching.md). metrics.jsonl: a line per step and
 // one per validation, as the run goes on; an event file for TensorBoard with the same values;
 // ranks.jsonl and sentences of the log: where the time of each rank went, and which one is slow.
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -29,7 +30,9 @@ class MetricsLog {
   // lie one behind the other, the last one now: when they were is not in the lines.
   void begin(std::int64_t done);
   void step(const StepReport& report);
-  void validation(std::int64_t step, std::int64_t epoch, double loss);  // after that step
+  // After that step; `figure`: the name of another value, if there is one.
+  void validation(std::int64_t step, std::int64_t epoch, double loss,
+                  const std::string& figure = "", double value = 0);
 
  private:
   void add(const Json& line);
@@ -39,6 +42,20 @@ class MetricsLog {
   std::string host_;
   std::optional<EventFile> file_;
   std::optional<GpuMeter> gpu_;  // where there is one
+};
+
+// How busy the GPU of one rank is, as CSV: `time,step,utilisation_percent`, seconds since 1970; a
+// line a second at most, none where the driver does not tell. Lines of an earlier start stay.
+class GpuLog {
+ public:
+  // `bus`: as query_gpu() names the GPU.
+  GpuLog(std::filesystem::path path, const std::string& bus, NvmlFunctions functions = open_nvml());
+  void after_step(std::int64_t step);
+
+ private:
+  std::filesystem::path path_;
+  GpuMeter gpu_;
+  std::chrono::steady_clock::time_point next_{};
 };
 
 // ranks.jsonl: a line per rank. Collective.

@@ -14,11 +14,11 @@ void mine_command(CommandContext& c) {
   const Options& o = c.options;
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
   const PairInputs inputs =
-      find_pairs(o.embedding.files, /*scored=*/false, o.shared.corpus.format, c.comm);
+      find_pairs(o.embedding.files, PairLossOptions(), o.shared.corpus.format, c.comm);
   Job job{Pipeline(o.run.dir),
           o.embedding.files.train,
           fmt::format("negatives for {} rows", inputs.train.rows()),
-          {},
+          inputs.warnings,
           {}};
   run_collectively(c.comm, [&] {
     for (const auto& [option, file] :

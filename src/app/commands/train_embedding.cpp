@@ -3,7 +3,6 @@
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
-#include "gpuhpc/pipelines/embedding/losses.hpp"
 #include "gpuhpc/pipelines/embedding/pipeline.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
 
@@ -14,13 +13,12 @@ void train_embedding_command(CommandContext& c) {
   const Options& o = c.options;
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
   const PairInputs inputs =
-      find_pairs(o.embedding.files, embedding_loss(o.embedding.loss.loss).scored,
-                 o.shared.corpus.format, c.comm);
+      find_pairs(o.embedding.files, o.embedding.loss, o.shared.corpus.format, c.comm);
   Job job{Pipeline(o.run.dir),
           o.embedding.files.train,
           fmt::format("{} rows to learn from, {} to validate, {} to measure", inputs.train.rows(),
                       inputs.validation.rows(), inputs.test.rows()),
-          {},
+          inputs.warnings,
           {}};
   run_collectively(c.comm, [&] {
     o.shared.training.train.check(c.set, inputs.validation.rows() > 0);

@@ -7,44 +7,44 @@
 namespace gpuhpc {
 namespace {
 
-using Scores = at::Tensor;
-using Options = PairLossOptions;
+using Rows = LossRows;
 
-at::Tensor mnrl(const Columns& c, const Scores&, const Options& o) {
-  return in_batch_negatives(c, o.scale);
+at::Tensor mnrl(const Rows& r) { return in_batch_negatives(r.columns, r.options.scale); }
+at::Tensor symmetric(const Rows& r) {
+  return symmetric_in_batch_negatives(r.columns, r.options.scale);
 }
-at::Tensor symmetric(const Columns& c, const Scores&, const Options& o) {
-  return symmetric_in_batch_negatives(c, o.scale);
+at::Tensor triplet(const Rows& r) {
+  return triplet_loss(r.columns, parse_distance(r.options.distance), r.options.margin);
 }
-at::Tensor triplet(const Columns& c, const Scores&, const Options& o) {
-  return triplet_loss(c, parse_distance(o.distance), o.margin);
+at::Tensor cosine(const Rows& r) { return cosine_loss(r.columns, r.values); }
+at::Tensor cosent(const Rows& r) {
+  return ranking_loss(row_cosines(r.columns[0], r.columns[1]), r.values, r.options.scale);
 }
-at::Tensor cosine(const Columns& c, const Scores& scores, const Options&) {
-  return cosine_loss(c, scores);
+at::Tensor angle(const Rows& r) {
+  return ranking_loss(row_angles(r.columns[0], r.columns[1]), r.values, r.options.scale);
 }
-at::Tensor cosent(const Columns& c, const Scores& scores, const Options& o) {
-  return ranking_loss(row_cosines(c[0], c[1]), scores, o.scale);
+at::Tensor margin_mse(const Rows& r) { return margin_mse_loss(r.columns, r.values); }
+at::Tensor distill(const Rows& r) {
+  return distillation_loss(r.columns, r.values, r.options.temperature);
 }
-at::Tensor angle(const Columns& c, const Scores& scores, const Options& o) {
-  return ranking_loss(row_angles(c[0], c[1]), scores, o.scale);
-}
-at::Tensor margin_mse(const Columns& c, const Scores& scores, const Options&) {
-  return margin_mse_loss(c, scores);
-}
+at::Tensor softmax(const Rows& r) { return softmax_loss(r.head->logits(r.columns), r.values); }
 
 }  // namespace
 
 std::span<const EmbeddingLoss> embedding_losses() {
   using Over = EmbeddingLoss::Over;
+  constexpr ScoreRange any;
   static const EmbeddingLoss table[] = {
-      {"mnrl", 2, 1000, false, Over::batch, mnrl},
-      {"mnrl-symmetric", 2, 2, false, Over::batch, symmetric},
-      {"simcse", 1, 1, false, Over::batch, mnrl},
-      {"triplet", 3, 3, false, Over::row, triplet},
-      {"cosine", 2, 2, true, Over::row, cosine},
-      {"cosent", 2, 2, true, Over::batch_value, cosent},
-      {"angle", 2, 2, true, Over::batch_value, angle},
-      {"margin-mse", 3, 3, true, Over::row, margin_mse},
+      {"mnrl", 2, 1000, Learns::nothing, any, Over::batch, mnrl},
+      {"mnrl-symmetric", 2, 2, Learns::nothing, any, Over::batch, symmetric},
+      {"simcse", 1, 1, Learns::nothing, any, Over::batch, mnrl},
+      {"triplet", 3, 3, Learns::nothing, any, Over::row, triplet},
+      {"cosine", 2, 2, Learns::similarity, {-1, 1}, Over::row, cosine},
+      {"cosent", 2, 2, Learns::similarity, any, Over::batch_value, cosent},
+      {"angle", 2, 2, Learns::similarity, any, Over::batch_value, angle},
+      {"softmax", 2, 2, Learns::classes, any, Over::row, softmax},
+      {"margin-mse", 3, 3, Learns::teacher, any, Over::row, margin_mse},
+      {"distill", 3, 1000, Learns::teachers, any, Over::row, distill},
   };
   return table;
 }

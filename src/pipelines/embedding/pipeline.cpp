@@ -1,7 +1,12 @@
 #include "gpuhpc/pipelines/embedding/pipeline.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/embedding/evaluation.hpp"
+#include "gpuhpc/pipelines/embedding/evaluator.hpp"
 #include "gpuhpc/pipelines/embedding/losses.hpp"
 #include "gpuhpc/pipelines/embedding/mining.hpp"
 #include "gpuhpc/pipelines/embedding/model_card.hpp"
@@ -9,12 +14,35 @@
 #include "gpuhpc/pipelines/embedding/training.hpp"
 
 namespace gpuhpc {
+namespace {
+
+// That the validation rows have the figure that is to tell the best.
+void check_metric(const PairLossOptions& options, const PairInputs& in, const TrainOptions& train) {
+  if (options.metric == "loss") return;
+  const ScannedRows& rows = in.validation.scan ? in.validation : in.train;
+  const Learns learns = embedding_loss(options.loss).learns;  // as training has it
+  std::vector<std::string> names =
+      learns == Learns::classes
+          ? std::vector<std::string>{"label_accuracy"}
+          : figure_names(measure_of(rows.scan->options.rows->texts.size(), learns, rows.values));
+  std::erase_if(names, [](const std::string& name) { return name.ends_with("threshold"); });
+  if (std::ranges::find(names, options.metric) == names.end())
+    throw usage_error("--embedding.metric {}: the validation of these rows has: loss{}{}",
+                      options.metric, names.empty() ? "" : ", ", fmt::join(names, ", "));
+  if (!in.validation.scan && train.validation == 0)
+    throw configuration_error(
+        "--embedding.metric {} is measured on validation rows; give --embedding.validation, or "
+        "--train.validation",
+        options.metric);
+}
+
+}  // namespace
 
 Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& tune,
                             const EmbeddingOptions& o, const PairInputs& in,
                             const std::filesystem::path& run_folder) {
   const EmbeddingLoss& loss = embedding_loss(o.loss.loss);
-  if (const std::size_t columns = in.train.columns.size();
+  if (const std::size_t columns = in.train.scan->options.rows->texts.size();
       columns < loss.least || columns > loss.most)
     throw usage_error(
         "--embedding.loss {} with {} columns of texts ({}); name {} with --embedding.columns",
@@ -30,6 +58,12 @@ Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& 
         "--embedding.validation and --train.validation {} both say what to validate on; give one "
         "of them",
         shared.training.train.validation);
+  if (loss.learns == Learns::classes && !o.loss.matryoshka.empty())
+    throw usage_error(
+        "--embedding.loss {} has one head, for whole vectors; leave "
+        "--embedding.matryoshka out",
+        loss.name);
+  check_metric(o.loss, in, shared.training.train);
   const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
   Pipeline pipeline(run_folder);
   const PairTokenFiles tokens = pipeline.add(

@@ -2,7 +2,7 @@
 
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
-#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
@@ -12,24 +12,34 @@ namespace fs = std::filesystem;
 void PairTokensStage::run(const StageContext& c, const PairTokenFiles& out) const {
   std::unique_ptr<Tokenizer> tokenizer;
   run_collectively(c.comm, [&] { tokenizer = load_tokenizer(encoder.path); });
-  Progress progress(c.log, "tokenizing", 0, "texts", c.comm.is_root());
+  Progress progress(c.log, "tokenizing", 0, "rows", c.comm.is_root());
+  Json files = Json::object();
   const auto tokenize = [&](const ScannedRows& rows, const fs::path& folder) {
     on_root(c.comm, [&] {
       create_folder(folder);
-      if (!rows.scores.empty())
-        write_arrays(folder / scores_file, {{"scores", std::span<const float>(rows.scores)}});
+      if (!rows.values.empty())
+        write_arrays(folder / values_file, {{"values", std::span<const float>(rows.values)}});
     });
-    for (std::size_t i = 0; i < rows.columns.size(); ++i)
-      prepare_shards(rows.columns[i], *tokenizer, folder / std::to_string(i), shards, Texts::keep,
-                     c.comm, c.device.threads, [&](std::int64_t texts) {
-                       progress.advance(texts);
-                       c.leave_if_asked();
-                     });
+    if (!rows.scan) return;
+    std::vector<fs::path> folders;
+    for (std::size_t i = 0; i < rows.scan->options.rows->texts.size(); ++i)
+      folders.push_back(folder / std::to_string(i));
+    prepare_shards(*rows.scan, *tokenizer, folders, shards, Texts::keep, c.comm, c.device.threads,
+                   [&](std::int64_t done) {
+                     progress.advance(done);
+                     c.leave_if_asked();
+                   });
+    const BadRows& bad = rows.scan->bad_rows;
+    files[folder.filename()] = {{"rows", rows.rows()},
+                                {"learns", rows.learns},
+                                {"left_out", bad.count},
+                                {"first_left_out", bad.first}};
   };
   tokenize(train, out.train);
   tokenize(validation, out.validation);
   tokenize(test, out.test);
   progress.finish();
+  on_root(c.comm, [&] { write_json(out.rows, files); });
 }
 
 }  // namespace gpuhpc

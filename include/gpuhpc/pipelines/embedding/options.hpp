@@ -1,6 +1,7 @@
 #pragma once
 // What the job train-embedding adds to the shared options.
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -9,12 +10,27 @@
 
 namespace gpuhpc {
 
+struct ScoreRange {
+  double low = -std::numeric_limits<double>::infinity(),
+         high = std::numeric_limits<double>::infinity();
+};
+
 // [embedding]: the files of pairs, triplets or more, and which of their columns are texts.
 struct PairFileOptions {
   static constexpr const char* section = "embedding";
   std::string train, validation, test;
   std::string columns = "anchor,positive", score = "score";
+  std::string score_range;  // LOW,HIGH of the scores; none: what the loss can learn
+  std::string prompts;      // {"COLUMN": "text put before it"}
+  std::string bad_rows = "fatal";
+  // Of the test file, where they are others: its texts, and the scores of their nearness.
+  std::string test_columns, test_score;
+  std::int64_t train_limit = 0, validation_limit = 0, test_limit = 0;  // first rows; 0: all
   std::vector<std::string> column_names() const;  // usage_error: empty or twice
+  std::vector<std::string> test_column_names() const;
+  // Of each of these columns; none: there are no prompts. usage_error: for an unknown column.
+  std::vector<std::string> prompts_of(const std::vector<std::string>& names) const;
+  ScoreRange range(ScoreRange of_loss) const;
 };
 
 // [embedding]: what is learnt from a row.
@@ -22,12 +38,16 @@ struct PairLossOptions {
   static constexpr const char* section = "embedding";
   // mnrl: the positive among those of the whole batch; mnrl-symmetric: both ways; simcse: one
   // column, twice with other dropout; triplet; cosine, cosent, angle: cosines (angles) follow the
-  // scores; margin-mse: the score is a teacher's difference
+  // scores; softmax: the class follows from both vectors; margin-mse: the score is a teacher's
+  // difference; distill: the scores are a teacher's, of each text after the first
   std::string loss = "mnrl";
-  double scale = 20;  // mnrl, simcse, cosent, angle: of cosines
-  double margin = 1;  // triplet
+  double scale = 20;       // mnrl, simcse, cosent, angle: of cosines
+  double margin = 1;       // triplet
+  double temperature = 1;  // distill
   std::string distance = "euclidean";
   std::string matryoshka;  // numbers of leading dimensions that must serve alone
+  // What tells the best validation: the loss, or a figure of the evaluation at full width.
+  std::string metric = "loss";
   std::vector<std::int64_t> dimensions() const;  // usage_error: not numbers above 0
 };
 void declare(config::Section& section, PairFileOptions& options);

@@ -5,6 +5,7 @@
 
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/pipelines/embedding/losses.hpp"
+#include "gpuhpc/train/options.hpp"
 #include "gpuhpc/train/task.hpp"
 
 namespace gpuhpc {
@@ -15,10 +16,11 @@ class EmbeddingTask : public Task {
  public:
   // The encoder's vectors of packed texts, (texts, W) fp32.
   using Embed = std::function<at::Tensor(const PackedIds&, DropoutSeed)>;
-  // `files`: the columns of each file; `scores`: of all their rows, or none. Texts are cut to
-  // `max_length` tokens.
-  EmbeddingTask(std::vector<std::vector<TokenDataset>> files, std::vector<float> scores,
-                PairLossOptions options, std::int64_t max_length, TextTemplate form, Embed embed);
+  // `files`: the columns of each file; `values`: what the loss learns of all their rows, or none;
+  // `head`: where that are classes. Texts are cut to `max_length` tokens.
+  EmbeddingTask(std::vector<std::vector<TokenDataset>> files, std::vector<float> values,
+                PairLossOptions options, std::int64_t max_length, TextTemplate form, Embed embed,
+                const PairClassifier* head);
   std::int64_t size() const override { return first_.back(); }
   std::int64_t rows(std::size_t file) const { return first_[file + 1] - first_[file]; }
   std::int64_t cost(std::int64_t item) const override;
@@ -27,12 +29,17 @@ class EmbeddingTask : public Task {
   void load(std::span<const std::int64_t> items) override;
   at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed) override;
   LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items) override;
+  // A figure of the evaluation, or label_accuracy, of items of one file. `comm` must outlive it.
+  ValidationFigure figure(const std::string& name, Communicator& comm) const;
 
  private:
   std::span<const std::int32_t> tokens(std::int64_t item, std::size_t column) const;  // cut
+  std::size_t file_of(std::int64_t item) const;
+  std::vector<float> values(std::span<const std::int64_t> items) const;
+  LossRows loss_rows(const at::Tensor& rows, std::span<const std::int64_t> items) const;
   std::vector<std::vector<TokenDataset>> files_;
   std::vector<std::int64_t> first_{0};
-  std::vector<float> scores_;
+  std::vector<float> values_;  // as many of each row
   PairLossOptions options_;
   const EmbeddingLoss& loss_;
   std::vector<std::int64_t> dimensions_;
@@ -40,7 +47,9 @@ class EmbeddingTask : public Task {
   TextTemplate form_;
   Embed embed_;
   std::size_t columns_;  // that are embedded: simcse has its one twice
-  PackedIds packed_;     // column after column
+  std::size_t values_of_row_;
+  const PairClassifier* head_;
+  PackedIds packed_;  // column after column
 };
 
 }  // namespace gpuhpc
