@@ -154,8 +154,9 @@ void PretrainTrainingStage::run(const StageContext& c, const TrainedFiles& out) 
 void PerplexityStage::run(const StageContext& c, const PerplexityFiles& out) const {
   Json metrics = Json::object();
   std::string samples = "text\twas\twords\n";
-  for (const auto& [name, folder] :
-       {std::pair{"start", pretraining.start.folder()}, std::pair{"trained", trained.model}}) {
+  for (const bool after : {false, true}) {
+    const char* const name = after ? "trained" : "start";
+    const fs::path& folder = after ? trained.model : pretraining.start.folder();
     std::optional<Session> session;
     run_collectively(c.comm, [&] { session.emplace(pretraining, folder, c); });
     metrics["held_out_pieces"] = session->held_out.size();
