@@ -78,7 +78,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("hard negatives", o.embedding.mining);
   set.add("term weights of lexical neighbours", l.scoring.tfidf);
   set.add("nearest documents", l.scoring.neighbours);
-  set.add("the trainer", s.training.train, l.fine_tune);
+  set.add("the trainer", s.training.train, s.fine_tune);
   set.add("where the time of a step goes", s.training.profile);
   set.add("how the ranks work together", s.training.parallel);
   set.add("from scores to labels", l.decode, o.review);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <sstream>
+#include <utility>
 
 #include "gpuhpc/app/launch.hpp"
 #include "gpuhpc/app/ledger.hpp"
@@ -11,6 +11,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/io/manifest.hpp"
 #include "gpuhpc/report/page.hpp"
 #include "gpuhpc/report/terminal.hpp"
@@ -24,32 +25,35 @@ namespace fs = std::filesystem;
 void publish(const Pipeline& pipeline) {
   const fs::path& run = pipeline.run_folder();
   fs::remove_all(run / "model");
-  for (const std::string name :
-       {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl", "metrics.json",
-        "evaluation.tsv", "samples.tsv", "mined.jsonl", "model", "model_card.md"}) {
+  // Each output and where the user looks for it.
+  constexpr std::pair<const char*, const char*> places[] = {
+      {"predictions.jsonl", "predictions.jsonl"},
+      {"submission.csv", "submission.csv"},
+      {"metrics.jsonl", "metrics.jsonl"},
+      {"ranks.jsonl", "ranks.jsonl"},
+      {"metrics.json", "metrics.json"},
+      {"evaluation.tsv", "evaluation.tsv"},
+      {"samples.tsv", "samples.tsv"},
+      {"mined.jsonl", "mined.jsonl"},
+      {"model", "model"},
+      {"model_card.md", "model/README.md"}};
+  for (const auto& [name, place] : places) {
     fs::path source;
     for (std::size_t i = 0; i < pipeline.stages().size(); ++i)
       if (std::ranges::find(pipeline.stages()[i].outputs, name) !=
           pipeline.stages()[i].outputs.end())
         source = pipeline.folder(i) / name;
-    const fs::path target = name == "model_card.md" ? run / "model" / "README.md" : run / name;
-    if (fs::is_regular_file(source)) link_file(source, target);
+    if (fs::is_regular_file(source)) link_file(source, run / place);
     if (!source.empty() && fs::is_directory(source))
       for (const auto& entry : fs::recursive_directory_iterator(source))
         if (entry.is_regular_file())
-          link_file(entry.path(), run / name / fs::relative(entry.path(), source));
+          link_file(entry.path(), run / place / fs::relative(entry.path(), source));
   }
 }
 
 // A TSV file whose first line names its columns, for the terminal.
 std::string table_of(const fs::path& tsv) {
-  std::vector<std::vector<std::string>> rows;
-  std::istringstream lines(read_text_file(tsv));
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream fields(line);
-    rows.emplace_back();
-    for (std::string field; std::getline(fields, field, '\t');) rows.back().push_back(field);
-  }
+  const auto rows = read_table(tsv);
   return rows.size() < 2 ? "" : format_table(rows.front(), {rows.begin() + 1, rows.end()});
 }
 

@@ -15,17 +15,6 @@ namespace gpuhpc::config {
 namespace po = boost::program_options;
 namespace {
 
-template <typename T>
-bool parse_number(const std::string& text, T& target) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return false;
-  if constexpr (std::is_floating_point_v<T>)
-    if (!std::isfinite(value)) return false;
-  target = value;
-  return true;
-}
-
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

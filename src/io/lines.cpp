@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <sstream>
 
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/checksum.hpp"
@@ -260,6 +261,18 @@ std::string read_lines(const std::filesystem::path& path, std::int64_t max_bytes
     text.append(line).push_back('\n');
   }
   return text;
+}
+
+std::vector<std::vector<std::string>> read_table(const std::filesystem::path& tsv) {
+  std::vector<std::vector<std::string>> rows;
+  LineReader lines(tsv);
+  for (std::string line; lines.next(line);) {
+    if (line.empty()) continue;
+    std::istringstream fields(line);
+    rows.emplace_back();
+    for (std::string field; std::getline(fields, field, '\t');) rows.back().push_back(field);
+  }
+  return rows;
 }
 
 }  // namespace gpuhpc

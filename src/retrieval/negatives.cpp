@@ -1,7 +1,6 @@
 #include "gpuhpc/retrieval/negatives.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "gpuhpc/base/error.hpp"
@@ -38,8 +37,7 @@ namespace {
 std::optional<float> number_or_none(const char* option, const std::string& text) {
   if (text == "none") return std::nullopt;
   float number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(number))
+  if (!config::parse_number(text, number))
     throw usage_error("--mining.{} {}: give a number or none", option, text);
   return number;
 }

@@ -18,6 +18,10 @@ LossSum Task::batch_loss(const at::Tensor&, std::span<const std::int64_t>) {
   throw internal_error("a task has neither loss() nor batch_loss()");
 }
 
+double Task::figure(const at::Tensor&, std::span<const std::int64_t>, Communicator&) {
+  throw internal_error("a task that names a figure does not measure it");
+}
+
 DocumentTask::DocumentTask(std::vector<const TokenDataset*> datasets, std::int64_t max_length,
                            TextTemplate form, Loss loss)
     : PackedTask(std::move(loss)),

@@ -155,11 +155,11 @@ void Trainer::validate() {
   const std::vector<std::int64_t>& items = sampler_.validation();
   const double loss = mean_loss(items);
   state_.validated_at = state_.step, state_.metric = -loss;
-  if (course_.figure) state_.metric = course_.figure->value(rows_of_all(items), items);
+  const std::string name = task_.figure_name();
+  if (!name.empty()) state_.metric = task_.figure(rows_of_all(items), items, comm_);
   const bool better = state_.metric > state_.best_metric;
   state_.not_better = better ? 0 : state_.not_better + 1;
   if (better) state_.best_metric = state_.metric, state_.best_step = state_.step;
-  const std::string name = course_.figure ? course_.figure->name : "";
   if (metrics_) metrics_->validation(state_.step, sampler_.epoch(), loss, name, state_.metric);
   if (!context_.log || !comm_.is_root()) return;
   context_.log->info("epoch {}: validation loss {:.5f}{} on {} documents{}", sampler_.epoch() + 1,

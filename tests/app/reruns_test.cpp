@@ -77,8 +77,7 @@ class Reruns : public testing::Test {
     return inputs;
   }
   Pipeline embedding_stages(const Options& options) const {
-    return embedding_pipeline(options.shared, options.label.fine_tune, options.embedding,
-                              pairs(options), root_ / "run");
+    return embedding_pipeline(options.shared, options.embedding, pairs(options), root_ / "run");
   }
   Pipeline mining_stages(const Options& options) const {
     return mining_pipeline(options.shared, options.embedding, pairs(options), root_ / "run");
@@ -88,8 +87,7 @@ class Reruns : public testing::Test {
     PretrainInputs inputs;
     inputs.files.push_back(inputs_.train.scan);
     inputs.files.back().options = options.shared.corpus;
-    return pretrain_pipeline(options.shared, options.label.fine_tune, options.pretrain, inputs,
-                             root_ / "run");
+    return pretrain_pipeline(options.shared, options.pretrain, inputs, root_ / "run");
   }
 
   // The same options with another value of `name`: the first of these that it may have.

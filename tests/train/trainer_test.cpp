@@ -293,23 +293,23 @@ TEST(Trainer, AFigureOfTheRowsTellsTheBestValidation) {
         rows.insert(rows.end(), {static_cast<float>(item), .5F});
       return at::tensor(rows).reshape({std::ssize(items), 2});
     }
+    std::string figure_name() const override { return "figure"; }
+    double figure(const at::Tensor& rows, std::span<const std::int64_t> items,
+                  Communicator&) override {
+      EXPECT_EQ(std::vector(items.begin(), items.end()), (std::vector<std::int64_t>{7, 9, 50}));
+      EXPECT_TRUE(rows.equal(at::tensor({7., .5, 9., .5, 50., .5}, at::kFloat).reshape({3, 2})));
+      return std::vector<double>{.1, .7, .4, .2, .3}.at(measured++);
+    }
+    std::size_t measured = 0;
   } task(110);
   const auto comm = make_single_communicator();
-  const std::vector<double> figures{.1, .7, .4, .2, .3};
-  std::size_t measured = 0;
   TrainOptions options = tiny_options();
   options.micro_batch = 2, options.validate_every = 2;
   Course course = options.course();
   course.validation_items = {50, 7, 9};
-  course.figure = {
-      "figure", [&](const at::Tensor& rows, std::span<const std::int64_t> items) {
-        EXPECT_EQ(std::vector(items.begin(), items.end()), (std::vector<std::int64_t>{7, 9, 50}));
-        EXPECT_TRUE(rows.equal(at::tensor({7., .5, 9., .5, 50., .5}, at::kFloat).reshape({3, 2})));
-        return figures.at(measured++);
-      }};
   Trainer trainer(task.arena, task, options, {.comm = *comm}, course);
   trainer.run();
-  EXPECT_EQ(measured, 5u);
+  EXPECT_EQ(task.measured, 5u);
   EXPECT_EQ(trainer.state().best_step, 4);
   EXPECT_EQ(trainer.state().best_metric, .7);
 }

@@ -4,6 +4,8 @@
 //   struct XOptions { static constexpr const char* section = "x"; ... };
 //   void declare(config::Section&, XOptions&);
 // and strings stop here.
+#include <charconv>
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <deque>
@@ -11,6 +13,7 @@
 #include <functional>
 #include <iosfwd>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpuhpc::config {
@@ -72,6 +75,18 @@ std::vector<std::string> settings_of(T options) {
   Section section(T::section, "");
   declare(section, options);
   return section.settings();
+}
+
+// The whole text as a finite number; false, and nothing changed, where it is none.
+template <typename T>
+bool parse_number(const std::string& text, T& target) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return false;
+  if constexpr (std::is_floating_point_v<T>)
+    if (!std::isfinite(value)) return false;
+  target = value;
+  return true;
 }
 
 // The words of a list with commas, empty ones too.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpuhpc/base/utf8.hpp"
 
@@ -56,5 +57,8 @@ void check_text(std::string_view line, const std::string& name, std::int64_t num
 // All lines of a file that should be small, each with \n behind it; an input_error when the text
 // is longer than `max_bytes`, however little of it a gzip file shows on the disk.
 std::string read_lines(const std::filesystem::path& path, std::int64_t max_bytes);
+
+// The fields of each line of a tabbed file that this program wrote; empty lines are none.
+std::vector<std::vector<std::string>> read_table(const std::filesystem::path& tsv);
 
 }  // namespace gpuhpc

@@ -76,6 +76,8 @@ struct SharedOptions {
   ShardOptions shards;
   InferOptions infer;
   TrainingOptions training;
+  FineTuneOptions fine_tune;
+  FineTuning fine_tuning() const { return {fine_tune, training}; }
 };
 
 }  // namespace gpuhpc

@@ -1,10 +1,5 @@
 #pragma once
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
-#include <functional>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -38,13 +33,6 @@ struct CorpusItems {
   double weight = 1;
 };
 
-// What a validation measures beside the loss. `rows`: Task::represent() of `items`, one each, on
-// the host of every rank. Larger is better.
-struct ValidationFigure {
-  std::string name;
-  std::function<double(const at::Tensor& rows, std::span<const std::int64_t> items)> value;
-};
-
 // How long a training goes on, over what, and how its rates move: the user's (TrainOptions::course)
 // or, where a job decides that itself, its own.
 struct Course {
@@ -54,8 +42,6 @@ struct Course {
   double validation = 0;                            // share of the items that is held out
   std::vector<std::int64_t> validation_items = {};  // held out in place of a share
   bool restore_best = false;
-  // What tells the best validation; none: the least loss.
-  std::optional<ValidationFigure> figure = {};
   std::vector<CorpusItems> corpora = {};  // none: all items
   bool no_duplicates = false;             // no two items of one Task::key in a batch
 };

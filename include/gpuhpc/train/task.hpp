@@ -6,12 +6,15 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "gpuhpc/data/batches.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 
 namespace gpuhpc {
+
+class Communicator;
 
 // The loss of some items: a scalar with its graph, summed (not averaged) over `count` documents (or
 // tokens, or weights). The update divides the sum over all micro-batches and ranks by the sum of
@@ -38,6 +41,13 @@ class Task {
   virtual std::int64_t cost(std::int64_t item) const = 0;             // tokens computed for it
   virtual std::int64_t key(std::int64_t item) const { return item; }  // Course::no_duplicates
   virtual LossScope scope() const { return LossScope::item; }
+
+  // What tells the best validation: the name of a figure, the largest of which is best; empty: the
+  // least loss.
+  virtual std::string figure_name() const { return ""; }
+  // It, of `items`, whose represent() are `rows`, one each, on the host of every rank. Collective.
+  virtual double figure(const at::Tensor& rows, std::span<const std::int64_t> items,
+                        Communicator& comm);
 
   // Called right before a loss or representation of the same items: what the host must read and
   // pack for them. Its time counts as waiting for data.

@@ -13,6 +13,13 @@ namespace gpuhpc {
 void mine_command(CommandContext& c) {
   const Options& o = c.options;
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
+  run_collectively(c.comm, [&] {
+    for (const auto& [option, file] :
+         {std::pair{"validation", o.embedding.files.validation}, {"test", o.embedding.files.test}})
+      if (!file.empty())
+        throw usage_error("--embedding.{} {}: mine reads --embedding.train alone; leave it out",
+                          option, file);
+  });
   const PairInputs inputs =
       find_pairs(o.embedding.files, PairLossOptions(), o.shared.corpus.format, c.comm);
   Job job{Pipeline(o.run.dir),
@@ -20,14 +27,8 @@ void mine_command(CommandContext& c) {
           fmt::format("negatives for {} rows", inputs.train.rows()),
           inputs.warnings,
           {}};
-  run_collectively(c.comm, [&] {
-    for (const auto& [option, file] :
-         {std::pair{"validation", o.embedding.files.validation}, {"test", o.embedding.files.test}})
-      if (!file.empty())
-        throw usage_error("--embedding.{} {}: mine reads --embedding.train alone; leave it out",
-                          option, file);
-    job.pipeline = mining_pipeline(o.shared, o.embedding, inputs, o.run.dir);
-  });
+  run_collectively(
+      c.comm, [&] { job.pipeline = mining_pipeline(o.shared, o.embedding, inputs, o.run.dir); });
   run_job(c, job);
 }
 

@@ -30,7 +30,7 @@ void pretrain_command(CommandContext& c) {
   run_collectively(c.comm, [&] {
     o.shared.training.train.check(c.set);
     o.shared.training.profile.range();
-    job.pipeline = pretrain_pipeline(o.shared, o.label.fine_tune, o.pretrain, inputs, o.run.dir);
+    job.pipeline = pretrain_pipeline(o.shared, o.pretrain, inputs, o.run.dir);
   });
   run_job(c, job);
 }

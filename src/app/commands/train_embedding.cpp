@@ -23,7 +23,7 @@ void train_embedding_command(CommandContext& c) {
   run_collectively(c.comm, [&] {
     o.shared.training.train.check(c.set, inputs.validation.rows() > 0);
     o.shared.training.profile.range();
-    job.pipeline = embedding_pipeline(o.shared, o.label.fine_tune, o.embedding, inputs, o.run.dir);
+    job.pipeline = embedding_pipeline(o.shared, o.embedding, inputs, o.run.dir);
   });
   run_job(c, job);
 }

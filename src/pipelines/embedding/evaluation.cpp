@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
@@ -13,14 +12,6 @@
 
 namespace gpuhpc {
 namespace {
-
-TokenSource texts_of(const TokenDataset& column, const RowEvaluator::Distinct& texts) {
-  return {std::ssize(texts.places),
-          [&](std::int64_t i) { return column.tokens(texts.places[static_cast<std::size_t>(i)]); },
-          [&](std::int64_t i) {
-            return fmt::format("the text of row {}", texts.places[static_cast<std::size_t>(i)]);
-          }};
-}
 
 Matrix leading_columns(const Matrix& vectors, std::int64_t columns) {
   Matrix cut(vectors.rows, columns);
@@ -48,16 +39,14 @@ void EmbeddingEvaluationStage::run(const StageContext& c, const EvaluationFiles&
   std::vector<std::string> lines;
   const Measure measure = measure_of(columns.size(), learns, values);
   if (measure != Measure::nothing) {
-    std::vector<std::int64_t> rows(static_cast<std::size_t>(columns[0].size()));
-    std::iota(rows.begin(), rows.end(), std::int64_t{0});
-    const RowEvaluator evaluator(columns, rows, values, measure);
+    const RowEvaluator evaluator(columns, all_rows(columns[0]), values, measure);
     for (const auto& [name, folder] :
          {std::pair{"start", encoder.folder.path}, std::pair{"trained", trained.model}}) {
       const TextEncoder model(folder, infer, c.device, c.comm, c.log, encoder.pooling.kind(),
                               TextEncoder::Length::own);
       std::vector<Matrix> vectors;
       for (std::size_t i = 0; i < evaluator.texts().size(); ++i)
-        vectors.push_back(model.encode(texts_of(columns[i], evaluator.texts()[i]), c.comm));
+        vectors.push_back(model.encode(source_of(columns[i], evaluator.texts()[i]), c.comm));
       std::vector<std::int64_t> widths = loss.dimensions();
       std::erase(widths, model.width());
       widths.insert(widths.begin(), model.width());

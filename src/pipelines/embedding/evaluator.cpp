@@ -1,63 +1,33 @@
 #include "gpuhpc/pipelines/embedding/evaluator.hpp"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/eval/correlation.hpp"
 #include "gpuhpc/eval/pairs.hpp"
-#include "gpuhpc/retrieval/neighbours.hpp"
+#include "gpuhpc/labels/vectors.hpp"
 
 namespace gpuhpc {
 namespace {
-
-RowEvaluator::Distinct distinct_texts(const TokenDataset& column,
-                                      const std::vector<std::int64_t>& rows) {
-  RowEvaluator::Distinct found;
-  std::map<std::string_view, std::int32_t> numbers;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto [place, added] =
-        numbers.emplace(column.text(rows[i]), static_cast<std::int32_t>(found.places.size()));
-    if (added) found.places.push_back(static_cast<std::int64_t>(i));
-    found.number.push_back(place->second);
-  }
-  return found;
-}
-
-// Which texts of column 1 stand in a row with each one of column 0.
-std::vector<std::vector<std::int32_t>> belonging(const RowEvaluator::Distinct& queries,
-                                                 const RowEvaluator::Distinct& documents) {
-  std::vector<std::vector<std::int32_t>> relevant(queries.places.size());
-  for (std::size_t i = 0; i < queries.number.size(); ++i) {
-    auto& of_query = relevant[static_cast<std::size_t>(queries.number[i])];
-    if (std::ranges::find(of_query, documents.number[i]) == of_query.end())
-      of_query.push_back(documents.number[i]);
-  }
-  return relevant;
-}
 
 Matrix unit_rows_of(Matrix vectors) {
   for (std::int64_t i = 0; i < vectors.rows; ++i) normalise(vectors.row(i));
   return vectors;
 }
 
-// The nearest hundred documents of each query; each rank searches for its share. Collective.
+// The nearest hundred documents of each query. Collective.
 std::vector<std::vector<std::int32_t>> search(const Matrix& queries, const Matrix& documents,
                                               Communicator& comm) {
-  NeighbourOptions options;
-  options.k = std::min<std::int64_t>(100, documents.rows);
-  const Range mine = items_of_rank(queries.rows, neighbour_block, comm.rank(), comm.size());
-  const Neighbours own =
-      dense_neighbours(queries.view(), documents.view(), mine, QuerySet::other, options);
-  const std::vector<std::int32_t> all = comm.all_gather_v(std::span(own.indices));
+  const std::int64_t k = std::min<std::int64_t>(100, documents.rows);
+  const std::vector<std::int32_t> all =
+      nearest_texts(queries.view(), documents.view(), {0, queries.rows}, k, comm).indices;
   std::vector<std::vector<std::int32_t>> found;
   for (std::int64_t i = 0; i < queries.rows; ++i)
-    found.emplace_back(all.begin() + i * options.k, all.begin() + (i + 1) * options.k);
+    found.emplace_back(all.begin() + i * k, all.begin() + (i + 1) * k);
   return found;
 }
 
-Matrix of_rows(const Matrix& vectors, const RowEvaluator::Distinct& texts) {
+Matrix of_rows(const Matrix& vectors, const DistinctTexts& texts) {
   Matrix rows(std::ssize(texts.number), vectors.columns);
   for (std::int64_t i = 0; i < rows.rows; ++i)
     std::ranges::copy(vectors.row(texts.number[static_cast<std::size_t>(i)]), rows.row(i).begin());
@@ -125,10 +95,9 @@ Figures RowEvaluator::figures(const std::vector<Matrix>& vectors, Communicator& 
   }
   if (measure_ != Measure::scores && measure_ != Measure::pairs) return figures;
   std::vector<float> cosines;
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    const auto a = first.row(texts_[0].number[i]), b = second.row(texts_[1].number[i]);
-    cosines.push_back(static_cast<float>(std::inner_product(a.begin(), a.end(), b.begin(), 0.)));
-  }
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    cosines.push_back(
+        static_cast<float>(dot(first.row(texts_[0].number[i]), second.row(texts_[1].number[i]))));
   if (measure_ == Measure::pairs) return pair_figures(cosines, values_);
   const std::vector<double> found(cosines.begin(), cosines.end()),
       wanted(values_.begin(), values_.end());

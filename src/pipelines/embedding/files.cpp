@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -54,9 +53,7 @@ bool read_numbers(const std::string& field, std::vector<float>& numbers) {
     }
     return list.is_array();
   }
-  const char* const end = field.data() + field.size();
-  const auto [read, error] = std::from_chars(field.data(), end, numbers.emplace_back());
-  return error == std::errc{} && read == end;
+  return config::parse_number(field, numbers.emplace_back());
 }
 
 // What a loss takes of the fields beside a row's texts.

@@ -1,7 +1,6 @@
 #include "gpuhpc/pipelines/embedding/mining.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -10,9 +9,9 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/vectors.hpp"
 #include "gpuhpc/pipelines/embedding/distinct_texts.hpp"
 #include "gpuhpc/pipelines/text_encoder.hpp"
-#include "gpuhpc/retrieval/neighbours.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -23,24 +22,19 @@ constexpr std::int64_t chunk_anchors = 64 * neighbour_block;
 // Rows of anchor and positive, each text once.
 struct Rows {
   std::vector<TokenDataset> columns;
-  Distinct anchors, texts;
+  DistinctTexts anchors, texts;
   std::vector<std::vector<std::int32_t>> positives;  // of each anchor, in the order of the rows
   std::vector<std::int32_t> itself;                  // the text that is the anchor, or -1
   std::int64_t most = 0;                             // rows of one anchor
 
   explicit Rows(const std::filesystem::path& folder)
       : columns(open_columns(folder)),
-        anchors(distinct_texts(columns[0])),
-        texts(distinct_texts(columns[1])),
-        positives(anchors.rows.size()) {
-    std::vector<std::int64_t> counts(anchors.rows.size());
-    for (std::size_t i = 0; i < anchors.number.size(); ++i) {
-      const auto anchor = static_cast<std::size_t>(anchors.number[i]);
-      auto& of_anchor = positives[anchor];
-      if (std::ranges::find(of_anchor, texts.number[i]) == of_anchor.end())
-        of_anchor.push_back(texts.number[i]);
-      most = std::max(most, ++counts[anchor]);
-    }
+        anchors(distinct_texts(columns[0], all_rows(columns[0]))),
+        texts(distinct_texts(columns[1], all_rows(columns[1]))),
+        positives(belonging(anchors, texts)) {
+    std::vector<std::int64_t> counts(anchors.places.size());
+    for (const std::int32_t anchor : anchors.number)
+      most = std::max(most, ++counts[static_cast<std::size_t>(anchor)]);
     std::unordered_map<std::string_view, std::int32_t> numbers;
     for (std::int64_t i = 0; i < texts.size(); ++i) numbers.emplace(text(i), i);
     for (std::int64_t i = 0; i < anchors.size(); ++i) {
@@ -49,16 +43,12 @@ struct Rows {
     }
   }
   std::string_view anchor(std::int64_t i) const {
-    return columns[0].text(anchors.rows[static_cast<std::size_t>(i)]);
+    return columns[0].text(anchors.places[static_cast<std::size_t>(i)]);
   }
   std::string_view text(std::int64_t i) const {
-    return columns[1].text(texts.rows[static_cast<std::size_t>(i)]);
+    return columns[1].text(texts.places[static_cast<std::size_t>(i)]);
   }
 };
-
-float cosine(std::span<const float> a, std::span<const float> b) {
-  return static_cast<float>(std::inner_product(a.begin(), a.end(), b.begin(), 0.));
-}
 
 // Writes rows, and keeps count of them.
 class Negatives {
@@ -72,7 +62,7 @@ class Negatives {
     const auto& positives = rows_.positives[static_cast<std::size_t>(anchor)];
     std::vector<float> scores;
     for (const std::int32_t positive : positives)
-      scores.push_back(cosine(anchors_.row(anchor), texts_.row(positive)));
+      scores.push_back(static_cast<float>(dot(anchors_.row(anchor), texts_.row(positive))));
     std::vector<std::int32_t> excluded = positives;
     excluded.push_back(rows_.itself[static_cast<std::size_t>(anchor)]);
     const std::vector<ScoredText> chosen =
@@ -132,16 +122,6 @@ class Negatives {
   double positive_sum_ = 0, negative_sum_ = 0;
 };
 
-// The nearest texts of some anchors, on every rank. Collective: each rank searches for its blocks.
-Neighbours nearest_texts(MatrixView anchors, MatrixView texts, Range wanted,
-                         const NeighbourOptions& options, Communicator& comm) {
-  Range mine = items_of_rank(wanted.size(), neighbour_block, comm.rank(), comm.size());
-  mine.first += wanted.first, mine.last += wanted.first;
-  const Neighbours own = dense_neighbours(anchors, texts, mine, QuerySet::other, options);
-  return {options.k, comm.all_gather_v(std::span(own.indices)),
-          comm.all_gather_v(std::span(own.weights))};
-}
-
 }  // namespace
 
 void MiningVectorsStage::run(const StageContext& c, const MiningVectorFiles& out) const {
@@ -153,8 +133,8 @@ void MiningVectorsStage::run(const StageContext& c, const MiningVectorFiles& out
     for (const TokenDataset& column : rows->columns) column.check_tokenizer(model.tokenizer());
   });
   const auto leave = [&] { c.leave_if_asked(); };
-  model.encode(rows_of(rows->columns[0], rows->anchors), out.anchors, c.comm, leave);
-  model.encode(rows_of(rows->columns[1], rows->texts), out.texts, c.comm, leave);
+  model.encode(source_of(rows->columns[0], rows->anchors), out.anchors, c.comm, leave);
+  model.encode(source_of(rows->columns[1], rows->texts), out.texts, c.comm, leave);
 }
 
 void MiningStage::run(const StageContext& c, const MinedFiles& out) const {
@@ -170,21 +150,19 @@ void MiningStage::run(const StageContext& c, const MinedFiles& out) const {
   on_root(c.comm, [&] {
     negatives.emplace(*this, *rows, *rules, anchors->view(), texts->view(), out.rows);
   });
-  NeighbourOptions search;
-  search.k = std::min(rules->nearest(), rows->texts.size());
-  search.above = -2;  // every cosine
+  const std::int64_t k = std::min(rules->nearest(), rows->texts.size());
   if (c.comm.is_root())
     c.log->info("{} anchors among {} texts, the nearest {} of each", rows->anchors.size(),
-                rows->texts.size(), search.k);
+                rows->texts.size(), k);
   Progress progress(c.log, "searching", rows->anchors.size(), "anchors", c.comm.is_root());
   for (std::int64_t first = 0; first < rows->anchors.size(); first += chunk_anchors) {
     const Range chunk{first, std::min(rows->anchors.size(), first + chunk_anchors)};
-    const Neighbours found = nearest_texts(anchors->view(), texts->view(), chunk, search, c.comm);
+    const Neighbours found = nearest_texts(anchors->view(), texts->view(), chunk, k, c.comm);
     on_root(c.comm, [&] {
-      std::vector<ScoredText> nearest(static_cast<std::size_t>(search.k));
+      std::vector<ScoredText> nearest(static_cast<std::size_t>(k));
       for (std::int64_t i = 0; i < chunk.size(); ++i) {
         for (std::size_t n = 0; n < nearest.size(); ++n) {
-          const std::size_t place = static_cast<std::size_t>(i * search.k) + n;
+          const std::size_t place = static_cast<std::size_t>(i * k) + n;
           nearest[n] = {found.indices[place], found.weights[place]};
         }
         negatives->add(chunk.first + i, nearest);

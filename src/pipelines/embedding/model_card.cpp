@@ -2,10 +2,9 @@
 
 #include <fmt/ranges.h>
 
-#include <sstream>
-
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/io/lines.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -34,18 +33,6 @@ std::string table(const Cells& header, std::span<const Cells> rows) {
   text += "\n";
   for (const Cells& cells : rows) text += row(cells);
   return text + "\n";
-}
-
-std::vector<Cells> read_table(const std::filesystem::path& tsv) {
-  std::vector<Cells> rows;
-  std::istringstream lines(read_text_file(tsv));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty()) continue;
-    std::istringstream fields(line);
-    rows.emplace_back();
-    for (std::string field; std::getline(fields, field, '\t');) rows.back().push_back(field);
-  }
-  return rows;
 }
 
 std::string name_of(const std::string& path) {

@@ -1,7 +1,6 @@
 #include "gpuhpc/pipelines/embedding/options.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/json.hpp"
@@ -63,12 +62,8 @@ ScoreRange PairFileOptions::range(ScoreRange of_loss) const {
   if (score_range.empty()) return of_loss;
   const std::vector<std::string> ends = config::split_list(score_range);
   ScoreRange given;
-  const auto read = [&](const std::string& word, double& number) {
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    return error == std::errc{} && end == word.data() + word.size();
-  };
-  if (ends.size() != 2 || !read(ends[0], given.low) || !read(ends[1], given.high) ||
-      !(given.low < given.high))
+  if (ends.size() != 2 || !config::parse_number(ends[0], given.low) ||
+      !config::parse_number(ends[1], given.high) || !(given.low < given.high))
     throw usage_error("--embedding.score-range {}: write LOW,HIGH, as in 0,5", score_range);
   if (given.low < of_loss.low || given.high > of_loss.high)
     throw usage_error("--embedding.score-range {}: this loss learns scores from {} to {} alone",
@@ -81,8 +76,7 @@ std::vector<std::int64_t> PairLossOptions::dimensions() const {
   if (matryoshka.empty()) return numbers;
   for (const std::string& word : config::split_list(matryoshka)) {
     std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (error != std::errc{} || end != word.data() + word.size() || number < 1)
+    if (!config::parse_number(word, number) || number < 1)
       throw usage_error(
           "--embedding.matryoshka {}: `{}` is not a number of dimensions; write 256,128,64",
           matryoshka, word);

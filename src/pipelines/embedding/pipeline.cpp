@@ -38,9 +38,8 @@ void check_metric(const PairLossOptions& options, const PairInputs& in, const Tr
 
 }  // namespace
 
-Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& tune,
-                            const EmbeddingOptions& o, const PairInputs& in,
-                            const std::filesystem::path& run_folder) {
+Pipeline embedding_pipeline(const SharedOptions& shared, const EmbeddingOptions& o,
+                            const PairInputs& in, const std::filesystem::path& run_folder) {
   const EmbeddingLoss& loss = embedding_loss(o.loss.loss);
   if (const std::size_t columns = in.train.scan->options.rows->texts.size();
       columns < loss.least || columns > loss.most)
@@ -49,7 +48,7 @@ Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& 
         loss.name, columns, o.files.columns,
         loss.least == loss.most ? std::to_string(loss.least)
                                 : fmt::format("{} or more", loss.least));
-  if (o.loss.loss == "simcse" && tune.dropout == 0)
+  if (o.loss.loss == "simcse" && shared.fine_tune.dropout == 0)
     throw usage_error(
         "--embedding.loss simcse with --train.dropout 0: a text and itself would be the same "
         "vector; give a dropout, .1 for instance");
@@ -69,12 +68,11 @@ Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& 
   const PairTokenFiles tokens = pipeline.add(
       "tokens", PairTokensStage{in.train, in.validation, in.test, encoder.folder, shared.shards});
   const TrainedFiles trained = pipeline.add(
-      "training",
-      EmbeddingTrainingStage{tokens, encoder, o.loss, FineTuning{tune, shared.training}});
+      "training", EmbeddingTrainingStage{tokens, encoder, o.loss, shared.fine_tuning()});
   const EvaluationFiles evaluation = pipeline.add(
       "evaluation", EmbeddingEvaluationStage{tokens, encoder, trained, o.loss, shared.infer});
   pipeline.add("card", ModelCardStage{DataNames(o.files), tokens, encoder, trained, evaluation,
-                                      o.loss, FineTuning{tune, shared.training}});
+                                      o.loss, shared.fine_tuning()});
   return pipeline;
 }
 

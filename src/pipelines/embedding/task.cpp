@@ -5,13 +5,10 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <memory>
-#include <optional>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
-#include "gpuhpc/pipelines/embedding/evaluator.hpp"
 
 namespace gpuhpc {
 
@@ -107,40 +104,29 @@ LossSum EmbeddingTask::batch_loss(const at::Tensor& rows, std::span<const std::i
   return {sum, one_value ? 1 : static_cast<double>(items.size())};
 }
 
-ValidationFigure EmbeddingTask::figure(const std::string& name, Communicator& comm) const {
-  if (loss_.learns == Learns::classes)
-    return {name, [this](const at::Tensor& rows, std::span<const std::int64_t> items) {
-              const c10::NoGradGuard no_graph;
-              const auto device = head_->parameters().front().value.device();
-              const LossRows all = loss_rows(rows.to(device), items);
-              return head_->logits(all.columns)
-                  .argmax(1)
-                  .eq(all.values)
-                  .to(at::kDouble)
-                  .mean()
-                  .item<double>();
-            }};
-  // Made with the first items: they are the same ones in every validation.
-  const auto evaluator = std::make_shared<std::optional<RowEvaluator>>();
-  return {name, [this, name, &comm, evaluator](const at::Tensor& rows,
-                                               std::span<const std::int64_t> items) {
-            if (!*evaluator) {
-              const std::size_t file = file_of(items.front());
-              std::vector<std::int64_t> places;
-              for (const std::int64_t item : items) places.push_back(item - first_[file]);
-              const std::vector<float> learnt = values(items);
-              evaluator->emplace(files_[file], places, learnt,
-                                 measure_of(files_[file].size(), loss_.learns, learnt));
-            }
-            std::vector<Matrix> vectors;
-            const Columns columns = rows.chunk(static_cast<std::int64_t>(columns_), 1);
-            for (const RowEvaluator::Distinct& texts : (*evaluator)->texts())
-              vectors.push_back(
-                  to_matrix(columns[vectors.size()].index_select(0, at::tensor(texts.places))));
-            for (const auto& [figure, value] : (*evaluator)->figures(vectors, comm))
-              if (figure == name) return value;
-            throw internal_error("these rows have no {}", name);
-          }};
+double EmbeddingTask::figure(const at::Tensor& rows, std::span<const std::int64_t> items,
+                             Communicator& comm) {
+  if (loss_.learns == Learns::classes) {
+    const c10::NoGradGuard no_graph;
+    const LossRows all = loss_rows(rows.to(head_->parameters().front().value.device()), items);
+    const at::Tensor right = head_->logits(all.columns).argmax(1).eq(all.values);
+    return right.to(at::kDouble).mean().item<double>();
+  }
+  if (!evaluator_) {
+    const std::size_t file = file_of(items.front());
+    std::vector<std::int64_t> places;
+    for (const std::int64_t item : items) places.push_back(item - first_[file]);
+    const std::vector<float> learnt = values(items);
+    evaluator_.emplace(files_[file], places, learnt,
+                       measure_of(files_[file].size(), loss_.learns, learnt));
+  }
+  std::vector<Matrix> vectors;
+  const Columns columns = rows.chunk(static_cast<std::int64_t>(columns_), 1);
+  for (const DistinctTexts& texts : evaluator_->texts())
+    vectors.push_back(to_matrix(columns[vectors.size()].index_select(0, at::tensor(texts.places))));
+  for (const auto& [figure, value] : evaluator_->figures(vectors, comm))
+    if (figure == options_.metric) return value;
+  throw internal_error("these rows have no {}", options_.metric);
 }
 
 }  // namespace gpuhpc

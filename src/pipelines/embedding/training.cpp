@@ -60,7 +60,6 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
   course.no_duplicates = task.scope() == LossScope::global_batch;
   course.validation_items.resize(static_cast<std::size_t>(task.rows(1)));
   std::iota(course.validation_items.begin(), course.validation_items.end(), task.rows(0));
-  if (loss.metric != "loss") course.figure = task.figure(loss.metric, c.comm);
   Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out), course)
       .run();
   on_root(c.comm, [&] { save_encoder_folder(out.model, learner, embedding, model->model); });

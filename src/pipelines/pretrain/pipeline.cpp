@@ -5,9 +5,8 @@
 
 namespace gpuhpc {
 
-Pipeline pretrain_pipeline(const SharedOptions& shared, const FineTuneOptions& tune,
-                           const PretrainOptions& o, const PretrainInputs& inputs,
-                           const std::filesystem::path& run_folder) {
+Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o,
+                           const PretrainInputs& inputs, const std::filesystem::path& run_folder) {
   Pipeline pipeline(run_folder);
   StartModel start;
   if (o.model.is_size())
@@ -18,7 +17,7 @@ Pipeline pretrain_pipeline(const SharedOptions& shared, const FineTuneOptions& t
   const ModelFiles tokenizer{o.model.is_size() ? shared.model.encoder : o.model.model};
   const TextTokenFiles texts =
       pipeline.add("tokens", TextTokensStage{inputs, tokenizer, shared.shards});
-  const Pretraining pretraining{texts, start, o.masking, {tune, shared.training}};
+  const Pretraining pretraining{texts, start, o.masking, shared.fine_tuning()};
   const TrainedFiles trained = pipeline.add("training", PretrainTrainingStage{pretraining});
   pipeline.add("perplexity", PerplexityStage{pretraining, trained});
   return pipeline;

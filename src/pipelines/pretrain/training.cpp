@@ -153,25 +153,21 @@ void PretrainTrainingStage::run(const StageContext& c, const TrainedFiles& out) 
 
 void PerplexityStage::run(const StageContext& c, const PerplexityFiles& out) const {
   Json metrics = Json::object();
-  std::string samples = "text\twas\twords\n";
   for (const bool after : {false, true}) {
     const char* const name = after ? "trained" : "start";
     const fs::path& folder = after ? trained.model : pretraining.start.folder();
     std::optional<Session> session;
     run_collectively(c.comm, [&] { session.emplace(pretraining, folder, c); });
     metrics["held_out_pieces"] = session->held_out.size();
+    if (after) on_root(c.comm, [&] { write_text_file(out.samples, sample_lines(*session)); });
     if (session->held_out.empty()) continue;
     const double loss = mean_loss(*session, c.comm);
     metrics[name] = {{"loss", loss}, {"perplexity", std::exp(loss)}};
     if (c.comm.is_root())
       c.log->info("{}: perplexity {:.2f} of a masked token in {} held-out pieces", name,
                   std::exp(loss), session->held_out.size());
-    on_root(c.comm, [&] { samples = sample_lines(*session); });
   }
-  on_root(c.comm, [&] {
-    write_json(out.metrics, metrics);
-    write_text_file(out.samples, samples);
-  });
+  on_root(c.comm, [&] { write_json(out.metrics, metrics); });
 }
 
 }  // namespace gpuhpc

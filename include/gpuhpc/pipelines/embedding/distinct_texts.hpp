@@ -1,43 +1,36 @@
 #pragma once
-// The texts of a column that differ.
-#include <fmt/format.h>
-
+// The texts of a column that differ, what belongs to them, and what is near them.
 #include <cstdint>
-#include <map>
-#include <string_view>
+#include <span>
 #include <vector>
 
+#include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/infer/encode.hpp"
+#include "gpuhpc/retrieval/neighbours.hpp"
 
 namespace gpuhpc {
 
-// The first row of each, and the number of each row's text.
-struct Distinct {
-  std::vector<std::int64_t> rows;
+// Of some rows: where among them each text stands first, and each row's number of its text.
+struct DistinctTexts {
+  std::vector<std::int64_t> places;
   std::vector<std::int32_t> number;
-  std::int64_t size() const { return std::ssize(rows); }
+  std::int64_t size() const { return std::ssize(places); }
 };
+DistinctTexts distinct_texts(const TokenDataset& column, std::span<const std::int64_t> rows);
+std::vector<std::int64_t> all_rows(const TokenDataset& column);
 
-inline Distinct distinct_texts(const TokenDataset& column) {
-  Distinct found;
-  std::map<std::string_view, std::int32_t> numbers;
-  for (std::int64_t i = 0; i < column.size(); ++i) {
-    const auto [place, added] =
-        numbers.emplace(column.text(i), static_cast<std::int32_t>(found.rows.size()));
-    if (added) found.rows.push_back(i);
-    found.number.push_back(place->second);
-  }
-  return found;
-}
+// Of all rows of the column. Both must outlive it.
+TokenSource source_of(const TokenDataset& column, const DistinctTexts& texts);
 
-// Both must outlive it.
-inline TokenSource rows_of(const TokenDataset& column, const Distinct& texts) {
-  return {std::ssize(texts.rows),
-          [&](std::int64_t i) { return column.tokens(texts.rows[static_cast<std::size_t>(i)]); },
-          [&](std::int64_t i) {
-            return fmt::format("the text of row {}", texts.rows[static_cast<std::size_t>(i)]);
-          }};
-}
+// Which of `second` stand in a row with each of `first`, in the order of the rows, each once.
+std::vector<std::vector<std::int32_t>> belonging(const DistinctTexts& first,
+                                                 const DistinctTexts& second);
+
+// The k nearest of `texts` for the queries `wanted`, whatever their cosine, on every rank; unit
+// rows. Collective: each rank searches for its blocks.
+Neighbours nearest_texts(MatrixView queries, MatrixView texts, Range wanted, std::int64_t k,
+                         Communicator& comm);
 
 }  // namespace gpuhpc

@@ -10,6 +10,7 @@
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/eval/retrieval.hpp"
+#include "gpuhpc/pipelines/embedding/distinct_texts.hpp"
 #include "gpuhpc/pipelines/embedding/losses.hpp"
 
 namespace gpuhpc {
@@ -28,22 +29,17 @@ std::vector<std::string> figure_names(Measure measure);  // what RowEvaluator gi
 
 class RowEvaluator {
  public:
-  // Texts that differ: the place in `rows` of each one's first row, and each row's number of it.
-  struct Distinct {
-    std::vector<std::int64_t> places;
-    std::vector<std::int32_t> number;
-  };
   // These rows of the columns; `values` of each of them.
   RowEvaluator(const std::vector<TokenDataset>& columns, const std::vector<std::int64_t>& rows,
                std::vector<float> values, Measure measure);
   // Of the columns that are compared: texts to compute vectors of.
-  const std::vector<Distinct>& texts() const { return texts_; }
+  const std::vector<DistinctTexts>& texts() const { return texts_; }
   // Vectors (texts, W) of each column's distinct texts. Collective: each rank searches its share.
   Figures figures(const std::vector<Matrix>& vectors, Communicator& comm) const;
 
  private:
   Measure measure_;
-  std::vector<Distinct> texts_;
+  std::vector<DistinctTexts> texts_;
   std::vector<float> values_;
   std::vector<std::vector<std::int32_t>> relevant_;  // search: texts 1 in a row with each text 0
 };

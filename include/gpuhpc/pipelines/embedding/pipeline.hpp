@@ -11,9 +11,8 @@
 namespace gpuhpc {
 
 // Stages tokens, training, evaluation, card.
-Pipeline embedding_pipeline(const SharedOptions& shared, const FineTuneOptions& tune,
-                            const EmbeddingOptions& options, const PairInputs& inputs,
-                            const std::filesystem::path& run_folder);
+Pipeline embedding_pipeline(const SharedOptions& shared, const EmbeddingOptions& options,
+                            const PairInputs& inputs, const std::filesystem::path& run_folder);
 
 // The job mine: stages tokens, vectors, mining.
 Pipeline mining_pipeline(const SharedOptions& shared, const EmbeddingOptions& options,

@@ -1,11 +1,13 @@
 #pragma once
 // What train-embedding learns: rows of texts whose vectors are compared.
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/pipelines/embedding/evaluator.hpp"
 #include "gpuhpc/pipelines/embedding/losses.hpp"
-#include "gpuhpc/train/options.hpp"
 #include "gpuhpc/train/task.hpp"
 
 namespace gpuhpc {
@@ -29,8 +31,12 @@ class EmbeddingTask : public Task {
   void load(std::span<const std::int64_t> items) override;
   at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed) override;
   LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items) override;
-  // A figure of the evaluation, or label_accuracy, of items of one file. `comm` must outlive it.
-  ValidationFigure figure(const std::string& name, Communicator& comm) const;
+  std::string figure_name() const override {
+    return options_.metric == "loss" ? "" : options_.metric;
+  }
+  // A figure of the evaluation, or label_accuracy, of items of one file: always the same items.
+  double figure(const at::Tensor& rows, std::span<const std::int64_t> items,
+                Communicator& comm) override;
 
  private:
   std::span<const std::int32_t> tokens(std::int64_t item, std::size_t column) const;  // cut
@@ -49,7 +55,8 @@ class EmbeddingTask : public Task {
   std::size_t columns_;  // that are embedded: simcse has its one twice
   std::size_t values_of_row_;
   const PairClassifier* head_;
-  PackedIds packed_;  // column after column
+  PackedIds packed_;                       // column after column
+  std::optional<RowEvaluator> evaluator_;  // made at the first validation
 };
 
 }  // namespace gpuhpc

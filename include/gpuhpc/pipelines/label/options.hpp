@@ -174,7 +174,6 @@ struct LabelOptions {
   ClassTextOptions class_texts;
   SoftRefinementOptions soft_refinement;
   PathScoring scoring;
-  FineTuneOptions fine_tune;
   DecodeOptions decode;
   SubmissionOptions submission;
   TeleclassOptions teleclass;

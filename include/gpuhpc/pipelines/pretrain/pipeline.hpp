@@ -10,8 +10,7 @@
 namespace gpuhpc {
 
 // Stages start (of a new model), tokens, training, perplexity.
-Pipeline pretrain_pipeline(const SharedOptions& shared, const FineTuneOptions& tune,
-                           const PretrainOptions& options, const PretrainInputs& inputs,
-                           const std::filesystem::path& run_folder);
+Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& options,
+                           const PretrainInputs& inputs, const std::filesystem::path& run_folder);
 
 }  // namespace gpuhpc

@@ -16,7 +16,7 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                             const LabelInputs& in, const std::filesystem::path& run_folder) {
   const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
   const SeedOption seed{shared.training.train.seed};
-  const FineTuning training{o.fine_tune, shared.training};
+  const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
   const EncodingFiles encoding = pipeline.add(
       "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
