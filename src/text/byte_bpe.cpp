@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "characters.hpp"
+#include "byte_words.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "text_tokenizer.hpp"
 
@@ -80,13 +80,13 @@ class ByteBpe {
   void prepare(std::string_view piece, std::string& out) const;
   // Calls word(begin, end) for each word of `text`, in order.
   template <typename Word>
-  static void split(std::string_view text, Word&& word);
+  static void split(std::string_view text, Word&& word) {
+    split_byte_words(text, word);
+  }
   void encode_word(std::string_view word, Work& work, std::vector<std::int32_t>& ids) const;
   const std::string& fingerprint() const { return fingerprint_; }
 
  private:
-  static std::size_t contraction(std::string_view text, std::size_t at);
-  static std::size_t word_end(std::string_view text, std::size_t at);
   void merge_short(Work& work) const;
   void merge_long(Work& work) const;
 
@@ -97,15 +97,6 @@ class ByteBpe {
   std::vector<std::int32_t> merged_ids_;  // by rank
   std::string fingerprint_;
 };
-
-template <typename Word>
-void ByteBpe::split(std::string_view text, Word&& word) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = word_end(text, at);
-    word(at, end);
-    at = end;
-  }
-}
 
 ByteBpe::ByteBpe(const ByteBpeSettings& settings, const std::string& where)
     : fuse_unk_(settings.fuse_unk),
@@ -220,69 +211,6 @@ void ByteBpe::merge_long(Work& work) const {
     if (before[i] != no_part) update(before[i]);
   }
   std::erase_if(parts, [](const auto& part) { return part.id < 0; });
-}
-
-// GPT-2's pattern 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ by
-// hand: one look at each character.
-constexpr auto ascii_kinds = [] {
-  std::array<PatternKind, 128> kinds{};
-  const auto set = [&](char first, char last, PatternKind kind) {
-    for (int c = first; c <= last; ++c) kinds[static_cast<std::size_t>(c)] = kind;
-  };
-  set('a', 'z', PatternKind::letter), set('A', 'Z', PatternKind::letter),
-      set('0', '9', PatternKind::number);
-  set('\t', '\r', PatternKind::space), set(' ', ' ', PatternKind::space);
-  return kinds;
-}();
-
-struct Character {
-  PatternKind kind;
-  std::size_t end;
-};
-
-Character character_at(std::string_view text, std::size_t at) {
-  const auto byte = static_cast<unsigned char>(text[at]);
-  if (byte < 0x80) return {ascii_kinds[byte], at + 1};
-  const char32_t c = next_code_point(text, at);
-  return {pattern_kind(c), at};
-}
-
-// End of the characters of `kind` from `at` on.
-std::size_t run_end(std::string_view text, std::size_t at, PatternKind kind) {
-  while (at < text.size()) {
-    const Character c = character_at(text, at);
-    if (c.kind != kind) break;
-    at = c.end;
-  }
-  return at;
-}
-
-// Length of 's, 't, 're, 've, 'm, 'll or 'd at `at`, 0: none.
-std::size_t ByteBpe::contraction(std::string_view text, std::size_t at) {
-  if (text[at] != '\'' || at + 1 == text.size()) return 0;
-  const char first = text[at + 1];
-  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
-  const std::string_view two = text.substr(at + 1, 2);
-  return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
-}
-
-std::size_t ByteBpe::word_end(std::string_view text, std::size_t at) {
-  if (const std::size_t length = contraction(text, at)) return at + length;
-  const Character first = character_at(text, at);
-  if (first.kind != PatternKind::space) return run_end(text, first.end, first.kind);
-  if (text[at] == ' ' && first.end < text.size()) {
-    const Character second = character_at(text, first.end);
-    if (second.kind != PatternKind::space) return run_end(text, second.end, second.kind);
-  }
-  // White space: all of it at the end of the text, else all but its last character, which may lead
-  // the next word.
-  std::size_t last = at, end = first.end;
-  while (end < text.size()) {
-    const Character next = character_at(text, end);
-    if (next.kind != PatternKind::space) return last > at ? last : end;
-    last = end, end = next.end;
-  }
-  return end;
 }
 
 }  // namespace

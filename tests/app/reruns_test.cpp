@@ -135,6 +135,7 @@ class Reruns : public testing::Test {
                                     "int8",
                                     "ndcg_at_10",
                                     "skip",
+                                    "bpe",
                                     "{\"anchor\": \"query: \"}"}) {
       Arguments other = arguments;
       other.push_back("--" + name + "=" + value);
@@ -156,6 +157,7 @@ class Reruns : public testing::Test {
 const std::map<std::string, Arguments> kShapes = {
     {"embedding", {"train-embedding", "--train.validation=.1"}},
     {"pretrain", {"pretrain"}},
+    {"vocabulary", {"pretrain", "--pretrain.vocabulary=700"}},
     {"mining", {"mine"}},
     {"teleclass", {}},
     {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},

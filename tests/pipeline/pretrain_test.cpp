@@ -65,6 +65,21 @@ TEST_F(Pretraining, OfAGivenModelGoesOnFromItsWeights) {
   EXPECT_LT(metrics(run).at("trained").at("loss"), metrics(run).at("start").at("loss"));
 }
 
+TEST_F(Pretraining, LearnsAVocabularyOfItsOwnFirst) {
+  const std::string words =
+      " --pretrain.vocabulary 1500 --pretrain.tokenizer bpe --train.max-steps 2";
+  const fs::path one = root_ / "own", two = root_ / "own-two";
+  ASSERT_EQ(gpuhpc(arguments(one) + words).code, 0);
+  ASSERT_EQ(gpuhpc(arguments(two) + words + " --pipeline.to start", 2).code, 0);
+  const Json config = Json::parse(read(one / "model/config.json"));
+  EXPECT_EQ(config.at("model_type"), "roberta");
+  EXPECT_EQ(config.at("vocab_size"), 1500);
+  EXPECT_EQ(read(one / "stages/01-vocabulary/tokenizer/tokenizer.json"),
+            read(two / "stages/01-vocabulary/tokenizer/tokenizer.json"));
+  EXPECT_EQ(read(one / "model/merges.txt"), read(two / "stages/02-start/model/merges.txt"));
+  EXPECT_NEAR(metrics(one).at("start").at("loss").get<double>(), std::log(1500), .3);
+}
+
 TEST_F(Pretraining, BadTextsEndBeforeTheFirstStage) {
   fs::create_directories(root_ / "binary/.git");
   fs::create_directories(root_ / "empty");
@@ -81,6 +96,11 @@ TEST_F(Pretraining, BadTextsEndBeforeTheFirstStage) {
   refused("binary", "", "photo.txt:2:", 65);
   refused("empty", "", "there is no file in it", 65);
   refused("texts", " --pretrain.model tiny", "neither small, medium or large", 2);
+  refused("texts", " --pretrain.tokenizer bpe", "no vocabulary is learnt", 2);
+  refused("texts",
+          " --pretrain.vocabulary 900 --pretrain.model " + std::string(GPUHPC_MODELS) +
+              "/all-MiniLM-L6-v2",
+          "has its own", 2);
 }
 
 }  // namespace

@@ -19,8 +19,22 @@ void pretrain_command(CommandContext& c) {
       throw usage_error("--pretrain.model {}: neither small, medium or large nor a model's folder",
                         start.model);
   });
-  check_model(start.is_size() ? o.shared.model.encoder : start.model, Manifest::where_there, c.comm,
-              c.log);
+  const bool learns = o.pretrain.vocabulary.size > 0;
+  run_collectively(c.comm, [&] {
+    if (learns && !start.is_size())
+      throw usage_error(
+          "--pretrain.vocabulary: {} has its own; leave it out, or begin with a new model "
+          "(--pretrain.model small)",
+          start.model);
+    if (!learns && c.set.given("pretrain.tokenizer"))
+      throw usage_error(
+          "--pretrain.tokenizer {}: no vocabulary is learnt; say how many entries it is to have "
+          "(--pretrain.vocabulary 30000)",
+          o.pretrain.vocabulary.tokenizer);
+  });
+  if (!learns)
+    check_model(start.is_size() ? o.shared.model.encoder : start.model, Manifest::where_there,
+                c.comm, c.log);
   const PretrainInputs inputs = find_texts(o.shared.input.dir, o.shared.corpus, c.comm);
   Job job{Pipeline(o.run.dir),
           o.shared.input.dir,

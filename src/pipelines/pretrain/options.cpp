@@ -5,9 +5,23 @@ namespace gpuhpc {
 void declare(config::Section& section, NewModelOptions& options) {
   section
       .option("model", options.model,
-              "pretrain: small, medium or large for a new BERT with the tokenizer of "
-              "--model.encoder, or the folder of a model that learns on")
+              "pretrain: small, medium or large for a new model, or the folder of a model that "
+              "learns on")
       .common();
+}
+
+void declare(config::Section& section, VocabularyOptions& options) {
+  section
+      .option("vocabulary", options.size,
+              "entries of a vocabulary that a new model learns from the texts first; 0: it takes "
+              "the tokenizer of --model.encoder")
+      .range(0, 1 << 20)
+      .common();
+  section
+      .option("tokenizer", options.tokenizer,
+              "what kind of vocabulary is learnt: wordpiece (lower case, for a BERT) or bpe (of "
+              "bytes, for a RoBERTa)")
+      .one_of({"wordpiece", "bpe"});
 }
 
 void declare(config::Section& section, MaskingOptions& options) {

@@ -21,6 +21,10 @@ struct PretrainInputs {
 PretrainInputs find_texts(const std::filesystem::path& folder, const CorpusOptions& format,
                           Communicator& comm);
 
+struct VocabularyFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path tokenizer = output("tokenizer");  // a folder, as load_tokenizer reads it
+};
 struct NewModelFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path model = output("model");

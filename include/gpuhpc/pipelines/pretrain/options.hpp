@@ -11,10 +11,14 @@ namespace gpuhpc {
 
 struct NewModelOptions {
   static constexpr const char* section = "pretrain";
-  // small, medium, large: new weights and the tokenizer of --model.encoder; else a folder whose
-  // pretraining goes on
+  // small, medium, large: new weights; else a folder whose pretraining goes on
   std::string model = "small";
   bool is_size() const { return model == "small" || model == "medium" || model == "large"; }
+};
+struct VocabularyOptions {
+  static constexpr const char* section = "pretrain";
+  std::int64_t size = 0;                // entries; 0: the tokenizer of --model.encoder is taken
+  std::string tokenizer = "wordpiece";  // or bpe: with it a new model is a RoBERTa
 };
 struct MaskingOptions {  // Devlin et al. 2019, section 3.1
   static constexpr const char* section = "pretrain";
@@ -22,10 +26,12 @@ struct MaskingOptions {  // Devlin et al. 2019, section 3.1
   bool whole_words = false;
 };
 void declare(config::Section& section, NewModelOptions& options);
+void declare(config::Section& section, VocabularyOptions& options);
 void declare(config::Section& section, MaskingOptions& options);
 
 struct PretrainOptions {
   NewModelOptions model;
+  VocabularyOptions vocabulary;
   MaskingOptions masking;
 };
 

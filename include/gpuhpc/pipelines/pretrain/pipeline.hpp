@@ -1,5 +1,6 @@
 #pragma once
-// The job pretrain: texts -> token shards -> a masked-language model -> its perplexity.
+// The job pretrain: texts -> vocabulary -> token shards -> a masked-language model -> its
+// perplexity.
 #include <filesystem>
 
 #include "gpuhpc/pipelines/options.hpp"
@@ -9,7 +10,7 @@
 
 namespace gpuhpc {
 
-// Stages start (of a new model), tokens, training, perplexity.
+// Stages vocabulary (where one is learnt), start (of a new model), tokens, training, perplexity.
 Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& options,
                            const PretrainInputs& inputs, const std::filesystem::path& run_folder);
 

@@ -1,16 +1,35 @@
 #pragma once
-// Stages of `pretrain` before anything is learnt: a new model, and the texts as token shards.
+// Stages of `pretrain` before anything is trained: a vocabulary of these texts, a new model, and
+// the texts as token shards.
+#include <optional>
+
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/pretrain/files.hpp"
 #include "gpuhpc/pipelines/pretrain/options.hpp"
 
 namespace gpuhpc {
 
-// A BERT of one of the three sizes with new weights.
+struct VocabularyStage {
+  using Outputs = VocabularyFiles;
+  PretrainInputs texts;
+  VocabularyOptions options;
+  void run(const StageContext& context, const VocabularyFiles& out) const;
+};
+
+// The tokenizer of the texts: one learnt here, or that of a folder of the user's.
+struct TokenizerSource {
+  std::optional<VocabularyFiles> made;
+  ModelFiles given;
+  const std::filesystem::path& folder() const { return made ? made->tokenizer : given.path; }
+};
+
+// A model of one of the three sizes with new weights: a BERT, or a RoBERTa where the tokenizer is
+// a byte-level BPE learnt here.
 struct NewModelStage {
   using Outputs = NewModelFiles;
   NewModelOptions options;
-  ModelFiles tokenizer;
+  std::optional<VocabularyOptions> vocabulary;  // of the tokenizer that was learnt here
+  TokenizerSource tokenizer;
   SeedOption seed;
   void run(const StageContext& context, const NewModelFiles& out) const;
 };
@@ -18,7 +37,7 @@ struct NewModelStage {
 struct TextTokensStage {
   using Outputs = TextTokenFiles;
   PretrainInputs texts;
-  ModelFiles tokenizer;
+  TokenizerSource tokenizer;
   ShardOptions shards;
   void run(const StageContext& context, const TextTokenFiles& out) const;
 };
