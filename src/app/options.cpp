@@ -60,7 +60,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("what is read", s.input, s.corpus);
   set.add("what is written", o.output, l.submission);
   set.add("the run folder", o.run);
-  set.add("the staged pipeline", o.pipeline);
+  set.add("the staged pipeline", o.pipeline, l.adaptation);
   set.add("encoders and trained models", s.model, s.pooling);
   set.add("where it runs", o.device);
   set.add("tokenized shards", s.shards);

@@ -137,6 +137,11 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder,
   write_weights(folder, encoder_weights(encoder, ""));
   write_config(folder, source);
   copy_tokenizer(folder, source.weights_folder);
+  save_modules(folder, encoder, embedding, source);
+}
+
+void save_modules(const fs::path& folder, const Encoder& encoder, const EmbeddingConfig& embedding,
+                  const ModelFolder& source) {
   copy_if_there(source.folder / "config_sentence_transformers.json",
                 folder / "config_sentence_transformers.json");
   for (std::size_t i = 0; i < embedding.dense.size(); ++i) {

@@ -80,6 +80,8 @@ at::Tensor MaskedLanguageModel::loss(const PackedTokens& batch,
 void MaskedLanguageModel::save(const std::filesystem::path& folder) const {
   save_headed_folder(folder, base.encoder, head.parameters(), "ForMaskedLM",
                      nlohmann::ordered_json::object(), base.model);
+  if (base.model.sentence_transformers)
+    save_modules(folder, base.encoder, base.model.embedding, base.model);
 }
 
 }  // namespace gpuhpc

@@ -41,6 +41,25 @@ TEST_F(Pipeline, RanksAgree) {
   }
 }
 
+TEST_F(Pipeline, AdaptsTheEncoderToTheTextsFirst) {
+  const fs::path one = root_ / "adapted", two = root_ / "adapted-two";
+  const std::string words = " --pipeline.adapt mlm --pipeline.adapt-epochs 1 --train.max-steps 3";
+  ASSERT_EQ(gpuhpc(arguments(one) + words).code, 0);
+  ASSERT_EQ(gpuhpc(arguments(two) + words + " --pipeline.to encoding", 2).code, 0);
+  for (const char* stage : {"01-adaptation-texts/tokens", "02-adaptation/model", "03-encoding"})
+    expect_same_files(one / "stages" / stage, two / "stages" / stage);
+  EXPECT_FALSE(read(one / "stages/03-encoding/documents.h5") ==
+               read(root_ / "reference/stages/01-encoding/documents.h5"));
+  // The model stands alone: what it labels with is the adapted encoder.
+  const std::string texts = " --input.file " + (root_ / "input/test/corpus.txt").string();
+  ASSERT_EQ(gpuhpc("predict --device.kind cpu --device.threads 1 --model.dir " +
+                   (one / "model").string() + texts + " --output.file " +
+                   (root_ / "adapted.jsonl").string())
+                .code,
+            0);
+  EXPECT_LT(largest_difference(one / "predictions.jsonl", root_ / "adapted.jsonl"), 1e-6);
+}
+
 // The training phase of a run on two ranks: one line per rank that adds up, a trace of each, an
 // event file.
 TEST_F(Pipeline, ATrainingPhaseOnRanksTellsWhereItsTimeWent) {

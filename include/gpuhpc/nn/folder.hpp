@@ -29,6 +29,9 @@ LoadedEncoder load_encoder(const std::filesystem::path& folder, at::Device devic
 // pooling, Dense modules, normalising and length limit of `embedding`.
 void save_encoder_folder(const std::filesystem::path& folder, const Encoder& encoder,
                          const EmbeddingConfig& embedding, const ModelFolder& source);
+// Its second half: what makes any folder of the encoder one of sentence-transformers.
+void save_modules(const std::filesystem::path& folder, const Encoder& encoder,
+                  const EmbeddingConfig& embedding, const ModelFolder& source);
 
 // Any head on an encoder, as transformers' class of the family for `task` ("ForMaskedLM") loads it:
 // `head` under the names given, config.json of `source` with `changes`, its tokenizer's files.

@@ -42,7 +42,8 @@ struct MaskedLanguageModel {
   // Sum over the places of -log softmax(logits)_target, fp32. targets (M) ids.
   at::Tensor loss(const PackedTokens& batch, std::span<const std::int64_t> places,
                   std::span<const std::int64_t> targets, const ForwardOptions& options = {}) const;
-  // As transformers' class ...ForMaskedLM of the family loads it.
+  // As transformers' class ...ForMaskedLM of the family loads it; an encoder of
+  // sentence-transformers stays one.
   void save(const std::filesystem::path& folder) const;
 };
 

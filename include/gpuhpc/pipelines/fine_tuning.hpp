@@ -1,6 +1,7 @@
 #pragma once
 // What the stages that take or train an encoder share, whatever the job.
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,19 +17,21 @@ struct ModelFiles {
   Paths files() const { return {path}; }
 };
 
-struct EncoderFiles {
-  ModelFiles folder;
-  PoolingOption pooling;
-  LoadedEncoder load(at::Device device = at::kCPU) const {
-    return load_encoder(folder.path, device, pooling.kind());
-  }
-};
-
 struct TrainedFiles : StageFiles {  // of every stage that trains
   using StageFiles::StageFiles;
   std::filesystem::path model = output("model");
   std::filesystem::path metrics = output("metrics.jsonl");
   std::filesystem::path ranks = output("ranks.jsonl");
+};
+
+struct EncoderFiles {
+  ModelFiles folder;  // of the user's
+  PoolingOption pooling;
+  std::optional<TrainedFiles> adapted = {};  // what an earlier stage made of it
+  const std::filesystem::path& path() const { return adapted ? adapted->model : folder.path; }
+  LoadedEncoder load(at::Device device = at::kCPU) const {
+    return load_encoder(path(), device, pooling.kind());
+  }
 };
 
 // A group of its own rate; biases and LayerNorm weights have no decay.

@@ -104,7 +104,7 @@ std::vector<float> mean_document(const std::filesystem::path& documents, Communi
 void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
   ClassInputs inputs;
   run_collectively(c.comm, [&] { inputs = read_class_inputs(*this); });
-  const TextEncoder text_encoder(encoder.folder.path, infer, c.device, c.comm, c.log,
+  const TextEncoder text_encoder(encoder.path(), infer, c.device, c.comm, c.log,
                                  encoder.pooling.kind());
   {
     Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());

@@ -170,7 +170,17 @@ struct TaxoclassOptions {
   SelfTrainingOptions self_training;
 };
 
+// [pipeline]: what the encoder learns from the unlabelled training corpus before anything else.
+struct AdaptationOptions {
+  static constexpr const char* section = "pipeline";
+  std::string kind = "none";  // or mlm: masked-language modelling goes on
+  std::int64_t epochs = 1;
+  double rate = 2e-5;
+};
+void declare(config::Section& section, AdaptationOptions& options);
+
 struct LabelOptions {
+  AdaptationOptions adaptation;
   ClassTextOptions class_texts;
   SoftRefinementOptions soft_refinement;
   PathScoring scoring;

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/pipelines/label/adaptation.hpp"
 #include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/inference.hpp"
 #include "gpuhpc/pipelines/label/posterior.hpp"
@@ -18,11 +19,11 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                             const LabelInputs& in, const std::filesystem::path& run_folder) {
   const TaxoclassOptions& t = o.taxoclass;
   t.similarity.check();
-  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
   const ExpectedLeavesOption leaves = o.expected_leaves();
   const SeedOption seed{shared.training.train.seed};
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
+  const EncoderFiles encoder = label_encoder(pipeline, shared, o.adaptation, in.train);
   const EncodingFiles encoding = pipeline.add(
       "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
                                 shared.shards, o.class_texts, o.scoring.centring});

@@ -111,7 +111,7 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c, const Au
   if (starved.empty()) return {};
   const auto nearest = find_nearest(c, s, starved);
   const MappedMatrix classes(s.encoding.classes, "vectors");
-  const TextEncoder encoder(s.encoder.folder.path, s.infer, c.device, c.comm, c.log,
+  const TextEncoder encoder(s.encoder.path(), s.infer, c.device, c.comm, c.log,
                             s.encoder.pooling.kind());
   PseudoDocumentOptions options;
   options.documents = s.options.documents;

@@ -1,6 +1,7 @@
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/pipelines/label/adaptation.hpp"
 #include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/inference.hpp"
 #include "gpuhpc/pipelines/label/posterior.hpp"
@@ -14,10 +15,10 @@ namespace gpuhpc {
 
 Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                             const LabelInputs& in, const std::filesystem::path& run_folder) {
-  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
   const SeedOption seed{shared.training.train.seed};
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
+  const EncoderFiles encoder = label_encoder(pipeline, shared, o.adaptation, in.train);
   const EncodingFiles encoding = pipeline.add(
       "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
                                 shared.shards, o.class_texts, o.scoring.centring});

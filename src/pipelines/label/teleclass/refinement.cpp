@@ -215,8 +215,7 @@ void PublishedRefinementStage::run(const StageContext& c,
   if (options.kind == "multi-gpu") return refine_by_nearest_documents(texts, out);
   refine_by_terms(
       texts, out,
-      TextEncoder(encoder.folder.path, infer, c.device, c.comm, c.log, encoder.pooling.kind()),
-      terms);
+      TextEncoder(encoder.path(), infer, c.device, c.comm, c.log, encoder.pooling.kind()), terms);
 }
 
 }  // namespace gpuhpc

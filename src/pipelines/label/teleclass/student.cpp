@@ -81,7 +81,7 @@ void StudentStage::run(const StageContext& c, const TrainedFiles& out) const {
   Taxonomy classes;
   run_collectively(c.comm, [&] {
     student.emplace(encoder.load(torch_device(c.device)));
-    tokenizer = load_tokenizer(encoder.folder.path);
+    tokenizer = load_tokenizer(encoder.path());
     classes = taxonomy.load();
   });
   on_root(c.comm, [&] {

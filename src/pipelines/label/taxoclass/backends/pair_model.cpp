@@ -21,7 +21,7 @@ void PairModelStage::run(const StageContext& c, const TrainedFiles& out) const {
   run_collectively(c.comm, [&] {
     classes = taxonomy.load();
     own = std::make_unique<LoadedEncoder>(encoder.load(torch_device(c.device)));
-    tokenizer = load_tokenizer(encoder.folder.path);
+    tokenizer = load_tokenizer(encoder.path());
   });
   const PairExamples pairs = make_pair_examples(c, sources, classes, *tokenizer);
   std::vector<float> targets;

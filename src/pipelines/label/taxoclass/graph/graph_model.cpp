@@ -49,7 +49,7 @@ GraphTask::GraphTask(const StageContext& c, const GraphInputs& in, const FineTun
     encoder = std::make_unique<LoadedEncoder>(source.load(torch_device(c.device)));
     unit = encoder->model.embedding;
     unit.normalise = true;
-    tokenizer = load_tokenizer(source.folder.path);
+    tokenizer = load_tokenizer(source.path());
     documents = std::make_unique<TokenDataset>(in.encoding.tokens);
     silver = read_labels(in.cores.labels);
     if (in.graph.held_out > 0)

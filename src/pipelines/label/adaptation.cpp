@@ -1,0 +1,27 @@
+#include "gpuhpc/pipelines/label/adaptation.hpp"
+
+#include "gpuhpc/pipelines/pretrain/preparation.hpp"
+#include "gpuhpc/pipelines/pretrain/training.hpp"
+
+namespace gpuhpc {
+
+EncoderFiles label_encoder(Pipeline& pipeline, const SharedOptions& shared,
+                           const AdaptationOptions& options, const ScannedCorpus& corpus) {
+  EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
+  if (options.kind == "none") return encoder;
+  const TextTokenFiles texts =
+      pipeline.add("adaptation-texts",
+                   TextTokensStage{{{corpus.scan}}, {std::nullopt, encoder.folder}, shared.shards});
+  FineTuning training = shared.fine_tuning();
+  training.encoder = {.encoder_rate = options.rate,
+                      .head_rate = 1e-3,  // of a head that may be new
+                      .max_length = 128,
+                      .layers = -1};
+  training.trainer.train.epochs = options.epochs;
+  encoder.adapted = pipeline.add(
+      "adaptation",
+      PretrainTrainingStage{{texts, {std::nullopt, encoder.folder}, MaskingOptions(), training}});
+  return encoder;
+}
+
+}  // namespace gpuhpc
