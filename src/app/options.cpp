@@ -74,7 +74,8 @@ void declare_options(config::OptionSet& set, Options& o) {
           l.taxoclass.graph, l.taxoclass.self_training);
   set.add("pairs of texts, and what an encoder learns from them", o.embedding.files,
           o.embedding.loss);
-  set.add("masked-language models", o.pretrain.model, o.pretrain.vocabulary, o.pretrain.masking);
+  set.add("masked-language models", o.pretrain.model, o.pretrain.vocabulary, o.pretrain.masking,
+          o.pretrain.short_phase);
   set.add("hard negatives", o.embedding.mining);
   set.add("term weights of lexical neighbours", l.scoring.tfidf);
   set.add("nearest documents", l.scoring.neighbours);

@@ -132,7 +132,7 @@ class Reruns : public testing::Test {
 const std::map<std::string, Arguments> kShapes = {
     {"embedding", {"train-embedding", "--train.validation=.1"}},
     {"pretrain", {"pretrain"}},
-    {"vocabulary", {"pretrain", "--pretrain.vocabulary=700"}},
+    {"vocabulary", {"pretrain", "--pretrain.vocabulary=700", "--pretrain.short-length=32"}},
     {"mining", {"mine"}},
     {"adapted", {"--pipeline.adapt=mlm"}},
     {"teleclass", {}},

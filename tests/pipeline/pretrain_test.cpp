@@ -67,7 +67,8 @@ TEST_F(Pretraining, OfAGivenModelGoesOnFromItsWeights) {
 
 TEST_F(Pretraining, LearnsAVocabularyOfItsOwnFirst) {
   const std::string words =
-      " --pretrain.vocabulary 1500 --pretrain.tokenizer bpe --train.max-steps 2";
+      " --pretrain.vocabulary 1500 --pretrain.tokenizer bpe --train.max-steps 2 "
+      "--pretrain.short-length 16";
   const fs::path one = root_ / "own", two = root_ / "own-two";
   ASSERT_EQ(gpuhpc(arguments(one) + words).code, 0);
   ASSERT_EQ(gpuhpc(arguments(two) + words + " --pipeline.to start", 2).code, 0);
@@ -78,6 +79,9 @@ TEST_F(Pretraining, LearnsAVocabularyOfItsOwnFirst) {
             read(two / "stages/01-vocabulary/tokenizer/tokenizer.json"));
   EXPECT_EQ(read(one / "model/merges.txt"), read(two / "stages/02-start/model/merges.txt"));
   EXPECT_NEAR(metrics(one).at("start").at("loss").get<double>(), std::log(1500), .3);
+  // Twice two steps: on pieces of 16 tokens, then on from there.
+  EXPECT_TRUE(fs::exists(one / "stages/04-short-training/model/model.safetensors"));
+  EXPECT_LT(metrics(one).at("trained").at("loss"), metrics(one).at("start").at("loss"));
 }
 
 TEST_F(Pretraining, BadTextsEndBeforeTheFirstStage) {
@@ -97,6 +101,7 @@ TEST_F(Pretraining, BadTextsEndBeforeTheFirstStage) {
   refused("empty", "", "there is no file in it", 65);
   refused("texts", " --pretrain.model tiny", "neither small, medium or large", 2);
   refused("texts", " --pretrain.tokenizer bpe", "no vocabulary is learnt", 2);
+  refused("texts", " --pretrain.short-length 40", "is not shorter than --train.max-length 40", 2);
   refused("texts",
           " --pretrain.vocabulary 900 --pretrain.model " + std::string(GPUHPC_MODELS) +
               "/all-MiniLM-L6-v2",

@@ -34,6 +34,15 @@ void declare(config::Section& section, MaskingOptions& options) {
                  "all pieces of a word are masked, or none; else each piece by itself");
 }
 
+void declare(config::Section& section, ShortPhaseOptions& options) {
+  section
+      .option("short-length", options.length,
+              "tokens of the pieces in a first phase of training, before those of "
+              "--train.max-length; 0: there is none")
+      .range(0, 1 << 20);
+  section.option("short-epochs", options.epochs, "epochs of that phase").range(1, 1000000);
+}
+
 std::vector<std::pair<std::string, std::string>> pretrain_defaults() {
   return {{"train.encoder-lr", "1e-4"}, {"train.head-lr", "1e-4"}, {"train.max-length", "128"},
           {"train.layers", "-1"},       {"train.dropout", "auto"}, {"train.micro-batch", "0"},

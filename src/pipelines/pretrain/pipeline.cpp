@@ -1,5 +1,6 @@
 #include "gpuhpc/pipelines/pretrain/pipeline.hpp"
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/pretrain/preparation.hpp"
 #include "gpuhpc/pipelines/pretrain/training.hpp"
 
@@ -7,6 +8,10 @@ namespace gpuhpc {
 
 Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o,
                            const PretrainInputs& inputs, const std::filesystem::path& run_folder) {
+  if (o.short_phase.length >= shared.fine_tune.max_length)
+    throw usage_error(
+        "--pretrain.short-length {} is not shorter than --train.max-length {}; give a smaller one",
+        o.short_phase.length, shared.fine_tune.max_length);
   Pipeline pipeline(run_folder);
   const bool made = o.model.is_size(), learnt = o.vocabulary.size > 0;
   StartModel start;
@@ -26,7 +31,14 @@ Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o
   const TextTokenFiles texts =
       pipeline.add("tokens", TextTokensStage{inputs, tokenizer, shared.shards});
   const Pretraining pretraining{texts, start, o.masking, shared.fine_tuning()};
-  const TrainedFiles trained = pipeline.add("training", PretrainTrainingStage{pretraining});
+  Pretraining last = pretraining;
+  if (o.short_phase.length > 0) {
+    Pretraining first = pretraining;
+    first.training.encoder.max_length = o.short_phase.length;
+    first.training.trainer.train.epochs = o.short_phase.epochs;
+    last.start.trained = pipeline.add("short-training", PretrainTrainingStage{first});
+  }
+  const TrainedFiles trained = pipeline.add("training", PretrainTrainingStage{last});
   pipeline.add("perplexity", PerplexityStage{pretraining, trained});
   return pipeline;
 }

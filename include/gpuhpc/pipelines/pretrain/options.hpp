@@ -25,14 +25,22 @@ struct MaskingOptions {  // Devlin et al. 2019, section 3.1
   double share = .15;  // of a text's tokens; at least one
   bool whole_words = false;
 };
+// Training on short pieces first, which cost less (Devlin et al. 2019, appendix A.2: nine of ten
+// steps with 128 tokens, then 512).
+struct ShortPhaseOptions {
+  static constexpr const char* section = "pretrain";
+  std::int64_t length = 0, epochs = 1;  // length 0: no such phase
+};
 void declare(config::Section& section, NewModelOptions& options);
 void declare(config::Section& section, VocabularyOptions& options);
 void declare(config::Section& section, MaskingOptions& options);
+void declare(config::Section& section, ShortPhaseOptions& options);
 
 struct PretrainOptions {
   NewModelOptions model;
   VocabularyOptions vocabulary;
   MaskingOptions masking;
+  ShortPhaseOptions short_phase;
 };
 
 // What `pretrain` takes for shared options that the user did not give.

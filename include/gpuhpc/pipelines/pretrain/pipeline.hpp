@@ -10,7 +10,8 @@
 
 namespace gpuhpc {
 
-// Stages vocabulary (where one is learnt), start (of a new model), tokens, training, perplexity.
+// Stages vocabulary (where one is learnt), start (of a new model), tokens, short-training
+// (where that is asked for), training, perplexity.
 Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& options,
                            const PretrainInputs& inputs, const std::filesystem::path& run_folder);
 

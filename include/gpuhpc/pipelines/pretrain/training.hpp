@@ -9,11 +9,15 @@
 
 namespace gpuhpc {
 
-// The model that is begun with: one made here, or a folder of the user's.
+// The model that is begun with: one that learnt from short pieces, one made here, or a folder of
+// the user's.
 struct StartModel {
   std::optional<NewModelFiles> made;
   ModelFiles given;
-  const std::filesystem::path& folder() const { return made ? made->model : given.path; }
+  std::optional<TrainedFiles> trained = {};
+  const std::filesystem::path& folder() const {
+    return trained ? trained->model : made ? made->model : given.path;
+  }
 };
 
 struct Pretraining {
