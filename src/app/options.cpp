@@ -73,7 +73,11 @@ void declare_options(config::OptionSet& set, Options& o) {
           l.taxoclass.entailment, l.taxoclass.statements, l.taxoclass.pair, l.taxoclass.cores,
           l.taxoclass.graph, l.taxoclass.self_training);
   set.add("pairs of texts, and what an encoder learns from them", o.embedding.files,
-          o.embedding.loss);
+          o.embedding.loss, o.embedding.mixing);
+  set.add_each(
+      "one of several data sets: files, columns and loss of its own; what is not given is as in "
+      "[embedding]",
+      o.embedding.datasets);
   set.add("masked-language models", o.pretrain.model, o.pretrain.vocabulary, o.pretrain.masking,
           o.pretrain.short_phase);
   set.add("hard negatives", o.embedding.mining);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -148,12 +149,33 @@ Section& OptionSet::section(const std::string& name, const std::string& about) {
 
 const Option* OptionSet::find(const std::string& name) const {
   for (const Section& section : sections_)
-    for (const Option& option : section.options_)
-      if (option.name_ == name) return &option;
+    if (!is_pattern(section))
+      for (const Option& option : section.options_)
+        if (option.name_ == name) return &option;
   return nullptr;
 }
 Option* OptionSet::find(const std::string& name) {
   return const_cast<Option*>(std::as_const(*this).find(name));
+}
+
+bool OptionSet::is_pattern(const Section& section) const {
+  return std::ranges::any_of(families_, [&](const Family& f) { return f.pattern == &section; });
+}
+
+// PREFIX.name.key: its section, where that is the first option of it.
+void OptionSet::add_section_of(const std::string& name) {
+  const std::size_t end = name.rfind('.');
+  for (const Family& family : families_) {
+    if (!name.starts_with(family.prefix + ".") || end <= family.prefix.size()) continue;
+    const std::string own = name.substr(family.prefix.size() + 1, end - family.prefix.size() - 1);
+    const bool word = !own.empty() && std::ranges::all_of(own, [](unsigned char c) {
+      return std::isalnum(c) || c == '-' || c == '_';
+    });
+    const bool there = std::ranges::any_of(sections_, [&](const Section& section) {
+      return !is_pattern(section) && section.name_ == name.substr(0, end);
+    });
+    if (word && !there) return family.add(own);
+  }
 }
 
 std::string OptionSet::nearest(const std::string& name) const {
@@ -203,11 +225,21 @@ void OptionSet::assign(const std::string& name, const std::string& value, const 
 
 void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::string>& arguments,
                       std::vector<std::string>* missing) {
+  std::vector<std::string> problems;
+  std::vector<IniLine> lines;
+  try {
+    if (!file.empty()) lines = read_ini(file);
+  } catch (const Error& error) {
+    throw usage_error("{}", error.what());
+  }
+  for (const IniLine& line : lines) add_section_of(line.name);
+  for (const std::string& word : arguments)
+    if (word.starts_with("--")) add_section_of(word.substr(2, word.find('=') - 2));
   po::options_description description;
   for (const Section& section : sections_)
     for (const Option& option : section.options_)
-      description.add_options()(option.name_.c_str(), po::value<std::string>());
-  std::vector<std::string> problems;
+      if (!is_pattern(section))
+        description.add_options()(option.name_.c_str(), po::value<std::string>());
   const auto assign_all = [&](const po::parsed_options& parsed) {
     const std::string where = "command line";
     // the word behind an unknown option is its value: one mistake, one sentence
@@ -224,15 +256,7 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
         assign(given.string_key, given.value.empty() ? "" : given.value.back(), where, problems);
     }
   };
-  if (!file.empty()) {
-    std::vector<IniLine> lines;
-    try {
-      lines = read_ini(file);
-    } catch (const Error& error) {
-      throw usage_error("{}", error.what());
-    }
-    for (const IniLine& line : lines) assign(line.name, line.value, line.where, problems);
-  }
+  for (const IniLine& line : lines) assign(line.name, line.value, line.where, problems);
   try {
     const int style =
         po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
@@ -276,9 +300,11 @@ void OptionSet::set_default(const std::string& name, const std::string& value) {
 }
 
 std::string OptionSet::value(const std::string& name) const {
-  const Option* option = find(name);
-  if (option == nullptr) throw internal_error("unknown option {}", name);
-  return option->get_();
+  if (const Option* option = find(name)) return option->get_();
+  for (const Family& family : families_)
+    for (const Option& option : family.pattern->options_)
+      if (option.name_ == name) return option.get_();
+  throw internal_error("unknown option {}", name);
 }
 
 std::vector<std::string> Section::settings() const {
@@ -291,7 +317,8 @@ std::vector<std::string> Section::settings() const {
 std::vector<std::string> OptionSet::names() const {
   std::vector<std::string> names;
   for (const Section& section : sections_)
-    for (const Option& option : section.options_) names.push_back(option.name_);
+    for (const Option& option : section.options_)
+      if (std::ranges::find(names, option.name_) == names.end()) names.push_back(option.name_);
   return names;
 }
 
@@ -343,6 +370,7 @@ std::string OptionSet::markdown() const {
 std::string OptionSet::ini() const {
   std::string text;
   for (const Section& section : sections_) {
+    if (is_pattern(section)) continue;
     text += fmt::format("[{}]\n", section.name_);
     for (const Option& option : section.options_) {
       const std::string value = option.get_();

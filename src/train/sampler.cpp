@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <new>
 #include <numeric>
 #include <string_view>
@@ -44,11 +45,12 @@ Sampler::Sampler(const Task& task, const TrainOptions& options, const Course& co
       items_(task.size()),
       batch_size_(batch),
       batch_tokens_(options.batch_tokens),
-      no_duplicates_(course.no_duplicates) {
+      no_duplicates_(course.no_duplicates),
+      mixing_(course.mixing) {
   split(course, course.validation);
   if (items_ == 0) throw input_error("there is nothing to train on: no document has a target");
   begin_epoch(0);
-  const bool by_items = batch_tokens_ == 0 && !no_duplicates_ && streams_.size() == 1;
+  const bool by_items = batch_tokens_ == 0 && !no_duplicates_ && course.corpora.empty();
   const auto batches_of = [&](Sampler& sampler, std::int64_t epoch) {
     if (by_items) return block_count(items_, batch_size_);
     sampler.begin_epoch(epoch);
@@ -61,7 +63,9 @@ Sampler::Sampler(const Task& task, const TrainOptions& options, const Course& co
   Sampler count = *this;
   const std::int64_t first = batches_of(count, 0);
   if (by_items) largest_ = std::min(items_, batch_size_);
-  mean_batch_ = batch_tokens_ > 0 ? static_cast<double>(items_) / static_cast<double>(first)
+  std::int64_t drawn = 0;
+  for (const Stream& stream : count.streams_) drawn += stream.drawn;
+  mean_batch_ = batch_tokens_ > 0 ? static_cast<double>(drawn) / static_cast<double>(first)
                                   : static_cast<double>(batch_size_);
   total_ = course.max_steps;
   for (std::int64_t epoch = 0; course.max_steps == 0 && epoch < course.epochs; ++epoch)
@@ -91,18 +95,27 @@ void Sampler::split(const Course& course, double share) {
   const auto place = [&](std::int64_t number) {
     return learnt_ ? std::ranges::lower_bound(*learnt_, number) - learnt_->begin() : number;
   };
-  for (const CorpusItems& corpus : course.corpora)
-    if (const Range places{place(corpus.items.first), place(corpus.items.last)}; places.size() > 0)
-      streams_.push_back({places, corpus.weight});
+  for (std::size_t c = 0; c < course.corpora.size(); ++c) {
+    const auto& [items, weight, name] = course.corpora[c];
+    if (const Range places{place(items.first), place(items.last)}; places.size() > 0)
+      streams_.push_back({places, c, weight});
+  }
   if (course.corpora.empty()) streams_.push_back({{0, items_}});
   items_ = 0;
-  for (const Stream& stream : streams_) items_ += stream.places.size();
+  for (Stream& stream : streams_) {
+    items_ += stream.places.size();
+    stream.wanted =
+        mixing_ == Mixing::round_robin
+            ? std::numeric_limits<std::int64_t>::max()
+            : std::max<std::int64_t>(
+                  1, std::llround(stream.weight * static_cast<double>(stream.places.size())));
+  }
 }
 
 void Sampler::begin_epoch(std::int64_t epoch) {
-  epoch_ = epoch, batch_ = drawn_ = 0;
+  epoch_ = epoch, batch_ = 0;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    streams_[i].pass = streams_[i].batches = 0;
+    streams_[i].pass = streams_[i].batches = streams_[i].drawn = 0;
     streams_[i].put_off.clear();
     begin_pass(i);
   }
@@ -117,10 +130,25 @@ void Sampler::begin_pass(std::size_t index) {
   stream.next = 0;
 }
 
-// The corpus that is furthest behind its share of the batches.
+bool Sampler::epoch_over() const {
+  if (mixing_ == Mixing::proportional)
+    return std::ranges::all_of(streams_, [](const Stream& s) { return s.drawn == s.wanted; });
+  const auto rounds = [](const Stream& s) { return static_cast<double>(s.batches) / s.weight; };
+  const double first = rounds(streams_.front());
+  return std::ranges::all_of(streams_, [&](const Stream& s) { return rounds(s) == first; }) &&
+         std::ranges::any_of(streams_, [](const Stream& s) { return s.pass > 0 || s.pass_over(); });
+}
+
+// The corpus that is furthest behind: in proportion, the one whose next batch has its middle first
+// when the epoch is a line on which those of each corpus are spread.
 std::size_t Sampler::choose() const {
-  const auto turn = [](const Stream& stream) {
-    return static_cast<double>(stream.batches + 1) / stream.weight;
+  const auto turn = [&](const Stream& stream) {
+    if (mixing_ == Mixing::round_robin)
+      return static_cast<double>(stream.batches + 1) / stream.weight;
+    const std::int64_t left = std::min(batch_size_, stream.wanted - stream.drawn);
+    return left == 0 ? 2
+                     : (static_cast<double>(stream.drawn) + .5 * static_cast<double>(left)) /
+                           static_cast<double>(stream.wanted);
   };
   return static_cast<std::size_t>(std::ranges::min_element(streams_, {}, turn) - streams_.begin());
 }
@@ -129,8 +157,8 @@ std::vector<std::int64_t> Sampler::next() {
   if (epoch_over()) begin_epoch(epoch_ + 1);
   const std::size_t chosen = choose();
   Stream& stream = streams_[chosen];
-  if (stream.next == std::ssize(stream.order) && stream.put_off.empty())
-    ++stream.pass, begin_pass(chosen);
+  if (stream.pass_over()) ++stream.pass, begin_pass(chosen);
+  corpus_ = stream.corpus;
   ++stream.batches, ++batch_;
   return cut(stream);
 }
@@ -140,6 +168,7 @@ std::vector<std::int64_t> Sampler::cut(Stream& stream) {
   std::unordered_set<std::int64_t> keys;
   std::int64_t tokens = 0;
   const auto full = [&](std::int64_t item) {
+    if (std::ssize(batch) == stream.wanted - stream.drawn) return true;
     if (batch_tokens_ == 0) return std::ssize(batch) == batch_size_;
     return !batch.empty() && tokens + task_.cost(item) > batch_tokens_;
   };
@@ -161,7 +190,7 @@ std::vector<std::int64_t> Sampler::cut(Stream& stream) {
     ++stream.next;
   }
   stream.put_off = std::move(put_off);
-  drawn_ = std::min(items_, drawn_ + std::ssize(batch));
+  stream.drawn += std::ssize(batch);
   return batch;
 }
 

@@ -49,8 +49,9 @@ TrainSummary Trainer::run() {
     own.exposed_communication_seconds += report.exposed_communication_seconds,
         own.update_seconds += report.update_seconds;
     if (progress)
-      progress->advance(
-          1, fmt::format("loss {:.4f}, {:.0f} tokens/s", report.loss, report.tokens_per_second));
+      progress->advance(1, fmt::format("loss {:.4f}{}, {:.0f} tokens/s", report.loss,
+                                       report.corpus.empty() ? "" : " of " + report.corpus,
+                                       report.tokens_per_second));
     end_of_step();
   }
   if (progress) progress->finish();
@@ -96,6 +97,7 @@ StepReport Trainer::step() {
   const double seconds = seconds_since(start);
   const StepReport report{.step = state_.step + 1,
                           .epoch = sampler_.epoch(),
+                          .corpus = corpora()[sampler_.corpus()].name,
                           .loss = share.loss / share.count,
                           .gradient_norm = share.norm,
                           .learning_rate_multiplier = multiplier,
@@ -127,7 +129,7 @@ Trainer::Share Trainer::accumulate(std::span<const std::int64_t> batch) {
   const std::int64_t count =
       piece_count(std::ssize(batch), state_.micro_batch, fewest_pieces(batch));
   const Range mine = micro_batches_of_rank(count, comm_.rank(), comm_.size());
-  const bool in_two_passes = task_.scope() == LossScope::global_batch && count > 1;
+  const bool in_two_passes = task_.scope(batch) == LossScope::global_batch && count > 1;
   sync_.begin();
   try {
     const auto start = std::chrono::steady_clock::now();

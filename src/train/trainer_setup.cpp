@@ -73,17 +73,25 @@ Trainer::Trainer(ParameterArena& model, Task& task, const TrainOptions& options,
                           options, comm_, context_.log);
 }
 
+std::vector<CorpusItems> Trainer::corpora() const {
+  if (!course_.corpora.empty()) return course_.corpora;
+  return {{{0, task_.size()}}};
+}
+
 // --train.micro-batch auto: tried on the longest documents, so that nothing later needs more.
 void Trainer::prepare() {
   if (state_.micro_batch >= 0) return;
-  std::vector<std::int64_t> items(static_cast<std::size_t>(task_.size()));
-  std::iota(items.begin(), items.end(), std::int64_t{0});
-  std::ranges::stable_sort(items, std::greater{},
-                           [&](std::int64_t item) { return task_.cost(item); });
-  const std::int64_t limit = block_count(sampler_.largest_batch(), comm_.size());
-  state_.micro_batch = largest_fitting(limit, [&](std::int64_t size) {
-    return fits(std::span(items).first(static_cast<std::size_t>(size)));
-  });
+  std::int64_t limit = block_count(sampler_.largest_batch(), comm_.size());
+  for (const CorpusItems& corpus : corpora()) {
+    std::vector<std::int64_t> items(static_cast<std::size_t>(corpus.items.size()));
+    std::iota(items.begin(), items.end(), corpus.items.first);
+    std::ranges::stable_sort(items, std::greater{},
+                             [&](std::int64_t item) { return task_.cost(item); });
+    limit = largest_fitting(limit, [&](std::int64_t size) {
+      return fits(std::span(items).first(std::min(items.size(), static_cast<std::size_t>(size))));
+    });
+  }
+  state_.micro_batch = limit;
   if (state_.micro_batch == 0)
     throw Error(ExitCode::out_of_memory,
                 "out of memory with the longest document alone; cut documents shorter or let fewer "
@@ -153,17 +161,34 @@ bool Trainer::over() const {
 
 void Trainer::validate() {
   const std::vector<std::int64_t>& items = sampler_.validation();
-  const double loss = mean_loss(items);
+  std::vector<std::pair<std::string, double>> values{{"loss", 0}};
+  std::string of_each;
+  double parts = 0;
+  for (const CorpusItems& corpus : corpora()) {  // no batch holds items of two
+    const auto first = std::ranges::lower_bound(items, corpus.items.first),
+               last = std::ranges::lower_bound(items, corpus.items.last);
+    if (first == last) continue;
+    const double loss = mean_loss({first, last});
+    values.front().second += loss, ++parts;
+    if (corpus.name.empty()) continue;
+    values.emplace_back("loss_" + corpus.name, loss);
+    of_each += fmt::format("{}{} {:.5f}", of_each.empty() ? " (" : ", ", corpus.name, loss);
+  }
+  const double loss = values.front().second /= parts;
   state_.validated_at = state_.step, state_.metric = -loss;
   const std::string name = task_.figure_name();
-  if (!name.empty()) state_.metric = task_.figure(rows_of_all(items), items, comm_);
+  if (!name.empty()) {
+    state_.metric = task_.figure(rows_of_all(items), items, comm_);
+    values.emplace_back(name, state_.metric);
+  }
   const bool better = state_.metric > state_.best_metric;
   state_.not_better = better ? 0 : state_.not_better + 1;
   if (better) state_.best_metric = state_.metric, state_.best_step = state_.step;
-  if (metrics_) metrics_->validation(state_.step, sampler_.epoch(), loss, name, state_.metric);
+  if (metrics_) metrics_->validation(state_.step, sampler_.epoch(), values);
   if (!context_.log || !comm_.is_root()) return;
-  context_.log->info("epoch {}: validation loss {:.5f}{} on {} documents{}", sampler_.epoch() + 1,
-                     loss, name.empty() ? "" : fmt::format(", {} {:.5f}", name, state_.metric),
+  context_.log->info("epoch {}: validation loss {:.5f}{}{} on {} documents{}", sampler_.epoch() + 1,
+                     loss, of_each.empty() ? "" : of_each + ")",
+                     name.empty() ? "" : fmt::format(", {} {:.5f}", name, state_.metric),
                      items.size(), better ? ", the best so far" : "");
   if (over() && state_.step < total_steps())
     context_.log->info("{} validations in a row were not the best: training ends at step {} of {}",
@@ -182,7 +207,7 @@ double Trainer::mean_loss(std::span<const std::int64_t> items) {
   const c10::NoGradGuard no_grad;
   const std::int64_t at_once = items_at_once();
   Pieces pieces;  // the same ones on any number of ranks
-  if (task_.scope() == LossScope::item)
+  if (task_.scope(items) == LossScope::item)
     pieces = cut_micro_batches(task_, items, at_once, /*ranks=*/1);
   else
     for (const std::int64_t size = std::llround(sampler_.mean_batch()); !items.empty();
@@ -203,7 +228,7 @@ double Trainer::mean_loss(std::span<const std::int64_t> items) {
 }
 
 LossSum Trainer::loss_without_graph(std::span<const std::int64_t> items, std::int64_t at_once) {
-  if (task_.scope() == LossScope::item) {
+  if (task_.scope(items) == LossScope::item) {
     task_.load(items);
     return task_.loss(items, std::nullopt);
   }

@@ -34,6 +34,8 @@ std::vector<Scalar> scalars_of(const Json& line) {
   std::vector<Scalar> scalars;
   for (const auto& [key, tag] : tags)
     if (line.contains(key)) scalars.push_back({tag, number(line.at(key))});
+  if (const std::string name = line.value("dataset", ""); !name.empty())
+    scalars.push_back({"train/loss_" + name, number(line.at("loss"))});
   for (const auto& [key, value] : line.items())
     if (constexpr std::string_view prefix = "validation_"; key.starts_with(prefix))
       scalars.push_back({"validation/" + key.substr(prefix.size()), number(value)});
@@ -116,16 +118,17 @@ void MetricsLog::step(const StepReport& r) {
             {"exposed_communication_seconds", r.exposed_communication_seconds},
             {"update_seconds", r.update_seconds},
             {"host_memory", tensors.peak > 0 ? tensors.used : resident_memory()}};
+  if (!r.corpus.empty()) line["dataset"] = r.corpus;
   if (device_.cuda) line["device_memory"] = device_memory(device_.index).used;
   if (const auto percent = gpu_ ? gpu_->utilisation() : std::nullopt)
     line["gpu_utilisation"] = *percent;
   add(line);
 }
 
-void MetricsLog::validation(std::int64_t step, std::int64_t epoch, double loss,
-                            const std::string& figure, double value) {
-  Json line{{"step", step}, {"epoch", epoch}, {"validation_loss", loss}};
-  if (!figure.empty()) line["validation_" + figure] = value;
+void MetricsLog::validation(std::int64_t step, std::int64_t epoch,
+                            const std::vector<std::pair<std::string, double>>& values) {
+  Json line{{"step", step}, {"epoch", epoch}};
+  for (const auto& [name, value] : values) line["validation_" + name] = value;
   add(line);
 }
 

@@ -154,6 +154,38 @@ TEST_F(OptionsTest, PresetGivesWayToTheUser) {
   EXPECT_EQ(example_.count, 5);
   EXPECT_EQ(example_.mode, "slow");
 }
+struct Part {
+  static constexpr const char* section = "part";
+  double weight = 1;
+  std::string file;
+};
+void declare(Section& section, Part& o) {
+  section.option("weight", o.weight, "how much");
+  section.option("file", o.file, "a file").existing_path();
+}
+TEST_F(OptionsTest, SectionsOfWhichThereMayBeSeveral) {
+  std::deque<Named<Part>> parts;
+  set_.add_each("a part", parts);
+  write("[part.second]\nweight = 2\n[part.first-1]\nweight = .5\n");
+  set_.parse(path_, {"--part.third.file", path_.string(), "--part.second.weight=7"});
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0].name, "second");
+  EXPECT_EQ(parts[0].options.weight, 7);
+  EXPECT_EQ(parts[1].name, "first-1");
+  EXPECT_EQ(parts[1].options.weight, .5);
+  EXPECT_EQ(parts[2].options.file, path_.string());
+  EXPECT_TRUE(set_.given("part.second.weight"));
+  set_.set_default("part.third.weight", "3");
+  EXPECT_EQ(parts[2].options.weight, 3);
+  EXPECT_THAT(set_.ini(), testing::AllOf(HasSubstr("[part.first-1]\nweight = 0.5"),
+                                         testing::Not(HasSubstr("[part.NAME]"))));
+  EXPECT_THAT(set_.markdown(), HasSubstr("| `--part.NAME.weight` | number | `1` |"));
+  EXPECT_THAT(error_of({"--part.second.wieght=1"}), HasSubstr("did you mean `part.second.weight`"));
+  EXPECT_THAT(error_of({"--part.weight=1"}), HasSubstr("unknown option `part.weight`"));
+  EXPECT_THAT(error_of({"--part.fourth.file=/no/such"}), HasSubstr("which does not exist"));
+  EXPECT_EQ(parts.size(), 4U);
+}
+
 TEST_F(OptionsTest, HelpAndDocsNameEveryOption) {
   for (const char* name : {"demo.verbose", "demo.count", "demo.rate", "demo.mode", "demo.file"}) {
     EXPECT_THAT(set_.help({"all"}), HasSubstr(name));

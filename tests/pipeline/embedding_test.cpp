@@ -88,6 +88,55 @@ TEST_F(Embedding, LearnsScoresAndMeasuresHowCosinesFollowThem) {
   EXPECT_THAT(words.output, HasSubstr("in column `anchor` is not a number"));
 }
 
+// A batch comes from one of the data sets and has its loss; micro-batches and ranks change nothing.
+TEST_F(Embedding, SeveralDataSetsAreMixedEachWithItsLoss) {
+  const fs::path config = root_ / "mixed.ini", one = root_ / "mixed", two = root_ / "mixed-2";
+  std::ofstream(root_ / "scored.csv") << [] {
+    std::string rows = "left,right,near\n";
+    for (int i = 0; i < 33; ++i)
+      rows += "word " + std::to_string(i) + ",text of " + std::to_string(i * 3 % 7) + ",0." +
+              std::to_string(i % 10) + "\n";
+    return rows + "no score,for this,\n";
+  }();
+  std::ofstream(config) << "[dataset.pairs]\ntrain = " << (root_ / "train.jsonl").string()
+                        << "\nvalidation = " << (root_ / "test.jsonl").string()
+                        << "\n[dataset.scored]\ntrain = " << (root_ / "scored.csv").string()
+                        << "\nvalidation = " << (root_ / "scored.csv").string()
+                        << "\ncolumns = left,right\nscore = near\nloss = cosent\nweight = 2\n";
+  const std::string command = "train-embedding --config " + config.string() +
+                              " --embedding.bad-rows skip" + common() + " --run.dir ";
+  const Result whole = gpuhpc(command + one.string());
+  ASSERT_EQ(whole.code, 0) << whole.output;
+  EXPECT_THAT(whole.output, HasSubstr("scored.csv: 1 bad rows are left out, 33 stay."));
+  ASSERT_EQ(gpuhpc(command + two.string() + " --train.micro-batch 7", 2).code, 0);
+  std::vector<std::string> sets;
+  std::ifstream lines(one / "metrics.jsonl");
+  Json last;
+  for (std::string line; std::getline(lines, line);) {
+    last = Json::parse(line);
+    if (last.contains("dataset")) sets.push_back(last.at("dataset"));
+  }
+  EXPECT_THAT(sets, testing::UnorderedElementsAre("pairs", "pairs", "pairs", "pairs", "scored",
+                                                  "scored", "scored", "scored"));
+  EXPECT_NEAR(last.at("validation_loss"),
+              (last.at("validation_loss_pairs").get<double>() +
+               last.at("validation_loss_scored").get<double>()) /
+                  2,
+              1e-9);
+  const std::vector<double> losses = training_losses(one), others = training_losses(two);
+  ASSERT_EQ(losses.size(), 8u);
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], others[i], 1e-4);
+  const Json files = metrics(one).at("files");
+  EXPECT_EQ(files.at("train.pairs").at("left_out"), 0);
+  EXPECT_EQ(files.at("train.scored").at("left_out"), 1);
+  EXPECT_THAT(read(one / "model/README.md"),
+              HasSubstr("| learn scored | scored.csv | 33 | left,right |"));
+  const std::string heads = " --dataset.pairs.loss softmax --dataset.scored.loss softmax";
+  const Result refused = gpuhpc(command + (root_ / "refused").string() + heads);
+  EXPECT_EQ(refused.code, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("one data set alone can learn classes"));
+}
+
 TEST_F(Embedding, AFigureOfTheEvaluationTellsTheBestValidation) {
   const fs::path run = root_ / "best";
   ASSERT_EQ(gpuhpc("train-embedding --embedding.train " + (root_ / "train.jsonl").string() +

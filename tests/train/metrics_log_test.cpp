@@ -88,7 +88,7 @@ TEST(MetricsLog, WritesALineAndAnEventAStep) {
   skipped.loss = skipped.gradient_norm = std::nan("");
   skipped.skipped = true;
   watched.log.step(skipped);
-  watched.log.validation(2, 0, 1.25);
+  watched.log.validation(2, 0, {{"loss", 1.25}});
   const std::vector<Json> lines = lines_of(watched.lines);
   ASSERT_EQ(lines.size(), 3U);
   std::vector<std::string> keys;

@@ -59,7 +59,7 @@ class PairsTask final : public Task {
       : arena({{"model", 1e5, 0, trained_parameters(model)}}, ranks), dropout_(dropout) {}
   std::int64_t size() const override { return pairs; }
   std::int64_t cost(std::int64_t item) const override { return 3 + item * 5 % 11; }
-  LossScope scope() const override { return LossScope::global_batch; }
+  LossScope scope(std::span<const std::int64_t>) const override { return LossScope::global_batch; }
   at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed) override {
     if (failing) failing(items);
     const auto part = [&](const at::Tensor& table, std::uint64_t number) {

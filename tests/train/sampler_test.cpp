@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/random.hpp"
+#include "gpuhpc/io/json.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -142,26 +144,67 @@ TEST(Sampler, OneKeyForAllDoesNotMakeAStepLong) {
   EXPECT_LE(task.asked, 20 * 2100);
 }
 
-// Three batches of the first corpus for each of the second: batches never mix them.
-TEST(Sampler, CorporaTakeTurnsByWeight) {
-  const Numbers task(160);
-  const Course weighted{.max_steps = 40, .corpora = {{{0, 40}, 3}, {{40, 160}, 1}}};
-  Sampler sampler(task, seeded(), weighted, 10);
-  std::string turns;
-  std::map<std::int64_t, int> drawn;
-  for (const Items& batch : next_epoch(sampler)) {
-    turns += batch.front() < 40 ? 'a' : 'b';
-    for (const std::int64_t item : batch) {
-      EXPECT_EQ(item < 40, batch.front() < 40);
-      ++drawn[item];
+// The multi-dataset samplers of sentence-transformers: as many batches of each corpus and as large;
+// round-robin in the same order.
+TEST(Sampler, CorporaAreMixedAsSentenceTransformersDoes) {
+  std::ifstream file(GPUHPC_FIXTURES "/mixing.json");
+  for (const Json& example : Json::parse(file)) {
+    const auto rows = example.at("rows").get<std::vector<std::int64_t>>();
+    Course course;
+    std::int64_t items = 0;
+    for (const std::int64_t size : rows)
+      course.corpora.push_back({{items, items + size}}), items += size;
+    const Numbers task(items);
+    for (const auto& [mixing, name] :
+         {std::pair{Mixing::proportional, "proportional"}, {Mixing::round_robin, "round_robin"}}) {
+      course.mixing = mixing;
+      Sampler sampler(task, seeded(), course, example.at("batch"));
+      std::vector<std::vector<std::int64_t>> batches;
+      std::set<std::int64_t> seen;
+      do {
+        const Items batch = sampler.next();
+        const Range& of = course.corpora[sampler.corpus()].items;
+        for (const std::int64_t item : batch) {
+          EXPECT_TRUE(item >= of.first && item < of.last && seen.insert(item).second) << item;
+        }
+        batches.push_back({static_cast<std::int64_t>(sampler.corpus()), std::ssize(batch)});
+      } while (!sampler.epoch_over());
+      EXPECT_EQ(sampler.total_steps(), std::ssize(batches));
+      auto expected = example.at(name).get<std::vector<std::vector<std::int64_t>>>();
+      if (mixing == Mixing::proportional) std::ranges::sort(expected), std::ranges::sort(batches);
+      EXPECT_EQ(batches, expected) << name << " " << example.at("rows");
     }
   }
-  EXPECT_EQ(turns, "aaabaaabaaabaaab");  // 160 items; the small corpus is used three times
-  for (std::int64_t item = 0; item < 40; ++item) EXPECT_EQ(drawn[item], 3) << item;
-  Sampler turn_about(task, seeded(), {.corpora = {{{0, 40}}, {{40, 160}}}}, 10);
-  EXPECT_LT(turn_about.next().front(), 40);
-  EXPECT_GE(turn_about.next().front(), 40);
-  EXPECT_LT(turn_about.next().front(), 40);
+}
+
+std::string turns(Sampler& sampler) {
+  std::string turns;
+  do {
+    sampler.next();
+    turns += static_cast<char>('a' + sampler.corpus());
+  } while (!sampler.epoch_over());
+  return turns;
+}
+
+TEST(Sampler, CorporaAreSpreadByWeight) {
+  const Numbers task(160);
+  Course course{.corpora = {{{0, 40}}, {{40, 160}}}};
+  const auto of = [&](Mixing mixing, double first, double second) {
+    course.mixing = mixing;
+    course.corpora[0].weight = first, course.corpora[1].weight = second;
+    Sampler sampler(task, seeded(), course, 10);
+    return turns(sampler);
+  };
+  EXPECT_EQ(of(Mixing::proportional, 1, 1), "babbbabbbabbbabb");
+  EXPECT_EQ(of(Mixing::proportional, 2, .5), "abababaabababa");  // 80 and 60 items
+  EXPECT_EQ(of(Mixing::round_robin, 3, 1), "aaabaaab");          // the third round has no new a
+  course.corpora[1].items.last = 75;                             // 35 items, half of them: 10 and 8
+  EXPECT_EQ(of(Mixing::proportional, .5, .5), "abab");
+  const Numbers fewer(75);
+  Sampler sampler(fewer, seeded(), course, 10);
+  EXPECT_EQ(
+      sampler.next().size() + sampler.next().size() + sampler.next().size() + sampler.next().size(),
+      38U);
 }
 
 // From any batch on, whatever the kind of sampling: the rest is the same.
@@ -173,7 +216,8 @@ TEST(Sampler, GoesOnFromAnyPosition) {
       {seeded(), {}},
       {by_tokens, {.validation = .2}},
       {seeded(), {.no_duplicates = true}},
-      {by_tokens, {.corpora = {{{0, 40}, 3}, {{40, 160}, 1}}, .no_duplicates = true}}};
+      {by_tokens, {.corpora = {{{0, 40}, 3}, {{40, 160}, 1}}, .no_duplicates = true}},
+      {seeded(), {.corpora = {{{0, 40}, 3}, {{40, 160}}}, .mixing = Mixing::round_robin}}};
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
     const auto& [options, course] = kinds[kind];
     std::vector<Items> whole;

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -92,6 +93,13 @@ bool parse_number(const std::string& text, T& target) {
 // The words of a list with commas, empty ones too.
 std::vector<std::string> split_list(const std::string& list);
 
+// One of the sections [PREFIX.NAME], of which the user may write any number.
+template <Options T>
+struct Named {
+  std::string name;
+  T options = {};
+};
+
 class OptionSet {
  public:
   // The section of that name, made at the first call; several rooms may add to one.
@@ -102,6 +110,21 @@ class OptionSet {
     Section& section = this->section(First::section, about);
     declare(section, first);
     (declare(section, rest), ...);
+  }
+  // Declares a struct for each section [PREFIX.name], PREFIX being T::section, that the user
+  // writes, in their order; help and docs show it once, as [PREFIX.NAME].
+  template <Options T>
+  void add_each(const std::string& about, std::deque<Named<T>>& list) {
+    const std::string prefix = T::section;
+    const auto shown = std::make_shared<T>();
+    Section& pattern = section(prefix + ".NAME", about);
+    declare(pattern, *shown);
+    families_.push_back({prefix, &pattern, shown, [this, about, &list, prefix](std::string name) {
+                           list.push_back({std::move(name)});
+                           Section& added =
+                               sections_.emplace_back(prefix + "." + list.back().name, about);
+                           declare(added, list.back().options);
+                         }});
   }
   // Defaults < file < command line. Every problem is reported at once in one usage_error (exit 2);
   // unknown keys are fatal and name the nearest known one. `file` empty: no file.
@@ -117,16 +140,25 @@ class OptionSet {
   std::string markdown() const;  // docs table
   std::string ini() const;       // resolved values, readable by parse()
   std::string value(const std::string& name) const;
-  // "section.key" of every option.
+  // "section.key" of every option, of sections of which there may be several once, with NAME.
   std::vector<std::string> names() const;
 
  private:
+  struct Family {
+    std::string prefix;
+    const Section* pattern;       // that help and docs show; it is never set
+    std::shared_ptr<void> shown;  // its options
+    std::function<void(std::string name)> add;
+  };
   Option* find(const std::string& name);
   const Option* find(const std::string& name) const;
+  bool is_pattern(const Section& section) const;
+  void add_section_of(const std::string& name);
   void assign(const std::string& name, const std::string& value, const std::string& where,
               std::vector<std::string>& problems);
   std::string nearest(const std::string& name) const;
   std::deque<Section> sections_;
+  std::vector<Family> families_;
 };
 
 }  // namespace gpuhpc::config

@@ -27,6 +27,7 @@ struct CheckpointTask {
 struct StepReport {
   std::int64_t step = 0;                // from 1
   std::int64_t epoch = 0;               // from 0
+  std::string corpus = {};              // of this batch, where there are several
   double loss = 0;                      // per counted item, over all ranks
   double gradient_norm = 0;             // of the mean gradient, before clipping
   double learning_rate_multiplier = 0;  // of each group's own learning rate

@@ -26,11 +26,20 @@ enum class Precision {
   fp16,  // with dynamic loss scaling
 };
 
-// Items [first, last) of a task that batches are drawn from, `weight` batches for every `weight` of
-// another one: 1 for each is round-robin, the number of items in proportion.
+// Items [first, last) of a task, whose batches hold no others.
 struct CorpusItems {
   Range items;
   double weight = 1;
+  std::string name = {};  // in what is logged
+};
+
+// How the batches of several corpora follow each other.
+enum class Mixing {
+  // Spread over the epoch, which goes through each corpus `weight` times.
+  proportional,
+  // In rounds of `weight` batches each, a whole number, as long as every corpus has new ones when a
+  // round begins.
+  round_robin,
 };
 
 // How long a training goes on, over what, and how its rates move: the user's (TrainOptions::course)
@@ -43,7 +52,8 @@ struct Course {
   std::vector<std::int64_t> validation_items = {};  // held out in place of a share
   bool restore_best = false;
   std::vector<CorpusItems> corpora = {};  // none: all items
-  bool no_duplicates = false;             // no two items of one Task::key in a batch
+  Mixing mixing = Mixing::proportional;
+  bool no_duplicates = false;  // no two items of one Task::key in a batch
 };
 
 // Section [train]. Defaults are those of the student (quality recipe, step 11).

@@ -25,14 +25,14 @@ class Sampler {
  public:
   // Batches of `batch` items or, where options.batch_tokens is above 0, of as many as have at most
   // these tokens together (a longer item stands alone). An epoch ends with its last item; its last
-  // batch may be short. With several corpora (course.corpora) each batch comes from one of them,
-  // the corpora take turns by weight, and one that is used up before the epoch is over starts anew.
+  // batch may be short. With several corpora (course.corpora) each batch comes from one of them.
   Sampler(const Task& task, const TrainOptions& options, const Course& course, std::int64_t batch);
 
   std::vector<std::int64_t> next();              // the next epoch begins when one is over
   std::int64_t epoch() const { return epoch_; }  // from 0, of the batch drawn last
   std::int64_t batch() const { return batch_; }  // batches of it drawn so far
-  bool epoch_over() const { return drawn_ == items_; }
+  bool epoch_over() const;
+  std::size_t corpus() const { return corpus_; }  // of course.corpora, of the batch drawn last
   // As if `batch` batches of `epoch` had been drawn: a pass over what they hold.
   void seek(std::int64_t epoch, std::int64_t batch);
 
@@ -45,10 +45,13 @@ class Sampler {
  private:
   struct Stream {
     Range places;  // of learnt_
+    std::size_t corpus = 0;
     double weight = 1;
+    std::int64_t wanted = 0;               // items of an epoch
     std::vector<std::int64_t> order = {};  // of the present pass
-    std::int64_t next = 0, pass = 0, batches = 0;
+    std::int64_t next = 0, pass = 0, batches = 0, drawn = 0;
     std::vector<std::int64_t> put_off = {};  // items whose key a batch had already
+    bool pass_over() const { return next == std::ssize(order) && put_off.empty(); }
   };
   void split(const Course& course, double share);
   void begin_epoch(std::int64_t epoch);
@@ -66,7 +69,9 @@ class Sampler {
   std::optional<std::vector<std::int64_t>> learnt_;  // none: all items
   std::vector<std::int64_t> validation_;
   std::vector<Stream> streams_;
-  std::int64_t epoch_ = 0, batch_ = 0, drawn_ = 0;
+  Mixing mixing_;
+  std::size_t corpus_ = 0;
+  std::int64_t epoch_ = 0, batch_ = 0;
   std::int64_t total_ = 0, largest_ = 0;
   double mean_batch_ = 0;
 };

@@ -40,7 +40,7 @@ class Task {
   virtual std::int64_t size() const = 0;                              // items
   virtual std::int64_t cost(std::int64_t item) const = 0;             // tokens computed for it
   virtual std::int64_t key(std::int64_t item) const { return item; }  // Course::no_duplicates
-  virtual LossScope scope() const { return LossScope::item; }
+  virtual LossScope scope(std::span<const std::int64_t> /*batch*/) const { return LossScope::item; }
 
   // What tells the best validation: the name of a figure, the largest of which is best; empty: the
   // least loss.
@@ -52,14 +52,14 @@ class Task {
   // Called right before a loss or representation of the same items: what the host must read and
   // pack for them. Its time counts as waiting for data.
   virtual void load(std::span<const std::int64_t> /*items*/) {}
-  // A task of scope `item` has this one alone.
+  // A batch of scope `item` needs this one alone.
   virtual LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed);
-  // A task of scope `global_batch` has these two: a row per item (B,W), all that its loss needs to
-  // know of them; and the loss of the rows of a whole global batch, fp32. The Trainer computes the
-  // rows of all micro-batches without graph, gathers them over the ranks, takes loss and gradient
-  // of all of them, and computes each micro-batch once more, with graph and the same seed, for its
-  // part of that gradient (GradCache, Gao et al. 2021): micro-batches, ranks and a retry after
-  // out of memory never change the answer. Parameters may stand in either function.
+  // A batch of scope `global_batch` needs these two: a row per item (B,W), all that its loss needs
+  // to know of them; and the loss of the rows of a whole global batch, fp32. The Trainer computes
+  // the rows of all micro-batches without graph, gathers them over the ranks, takes loss and
+  // gradient of all of them, and computes each micro-batch once more, with graph and the same seed,
+  // for its part of that gradient (GradCache, Gao et al. 2021): micro-batches, ranks and a retry
+  // after out of memory never change the answer. Parameters may stand in either function.
   virtual at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed);
   virtual LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items);
 

@@ -43,7 +43,8 @@ class Trainer {
   std::int64_t total_steps() const { return schedule_.total_steps; }
   // Collective. The loss per counted item over all of `items`, without gradients and dropout; the
   // same bits on any number of ranks (unless --train.micro-batch is 0, which cuts by ranks). A loss
-  // over the global batch is taken of batches of its size, in the order of the items.
+  // over the global batch is taken of batches of its size, in the order of the items. All of one
+  // corpus.
   double mean_loss(std::span<const std::int64_t> items);
   // Every update is made, or --train.patience is at its end.
   bool over() const;
@@ -86,6 +87,7 @@ class Trainer {
   void resume();
   void validate();
   std::int64_t items_at_once() const;
+  std::vector<CorpusItems> corpora() const;
   LossSum loss_without_graph(std::span<const std::int64_t> items, std::int64_t at_once);
   at::Tensor rows_without_graph(std::span<const std::int64_t> items, std::int64_t at_once);
   at::Tensor rows_of_all(std::span<const std::int64_t> items);

@@ -30,9 +30,9 @@ class MetricsLog {
   // lie one behind the other, the last one now: when they were is not in the lines.
   void begin(std::int64_t done);
   void step(const StepReport& report);
-  // After that step; `figure`: the name of another value, if there is one.
-  void validation(std::int64_t step, std::int64_t epoch, double loss,
-                  const std::string& figure = "", double value = 0);
+  // After that step: values by name.
+  void validation(std::int64_t step, std::int64_t epoch,
+                  const std::vector<std::pair<std::string, double>>& values);
 
  private:
   void add(const Json& line);

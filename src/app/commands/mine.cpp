@@ -14,17 +14,25 @@ void mine_command(CommandContext& c) {
   const Options& o = c.options;
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
   run_collectively(c.comm, [&] {
+    if (!o.embedding.datasets.empty())
+      throw usage_error("[dataset.{}]: mine reads --embedding.train alone; leave the section out",
+                        o.embedding.datasets.front().name);
     for (const auto& [option, file] :
          {std::pair{"validation", o.embedding.files.validation}, {"test", o.embedding.files.test}})
       if (!file.empty())
         throw usage_error("--embedding.{} {}: mine reads --embedding.train alone; leave it out",
                           option, file);
   });
-  const PairInputs inputs =
-      find_pairs(o.embedding.files, PairLossOptions(), o.shared.corpus.format, c.comm);
+  std::vector<PairDataset> datasets;
+  run_collectively(c.comm, [&] {
+    EmbeddingOptions alone;
+    alone.files = o.embedding.files;
+    datasets = pair_datasets(alone);
+  });
+  const PairInputs inputs = find_pairs(datasets, o.embedding.files, o.shared.corpus.format, c.comm);
   Job job{Pipeline(o.run.dir),
           o.embedding.files.train,
-          fmt::format("negatives for {} rows", inputs.train.rows()),
+          fmt::format("negatives for {} rows", inputs.rows()),
           inputs.warnings,
           {}};
   run_collectively(

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/run_job.hpp"
@@ -12,16 +13,19 @@ namespace gpuhpc {
 void train_embedding_command(CommandContext& c) {
   const Options& o = c.options;
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
-  const PairInputs inputs =
-      find_pairs(o.embedding.files, o.embedding.loss, o.shared.corpus.format, c.comm);
+  std::vector<PairDataset> datasets;
+  run_collectively(c.comm, [&] { datasets = pair_datasets(o.embedding); });
+  const PairInputs inputs = find_pairs(datasets, o.embedding.files, o.shared.corpus.format, c.comm);
+  std::vector<std::string> files;
+  for (const PairDataset& set : datasets) files.push_back(set.files.train);
   Job job{Pipeline(o.run.dir),
-          o.embedding.files.train,
-          fmt::format("{} rows to learn from, {} to validate, {} to measure", inputs.train.rows(),
-                      inputs.validation.rows(), inputs.test.rows()),
+          fmt::format("{}", fmt::join(files, ", ")),
+          fmt::format("{} rows to learn from, {} to validate, {} to measure", inputs.rows(),
+                      inputs.validation_rows(), inputs.test.rows()),
           inputs.warnings,
           {}};
   run_collectively(c.comm, [&] {
-    o.shared.training.train.check(c.set, inputs.validation.rows() > 0);
+    o.shared.training.train.check(c.set, inputs.validation_rows() > 0);
     o.shared.training.profile.range();
     job.pipeline = embedding_pipeline(o.shared, o.embedding, inputs, o.run.dir);
   });

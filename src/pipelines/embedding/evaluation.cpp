@@ -29,10 +29,14 @@ void EmbeddingEvaluationStage::run(const StageContext& c, const EvaluationFiles&
   Learns learns{};
   run_collectively(c.comm, [&] {
     files = read_json(tokens.rows);
-    for (const auto& folder : {tokens.validation, tokens.test})
-      if (std::vector<TokenDataset> found = open_columns(folder); !found.empty()) {
-        columns = std::move(found), values = open_values(folder);
-        learns = files.at(folder.filename()).at("learns").get<Learns>();
+    std::vector<std::filesystem::path> folders{tokens.test};
+    for (std::size_t i = 0; std::filesystem::exists(tokens.validation_of(i)); ++i)
+      folders.push_back(tokens.validation_of(i));
+    for (const auto& folder : folders)
+      if (columns.empty() && !(columns = open_columns(folder)).empty()) {
+        values = open_values(folder);
+        for (const Json& file : files)
+          if (file.at("folder") == tokens.name_of(folder)) learns = file.at("learns").get<Learns>();
       }
   });
   Json metrics = Json::object();

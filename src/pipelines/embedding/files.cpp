@@ -27,6 +27,28 @@ std::vector<std::string> ScannedRows::settings() const {
   return lines;
 }
 
+std::vector<std::string> ScannedSets::settings() const {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    for (const auto& [part, rows] :
+         {std::pair{"train", &sets[i].train}, {"validation", &sets[i].validation}})
+      for (const std::string& line : rows->settings())
+        lines.push_back(fmt::format("{} {} {}: {}", part, i, sets[i].name, line));
+  return lines;
+}
+
+std::int64_t PairInputs::rows() const {
+  std::int64_t sum = 0;
+  for (const ScannedSets::One& set : learnt.sets) sum += set.train.rows();
+  return sum;
+}
+
+std::int64_t PairInputs::validation_rows() const {
+  std::int64_t sum = 0;
+  for (const ScannedSets::One& set : learnt.sets) sum += set.validation.rows();
+  return sum;
+}
+
 std::vector<float> open_values(const fs::path& folder) {
   if (!fs::exists(folder / values_file)) return {};
   const Hdf5File file(folder / values_file);
@@ -63,6 +85,7 @@ struct Values {
   ScoreRange range = {};
   // Instead of numbers names of classes, in order; none yet: any.
   std::optional<std::vector<std::string>> classes = {};
+  std::string given_in = PairFileOptions::section;
 
   std::string fault(std::span<const std::string> fields) const {
     if (classes)
@@ -82,8 +105,8 @@ struct Values {
       if (!(number >= range.low && number <= range.high) || !std::isfinite(number))
         return fmt::format(
             "the score {} is outside {} to {}; mend it, or give the range of these "
-            "scores with --embedding.score-range",
-            number, range.low, range.high);
+            "scores with --{}.score-range",
+            number, range.low, range.high, given_in);
     return "";
   }
 };
@@ -117,8 +140,8 @@ ScannedRows scan_rows(const fs::path& path, CorpusOptions options, Values& value
       if (distinct.size() < 2 || distinct.size() > most_classes)
         throw input_error(
             "{}: {} classes in the column `{}`, where 2 to {} can be learnt; name the column of "
-            "classes with --embedding.score",
-            path.string(), distinct.size(), values.columns[0], most_classes);
+            "classes with --{}.score",
+            path.string(), distinct.size(), values.columns[0], most_classes, values.given_in);
     }
     for (const std::string& name : names)
       rows.values.push_back(static_cast<float>(std::ranges::lower_bound(*values.classes, name) -
@@ -130,67 +153,85 @@ ScannedRows scan_rows(const fs::path& path, CorpusOptions options, Values& value
   return rows;
 }
 
-// The test file has columns of its own, and no scores or those of nearness.
-void of_test_file(const PairFileOptions& files, RowOptions& rows, Values& values, Learns& learns) {
-  rows.texts = files.test_column_names();
+// What the files of a data set are read for.
+struct RowsWanted {
+  CorpusOptions options;
+  Values values;
+  Learns learns{};
+};
+
+RowsWanted rows_of(const PairDataset& set, const std::string& format) {
+  const PairFileOptions& files = set.files;
+  RowsWanted wanted;
+  RowOptions rows{.texts = files.column_names(), .section = "--" + files.given_in};
   rows.prompts = files.prompts_of(rows.texts);
-  rows.fault = {};
-  values = {};
-  learns = Learns::nothing;
-  if (!files.test_score.empty()) {
-    values = {.columns = {files.test_score}, .wanted = 1};
-    learns = Learns::similarity;
+  rows.skip = files.bad_rows == "skip";
+  const EmbeddingLoss& loss = embedding_loss(set.loss.loss);
+  Values& values = wanted.values;
+  wanted.learns = loss.learns;
+  values.given_in = files.given_in;
+  values.wanted = loss.values(rows.texts.size());
+  if (values.wanted > 0) rows.values = values.columns = config::split_list(files.score);
+  values.range = files.range(loss.scores);
+  if (loss.learns == Learns::classes) {
+    values.classes.emplace();
+    if (values.columns.size() != 1)
+      throw usage_error("--{}.score {}: the class of a row is one column", files.given_in,
+                        files.score);
   }
-  rows.values = values.columns;
+  wanted.options.format = format;
+  wanted.options.rows = std::move(rows);
+  return wanted;
+}
+
+// The test file has columns of its own, and no scores or those of nearness.
+RowsWanted test_rows(const PairFileOptions& files, const std::string& format) {
+  RowsWanted wanted;
+  RowOptions rows{.texts = files.test_column_names(), .section = "--embedding"};
+  rows.prompts = files.prompts_of(rows.texts);
+  rows.skip = files.bad_rows == "skip";
+  if (!files.test_score.empty()) {
+    wanted.values = {.columns = {files.test_score}, .wanted = 1};
+    wanted.learns = Learns::similarity;
+  }
+  rows.values = wanted.values.columns;
+  wanted.options.format = format;
+  wanted.options.rows = std::move(rows);
+  return wanted;
 }
 
 }  // namespace
 
-PairInputs find_pairs(const PairFileOptions& files, const PairLossOptions& loss,
+PairInputs find_pairs(const std::vector<PairDataset>& datasets, const PairFileOptions& common,
                       const std::string& format, Communicator& comm) {
-  CorpusOptions options;
-  Values values;
-  Learns learns{};
-  options.format = format;
-  run_collectively(comm, [&] {
-    if (files.train.empty())
-      throw usage_error("--embedding.train is missing; name the file of rows to learn from");
-    RowOptions rows{.texts = files.column_names(), .section = "--embedding"};
-    rows.prompts = files.prompts_of(rows.texts);
-    rows.skip = files.bad_rows == "skip";
-    const EmbeddingLoss& learnt = embedding_loss(loss.loss);
-    learns = learnt.learns;
-    values.wanted = learnt.values(rows.texts.size());
-    if (values.wanted > 0) rows.values = values.columns = config::split_list(files.score);
-    values.range = files.range(learnt.scores);
-    if (learnt.learns == Learns::classes) {
-      values.classes.emplace();
-      if (values.columns.size() != 1)
-        throw usage_error("--embedding.score {}: the class of a row is one column", files.score);
-    }
-    options.rows = std::move(rows);
-  });
   PairInputs inputs;
-  for (const auto& [path, most, rows] :
-       {std::tuple(files.train, files.train_limit, &inputs.train),
-        std::tuple(files.validation, files.validation_limit, &inputs.validation),
-        std::tuple(files.test, files.test_limit, &inputs.test)}) {
-    if (path.empty()) continue;
-    if (rows == &inputs.test && !(files.test_columns.empty() && files.test_score.empty()))
-      run_collectively(comm, [&] { of_test_file(files, *options.rows, values, learns); });
-    options.rows->most = most;
-    *rows = scan_rows(path, options, values, comm);
-    rows->learns = learns;
-    if (const BadRows& bad = rows->scan->bad_rows; bad.count > 0)
+  const auto scan = [&](const std::string& path, std::int64_t most, RowsWanted& wanted) {
+    if (path.empty()) return ScannedRows{};
+    wanted.options.rows->most = most;
+    ScannedRows rows = scan_rows(path, wanted.options, wanted.values, comm);
+    rows.learns = wanted.learns;
+    if (const BadRows& bad = rows.scan->bad_rows; bad.count > 0)
       inputs.warnings.push_back(fmt::format("{}: {} bad rows are left out, {} stay. {}", path,
-                                            bad.count, rows->rows(), fmt::join(bad.first, ". ")));
+                                            bad.count, rows.rows(), fmt::join(bad.first, ". ")));
+    return rows;
+  };
+  RowsWanted wanted;
+  for (const PairDataset& set : datasets) {
+    run_collectively(comm, [&] { wanted = rows_of(set, format); });
+    ScannedRows train = scan(set.files.train, set.files.train_limit, wanted);
+    inputs.learnt.sets.push_back({set.name, std::move(train),
+                                  scan(set.files.validation, set.files.validation_limit, wanted)});
   }
+  // That of one data set is read as its other files where nothing else is said.
+  if (datasets.size() > 1 || !common.test_columns.empty() || !common.test_score.empty())
+    run_collectively(comm, [&] { wanted = test_rows(common, format); });
+  inputs.test = scan(common.test, common.test_limit, wanted);
   if (inputs.test.scan && measure_of(inputs.test.scan->options.rows->texts.size(),
                                      inputs.test.learns, inputs.test.values) == Measure::nothing)
     inputs.warnings.push_back(
         fmt::format("{}: nothing can be measured on one text a row, or on classes; name two texts, "
                     "and their score, with --embedding.test-columns and --embedding.test-score",
-                    files.test));
+                    common.test));
   return inputs;
 }
 

@@ -126,7 +126,7 @@ class Negatives {
 
 void MiningVectorsStage::run(const StageContext& c, const MiningVectorFiles& out) const {
   std::optional<Rows> rows;
-  run_collectively(c.comm, [&] { rows.emplace(tokens.train); });
+  run_collectively(c.comm, [&] { rows.emplace(tokens.train_of(0)); });
   const TextEncoder model(encoder.folder.path, infer, c.device, c.comm, c.log,
                           encoder.pooling.kind());
   run_collectively(c.comm, [&] {
@@ -143,7 +143,7 @@ void MiningStage::run(const StageContext& c, const MinedFiles& out) const {
   std::optional<NegativeRules> rules;
   std::optional<Negatives> negatives;
   run_collectively(c.comm, [&] {
-    rows.emplace(tokens.train);
+    rows.emplace(tokens.train_of(0));
     anchors.emplace(vectors.anchors), texts.emplace(vectors.texts);
     rules.emplace(options, rows->most);
   });

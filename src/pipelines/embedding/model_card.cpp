@@ -71,14 +71,27 @@ std::string model_card(const CardFacts& facts) {
   return text + table({"option", "value"}, settings);
 }
 
-DataNames::DataNames(const PairFileOptions& files)
-    : train(name_of(files.train)),
-      validation(name_of(files.validation)),
-      test(name_of(files.test)),
-      columns(files.columns) {}
+DataNames::DataNames(const std::vector<PairDataset>& datasets, const PairFileOptions& common,
+                     const PairTokenFiles& tokens) {
+  const auto add = [&](const std::string& role, const std::string& path, const std::string& columns,
+                       const std::filesystem::path& shards) {
+    if (!path.empty()) files.push_back({role, name_of(path), columns, shards});
+  };
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const auto& [name, weight, own, loss] = datasets[i];
+    const std::string of = name.empty() ? "" : fmt::format(" {}", name);
+    add("learn" + of, own.train, own.columns, tokens.train_of(i));
+    add("validate" + of, own.validation, own.columns, tokens.validation_of(i));
+  }
+  add("measure", common.test, common.test_columns.empty() ? common.columns : common.test_columns,
+      tokens.test);
+}
 
 std::vector<std::string> DataNames::settings() const {
-  return {"names = " + fmt::format("{}", fmt::join({train, validation, test, columns}, "|"))};
+  std::vector<std::string> lines;
+  for (const One& file : files)
+    lines.push_back(fmt::format("{} = {}|{}", file.role, file.name, file.columns));
+  return lines;
 }
 
 void ModelCardStage::run(const StageContext& c, const CardFiles& out) const {
@@ -89,12 +102,10 @@ void ModelCardStage::run(const StageContext& c, const CardFiles& out) const {
                     .max_tokens = model.embedding.max_tokens,
                     .data = {},
                     .scores = read_table(evaluation.table),
-                    .settings = config::settings_of(loss)};
-    for (const auto& [role, name, folder] : {std::tuple{"learn", names.train, tokens.train},
-                                             {"validate", names.validation, tokens.validation},
-                                             {"measure", names.test, tokens.test}})
-      if (const auto columns = open_columns(folder); !columns.empty())
-        facts.data.push_back({role, name, std::to_string(columns[0].size()), names.columns});
+                    .settings = learnt.settings()};
+    for (const auto& [role, name, columns, shards] : names.files)
+      facts.data.push_back(
+          {role, name, std::to_string(open_columns(shards).at(0).size()), columns});
     for (const auto& lines :
          {config::settings_of(training.encoder), config::settings_of(training.trainer.train)})
       facts.settings.insert(facts.settings.end(), lines.begin(), lines.end());

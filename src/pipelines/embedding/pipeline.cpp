@@ -17,7 +17,8 @@ namespace gpuhpc {
 namespace {
 
 // That the validation rows have the figure that is to tell the best.
-void check_metric(const PairLossOptions& options, const PairInputs& in, const TrainOptions& train) {
+void check_metric(const PairLossOptions& options, const ScannedSets::One& in,
+                  const TrainOptions& train) {
   if (options.metric == "loss") return;
   const ScannedRows& rows = in.validation.scan ? in.validation : in.train;
   const Learns learns = embedding_loss(options.loss).learns;  // as training has it
@@ -36,43 +37,50 @@ void check_metric(const PairLossOptions& options, const PairInputs& in, const Tr
         options.metric);
 }
 
+void check_dataset(const PairDataset& set, const ScannedSets::One& in,
+                   const SharedOptions& shared) {
+  const std::string& section = set.files.given_in;
+  const EmbeddingLoss& loss = embedding_loss(set.loss.loss);
+  if (const std::size_t columns = in.train.scan->options.rows->texts.size();
+      columns < loss.least || columns > loss.most)
+    throw usage_error("--{}.loss {} with {} columns of texts ({}); name {} with --{}.columns",
+                      section, loss.name, columns, set.files.columns,
+                      loss.least == loss.most ? std::to_string(loss.least)
+                                              : fmt::format("{} or more", loss.least),
+                      section);
+  if (set.loss.loss == "simcse" && shared.fine_tune.dropout == 0)
+    throw usage_error(
+        "--{}.loss simcse with --train.dropout 0: a text and itself would be the same vector; give "
+        "a dropout, .1 for instance",
+        section);
+  if (in.validation.rows() > 0 && shared.training.train.validation > 0)
+    throw usage_error(
+        "--{}.validation and --train.validation {} both say what to validate on; give one of them",
+        section, shared.training.train.validation);
+  if (loss.learns == Learns::classes && !set.loss.matryoshka.empty())
+    throw usage_error(
+        "--{}.loss {} has one head, for whole vectors; leave --embedding.matryoshka out", section,
+        loss.name);
+  check_metric(set.loss, in, shared.training.train);
+}
+
 }  // namespace
 
 Pipeline embedding_pipeline(const SharedOptions& shared, const EmbeddingOptions& o,
                             const PairInputs& in, const std::filesystem::path& run_folder) {
-  const EmbeddingLoss& loss = embedding_loss(o.loss.loss);
-  if (const std::size_t columns = in.train.scan->options.rows->texts.size();
-      columns < loss.least || columns > loss.most)
-    throw usage_error(
-        "--embedding.loss {} with {} columns of texts ({}); name {} with --embedding.columns",
-        loss.name, columns, o.files.columns,
-        loss.least == loss.most ? std::to_string(loss.least)
-                                : fmt::format("{} or more", loss.least));
-  if (o.loss.loss == "simcse" && shared.fine_tune.dropout == 0)
-    throw usage_error(
-        "--embedding.loss simcse with --train.dropout 0: a text and itself would be the same "
-        "vector; give a dropout, .1 for instance");
-  if (in.validation.rows() > 0 && shared.training.train.validation > 0)
-    throw usage_error(
-        "--embedding.validation and --train.validation {} both say what to validate on; give one "
-        "of them",
-        shared.training.train.validation);
-  if (loss.learns == Learns::classes && !o.loss.matryoshka.empty())
-    throw usage_error(
-        "--embedding.loss {} has one head, for whole vectors; leave "
-        "--embedding.matryoshka out",
-        loss.name);
-  check_metric(o.loss, in, shared.training.train);
+  const LearntSets learnt{pair_datasets(o), o.mixing.kind()};
+  for (std::size_t i = 0; i < learnt.sets.size(); ++i)
+    check_dataset(learnt.sets[i], in.learnt.sets[i], shared);
   const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
   Pipeline pipeline(run_folder);
-  const PairTokenFiles tokens = pipeline.add(
-      "tokens", PairTokensStage{in.train, in.validation, in.test, encoder.folder, shared.shards});
+  const PairTokenFiles tokens =
+      pipeline.add("tokens", PairTokensStage{in.learnt, in.test, encoder.folder, shared.shards});
   const TrainedFiles trained = pipeline.add(
-      "training", EmbeddingTrainingStage{tokens, encoder, o.loss, shared.fine_tuning()});
+      "training", EmbeddingTrainingStage{tokens, encoder, learnt, shared.fine_tuning()});
   const EvaluationFiles evaluation = pipeline.add(
       "evaluation", EmbeddingEvaluationStage{tokens, encoder, trained, o.loss, shared.infer});
-  pipeline.add("card", ModelCardStage{DataNames(o.files), tokens, encoder, trained, evaluation,
-                                      o.loss, shared.fine_tuning()});
+  pipeline.add("card", ModelCardStage{DataNames(learnt.sets, o.files, tokens), tokens, encoder,
+                                      trained, evaluation, learnt, shared.fine_tuning()});
   return pipeline;
 }
 
@@ -85,7 +93,7 @@ Pipeline mining_pipeline(const SharedOptions& shared, const EmbeddingOptions& o,
   const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
   Pipeline pipeline(run_folder);
   const PairTokenFiles tokens =
-      pipeline.add("tokens", PairTokensStage{in.train, {}, {}, encoder.folder, shared.shards});
+      pipeline.add("tokens", PairTokensStage{in.learnt, {}, encoder.folder, shared.shards});
   const MiningVectorFiles vectors =
       pipeline.add("vectors", MiningVectorsStage{tokens, encoder, shared.infer});
   pipeline.add("mining", MiningStage{tokens, vectors, {names[0], names[1]}, o.mining});

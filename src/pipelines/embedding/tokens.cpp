@@ -14,7 +14,8 @@ void PairTokensStage::run(const StageContext& c, const PairTokenFiles& out) cons
   run_collectively(c.comm, [&] { tokenizer = load_tokenizer(encoder.path); });
   Progress progress(c.log, "tokenizing", 0, "rows", c.comm.is_root());
   Json files = Json::object();
-  const auto tokenize = [&](const ScannedRows& rows, const fs::path& folder) {
+  const auto tokenize = [&](const ScannedRows& rows, const fs::path& folder,
+                            const std::string& name) {
     on_root(c.comm, [&] {
       create_folder(folder);
       if (!rows.values.empty())
@@ -30,14 +31,22 @@ void PairTokensStage::run(const StageContext& c, const PairTokenFiles& out) cons
                      c.leave_if_asked();
                    });
     const BadRows& bad = rows.scan->bad_rows;
-    files[folder.filename()] = {{"rows", rows.rows()},
-                                {"learns", rows.learns},
-                                {"left_out", bad.count},
-                                {"first_left_out", bad.first}};
+    files[name] = {{"folder", out.name_of(folder)},
+                   {"rows", rows.rows()},
+                   {"learns", rows.learns},
+                   {"left_out", bad.count},
+                   {"first_left_out", bad.first}};
   };
-  tokenize(train, out.train);
-  tokenize(validation, out.validation);
-  tokenize(test, out.test);
+  on_root(c.comm, [&] {
+    for (const fs::path& folder : {out.train, out.validation}) create_folder(folder);
+  });
+  for (std::size_t i = 0; i < learnt.sets.size(); ++i) {
+    const auto& [name, train, validation] = learnt.sets[i];
+    const std::string of = name.empty() ? "" : "." + name;
+    tokenize(train, out.train_of(i), "train" + of);
+    tokenize(validation, out.validation_of(i), "validation" + of);
+  }
+  tokenize(test, out.test, "test");
   progress.finish();
   on_root(c.comm, [&] { write_json(out.rows, files); });
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "gpuhpc/base/error.hpp"
@@ -12,36 +11,65 @@
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
+namespace {
+
+LearntRows open_rows(const PairTokenFiles& tokens, std::size_t set, const PairLossOptions& loss) {
+  LearntRows rows{.files = {}, .values = {}, .options = loss};
+  for (const auto& folder : {tokens.train_of(set), tokens.validation_of(set)}) {
+    rows.files.push_back(open_columns(folder));
+    const std::vector<float> of_file = open_values(folder);
+    rows.values.insert(rows.values.end(), of_file.begin(), of_file.end());
+  }
+  return rows;
+}
+
+// Batches hold rows of one data set; validation rows are never learnt from.
+Course course_of(const EmbeddingTask& task, const LearntSets& learnt, const TrainOptions& options) {
+  Course course = options.course();
+  course.mixing = learnt.mixing;
+  for (std::size_t i = 0; i < learnt.sets.size(); ++i) {
+    const Range train = task.rows(i, 0), validation = task.rows(i, 1);
+    for (std::int64_t item = validation.first; item < validation.last; ++item)
+      course.validation_items.push_back(item);
+    const PairDataset& set = learnt.sets[i];
+    if (!set.name.empty())
+      course.corpora.push_back({{train.first, validation.last}, set.weight, set.name});
+    const std::int64_t first[] = {train.first};
+    if (task.scope(first) == LossScope::global_batch) course.no_duplicates = true;
+  }
+  return course;
+}
+
+}  // namespace
 
 void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out) const {
   std::optional<LoadedEncoder> model;
   std::unique_ptr<Tokenizer> tokenizer;
-  std::vector<std::vector<TokenDataset>> files;
-  std::vector<float> values;
+  std::vector<LearntRows> rows;
   std::optional<PairClassifier> head;
   run_collectively(c.comm, [&] {
     model.emplace(encoder.load(torch_device(c.device)));
     tokenizer = load_tokenizer(encoder.folder.path);
-    for (const auto& folder : {tokens.train, tokens.validation}) {
-      files.push_back(open_columns(folder));
-      const std::vector<float> of_file = open_values(folder);
-      values.insert(values.end(), of_file.begin(), of_file.end());
-    }
     const std::int64_t width = model->model.embedding.width(model->encoder.config().hidden_size);
-    if (embedding_loss(loss.loss).learns == Learns::classes)
-      head.emplace(width, 1 + std::llround(std::ranges::max(values)),
-                   static_cast<std::uint64_t>(training.trainer.train.seed), torch_device(c.device));
-    for (const std::int64_t dimensions : loss.dimensions())
-      if (dimensions > width)
-        throw usage_error("--embedding.matryoshka {}: the encoder's vectors have {} dimensions",
-                          dimensions, width);
+    for (std::size_t i = 0; i < learnt.sets.size(); ++i) {
+      const PairLossOptions& loss = learnt.sets[i].loss;
+      rows.push_back(open_rows(tokens, i, loss));
+      if (embedding_loss(loss.loss).learns == Learns::classes)
+        head.emplace(width, 1 + std::llround(std::ranges::max(rows.back().values)),
+                     static_cast<std::uint64_t>(training.trainer.train.seed),
+                     torch_device(c.device));
+      for (const std::int64_t dimensions : loss.dimensions())
+        if (dimensions > width)
+          throw usage_error("--embedding.matryoshka {}: the encoder's vectors have {} dimensions",
+                            dimensions, width);
+    }
   });
   Encoder& learner = model->encoder;
   learner.train_top_layers(training.encoder.layers);
-  std::vector<RatedParameters> learnt{
+  std::vector<RatedParameters> parameters{
       {"encoder", training.encoder.encoder_rate, trained_parameters(learner)}};
-  if (head) learnt.push_back({"head", training.encoder.head_rate, trained_parameters(*head)});
-  ParameterArena arena(parameter_groups(learnt, training.trainer.train), c.comm.size());
+  if (head) parameters.push_back({"head", training.encoder.head_rate, trained_parameters(*head)});
+  ParameterArena arena(parameter_groups(parameters, training.trainer.train), c.comm.size());
   const std::int64_t longest = learner.config().max_tokens(),
                      length = std::min(training.encoder.max_length, longest);
   if (length < training.encoder.max_length && c.comm.is_root())
@@ -50,17 +78,14 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
   EmbeddingConfig embedding = model->model.embedding;
   embedding.max_tokens = length;
   EmbeddingTask task(
-      std::move(files), std::move(values), loss, length, tokenizer->special().single,
+      std::move(rows), length, tokenizer->special().single,
       [&](const PackedIds& batch, DropoutSeed seed) {
         return learner.embed(pack_tokens(batch, learner.device()), embedding,
                              training_forward(learner, training, seed));
       },
       head ? &*head : nullptr);
-  Course course = training.trainer.train.course();
-  course.no_duplicates = task.scope() == LossScope::global_batch;
-  course.validation_items.resize(static_cast<std::size_t>(task.rows(1)));
-  std::iota(course.validation_items.begin(), course.validation_items.end(), task.rows(0));
-  Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out), course)
+  Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out),
+          course_of(task, learnt, training.trainer.train))
       .run();
   on_root(c.comm, [&] { save_encoder_folder(out.model, learner, embedding, model->model); });
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Stage 3 of train-embedding, on the test file (or the validation file): how well anchors find
-// their positives among those of all rows, or how their cosines follow the scores; with the encoder
-// as it was and as it has become, at full width and at each Matryoshka width.
+// Stage 3 of train-embedding, on the test file (or the first validation file): how well anchors
+// find their positives among those of all rows, or how their cosines follow the scores; with the
+// encoder as it was and as it has become, at full width and at each Matryoshka width.
 #include "gpuhpc/infer/options.hpp"
 #include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/options.hpp"

@@ -23,20 +23,44 @@ struct ScannedRows {
   std::vector<std::string> settings() const;
 };
 
-struct PairInputs {
-  ScannedRows train, validation, test;  // of the last two perhaps none
-  std::vector<std::string> warnings;    // rows that are left out; on the root
+// Of each data set; of `validation` perhaps none.
+struct ScannedSets {
+  struct One {
+    std::string name;  // of the data set
+    ScannedRows train, validation;
+  };
+  std::vector<One> sets;
+  std::vector<std::string> settings() const;
 };
-// Reads every file whole, once, and throws its first error. Collective.
-PairInputs find_pairs(const PairFileOptions& files, const PairLossOptions& loss,
+
+struct PairInputs {
+  ScannedSets learnt;
+  ScannedRows test;                   // perhaps none
+  std::vector<std::string> warnings;  // rows that are left out; on the root
+  std::int64_t rows() const;          // to learn from
+  std::int64_t validation_rows() const;
+};
+// Reads every file whole, once, and throws its first error; `common`: where the test file is.
+// Collective.
+PairInputs find_pairs(const std::vector<PairDataset>& datasets, const PairFileOptions& common,
                       const std::string& format, Communicator& comm);
 
 struct PairTokenFiles : StageFiles {
   using StageFiles::StageFiles;
-  // A folder of shards for each column: 0, 1, ..
+  // A folder of shards for each column: 0, 1, ..; in train and validation such a folder for each
+  // data set: 0, 1, ..
   std::filesystem::path train = output("train"), validation = output("validation"),
                         test = output("test");
   std::filesystem::path rows = output("rows.json");  // of each file: rows, and those left out
+  // Of one data set.
+  std::filesystem::path train_of(std::size_t set) const { return train / std::to_string(set); }
+  std::filesystem::path validation_of(std::size_t set) const {
+    return validation / std::to_string(set);
+  }
+  // Of such a folder in `rows`.
+  std::string name_of(const std::filesystem::path& file) const {
+    return file.lexically_relative(folder()).string();
+  }
 };
 // The columns of one of these folders; none where there was no such file.
 std::vector<TokenDataset> open_columns(const std::filesystem::path& folder);

@@ -6,6 +6,7 @@
 
 #include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/options.hpp"
+#include "gpuhpc/pipelines/embedding/task.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 
 namespace gpuhpc {
@@ -26,10 +27,15 @@ struct CardFiles : StageFiles {
   std::filesystem::path card = output("model_card.md");
 };
 
-// The names of the files of rows, without their folders.
+// The files of rows: what for, name without folder, columns, and where their shards are.
 struct DataNames {
-  explicit DataNames(const PairFileOptions& files);
-  std::string train, validation, test, columns;
+  DataNames(const std::vector<PairDataset>& datasets, const PairFileOptions& common,
+            const PairTokenFiles& tokens);
+  struct One {
+    std::string role, name, columns;
+    std::filesystem::path shards;
+  };
+  std::vector<One> files;
   std::vector<std::string> settings() const;
 };
 
@@ -40,7 +46,7 @@ struct ModelCardStage {
   EncoderFiles encoder;
   TrainedFiles trained;
   EvaluationFiles evaluation;
-  PairLossOptions loss;
+  LearntSets learnt;
   FineTuning training;
   void run(const StageContext& context, const CardFiles& out) const;
 };

@@ -1,12 +1,14 @@
 #pragma once
 // What the job train-embedding adds to the shared options.
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "gpuhpc/config/options.hpp"
 #include "gpuhpc/retrieval/negatives.hpp"
+#include "gpuhpc/train/options.hpp"
 
 namespace gpuhpc {
 
@@ -18,6 +20,7 @@ struct ScoreRange {
 // [embedding]: the files of pairs, triplets or more, and which of their columns are texts.
 struct PairFileOptions {
   static constexpr const char* section = "embedding";
+  std::string given_in = section;  // the section that the user wrote them in
   std::string train, validation, test;
   std::string columns = "anchor,positive", score = "score";
   std::string score_range;  // LOW,HIGH of the scores; none: what the loss can learn
@@ -53,13 +56,44 @@ struct PairLossOptions {
 void declare(config::Section& section, PairFileOptions& options);
 void declare(config::Section& section, PairLossOptions& options);
 
+// [embedding]: how the batches of several data sets follow each other.
+struct MixingOption {
+  static constexpr const char* section = "embedding";
+  std::string word = "proportional";
+  Mixing kind() const;
+};
+void declare(config::Section& section, MixingOption& option);
+
+// [dataset.NAME]: one of several data sets.
+struct DatasetOptions {
+  static constexpr const char* section = "dataset";
+  double weight = 1;
+  PairFileOptions files;
+  PairLossOptions loss;
+};
+void declare(config::Section& section, DatasetOptions& options);
+
 struct EmbeddingOptions {
   PairFileOptions files;
   PairLossOptions loss;
+  MixingOption mixing;
+  std::deque<config::Named<DatasetOptions>> datasets;
   NegativeOptions mining;
 };
 
-// What train-embedding takes for the shared options that the user does not give.
-std::vector<std::pair<std::string, std::string>> embedding_defaults();
+// What rows are learnt from, with a loss of their own.
+struct PairDataset {
+  std::string name;  // empty: there is one alone, that of [embedding]
+  double weight = 1;
+  PairFileOptions files;
+  PairLossOptions loss;
+};
+// Throws for options that contradict each other.
+std::vector<PairDataset> pair_datasets(const EmbeddingOptions& options);
+
+// What train-embedding takes for the options that the user does not give: those of [embedding] in
+// each [dataset.NAME] too.
+std::vector<std::pair<std::string, std::string>> embedding_defaults(
+    const EmbeddingOptions& options);
 
 }  // namespace gpuhpc

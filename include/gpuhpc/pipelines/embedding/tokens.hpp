@@ -7,7 +7,8 @@ namespace gpuhpc {
 
 struct PairTokensStage {
   using Outputs = PairTokenFiles;
-  ScannedRows train, validation, test;
+  ScannedSets learnt;
+  ScannedRows test;
   ModelFiles encoder;
   ShardOptions shards;
   void run(const StageContext& context, const PairTokenFiles& out) const;

@@ -1,7 +1,7 @@
 #pragma once
 // Stage 2 of train-embedding: the encoder learns from rows of texts.
 #include "gpuhpc/pipelines/embedding/files.hpp"
-#include "gpuhpc/pipelines/embedding/options.hpp"
+#include "gpuhpc/pipelines/embedding/task.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 
 namespace gpuhpc {
@@ -10,7 +10,7 @@ struct EmbeddingTrainingStage {
   using Outputs = TrainedFiles;
   PairTokenFiles tokens;
   EncoderFiles encoder;
-  PairLossOptions loss;
+  LearntSets learnt;
   FineTuning training;
   void run(const StageContext& context, const TrainedFiles& out) const;
 };
