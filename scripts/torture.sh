@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# torture.sh KILLS [RANKS [FULL-DISK-STEPS]]   kills and stops a small training run with the real program, and shows that nothing is lost.
+# torture.sh KILLS [RANKS [FULL-DISK-STEPS [JOB]]]   kills and stops a small training run with the real program, and shows that nothing is lost.
+# JOB: run, or train-embedding, which learns two data sets mixed and goes on with RANKS or half as many ranks after each kill; of it 1 alone.
 # 1. KILLS times SIGKILL to a random rank, in turn at a random time of the training and inside a save; every start goes on, the weights at
 #    the end are those of the run that was left alone (SHA-256). 0: the full disk alone. 2. SIGTERM to one rank, SIGUSR1 to all and to the launcher: exit 75, then the same weights.
 # 3. RANKS, then twice as many, then one: losses within 1e-4. 4. As root, with FULL-DISK-STEPS above 0: the checkpoints on a small
@@ -7,7 +8,7 @@
 #    binary, GPUHPC_MODELS the folder of the encoders.
 set -eu
 cd "$(dirname "$0")/.."
-kills=${1:?usage: torture.sh KILLS [RANKS [FULL-DISK-STEPS]]} ranks=${2:-2} fills=${3:-0}
+kills=${1:?usage: torture.sh KILLS [RANKS [FULL-DISK-STEPS [JOB]]]} ranks=${2:-2} fills=${3:-0} job=${4:-run}
 program=${GPUHPC:-build/release/gpuhpc}
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpuhpc-torture-XXXXXX")
 pid=0
@@ -20,13 +21,25 @@ trap cleanup EXIT
 die() { echo "torture: $*" >&2; tail -5 "$work/log" >&2 || true; exit 1; }
 
 data=data/debtags-topical
+training=(--model.encoder "${GPUHPC_MODELS:-.deps/models}/all-MiniLM-L6-v2" --device.kind cpu --device.threads 1 --train.precision fp32 --train.layers 1
+          --train.max-length 24 --train.batch 8 --train.micro-batch 2 --train.dropout 0.1 --train.checkpoint-every 1)
 mkdir -p "$work/input/train" "$work/input/test"
 cp "$data"/label*.txt "$work/input"
 gzip -dc "$data/train/corpus.txt.gz" | sed -n 1,120p > "$work/input/train/corpus.txt"
 gzip -dc "$data/test/corpus.txt.gz" | sed -n 1,50p > "$work/input/test/corpus.txt"
-arguments=(run --input.dir "$work/input" --model.encoder "${GPUHPC_MODELS:-.deps/models}/all-MiniLM-L6-v2" --device.kind cpu --device.threads 1
-           --train.precision fp32 --train.layers 1 --train.max-length 24 --train.epochs 3 --train.batch 8 --train.micro-batch 2
-           --train.dropout 0.1 --train.checkpoint-every 1)
+case $job in
+  run) before=hierarchy stage=05-training fewest=$ranks arguments=(run --input.dir "$work/input" --train.epochs 3 "${training[@]}");;
+  train-embedding)  # short and long descriptions, and some of them with scores
+    before=tokens stage=02-training fewest=$((ranks / 2))
+    awk -F'\t' -v pairs="$work/pairs.tsv" -v scored="$work/scored.tsv" '
+      BEGIN {print "anchor\tpositive" > pairs; print "first\tsecond\tscore" > scored}
+      {stop = index($2, ". ")} stop > 1 && stop + 2 < length($2) {
+        short = substr($2, 1, stop - 1); long = substr($2, stop + 2); gsub(/"/, "", short); gsub(/"/, "", long)
+        if (NR % 3 > 0) print short "\t" long > pairs; else print short "\t" long "\t" NR % 7 / 7 > scored}' "$work/input/train/corpus.txt"
+    arguments=(train-embedding --dataset.pairs.train "$work/pairs.tsv" --dataset.scored.train "$work/scored.tsv" --dataset.scored.columns first,second
+               --dataset.scored.loss cosent --train.epochs 2 "${training[@]}");;
+  *) die "JOB is run or train-embedding, not $job";;
+esac
 
 # start FOLDER RANKS [ARGUMENTS...]: the program in the background, its launcher in $pid
 start() {
@@ -37,7 +50,7 @@ start() {
 }
 finish() { code=0; wait "$pid" || code=$?; pid=0; }
 fresh() { rm -rf "$1"; cp -r "$work/base" "$1"; }
-weights() { sha256sum "$1/stages/05-training/model/model.safetensors" | cut -d' ' -f1; }
+weights() { sha256sum "$1/stages/$stage/model/model.safetensors" | cut -d' ' -f1; }
 newest_step() { find "$1/checkpoints/training" -maxdepth 2 -name 'step-????????' 2>/dev/null | sort | tail -1; }
 newest_complete() { find "$1/checkpoints/training" -name manifest.json 2>/dev/null | sort | tail -1; }
 wait_for_checkpoint() {  # a new one
@@ -66,7 +79,7 @@ expect_same() {
   [ "$(weights "$1")" = "$reference" ] || die "$2: other weights"
 }
 
-start "$work/base" "$ranks" --pipeline.to hierarchy
+start "$work/base" "$ranks" --pipeline.to "$before"
 finish
 [ "$code" = 0 ] || die "the stages before training: exit $code"
 begin=$(seconds)
@@ -76,7 +89,7 @@ finish
 [ "$code" = 0 ] || die "reference: exit $code"
 length=$(since "$begin")
 reference=$(weights "$work/reference")
-steps=$(wc -l < "$work/reference/stages/05-training/metrics.jsonl")
+steps=$(wc -l < "$work/reference/stages/$stage/metrics.jsonl")
 echo "reference: $steps steps on $ranks ranks in $length s, weights $reference"
 
 done_kills=0 inside=0 runs=0 resumed=0
@@ -86,14 +99,16 @@ while [ "$done_kills" -lt "$kills" ]; do
   for _ in 1 2 3 4 5; do
     [ "$done_kills" -lt "$kills" ] || break
     stale=$(newest_step "$run")
-    start "$run" "$ranks" --pipeline.to training
+    now=$ranks
+    [ $((done_kills % 3)) != 2 ] || now=$fewest
+    start "$run" "$now" --pipeline.to training
     if [ $((done_kills % 2)) = 1 ]; then
       wait_for_save "$run" "$stale" || { finish; break; }
     else
       # Beside the start-up any time is as likely as any other.
       sleep "$(awk -v t="$length" -v s="$RANDOM$RANDOM" 'BEGIN {srand(s); printf "%.3f", .3 * t + .6 * t * rand()}')"
     fi
-    mapfile -t victims < <(pgrep -P "$pid" || true)
+    mapfile -t victims < <([ "$now" = 1 ] && echo "$pid" || pgrep -P "$pid" || true)
     [ "${#victims[@]}" -gt 0 ] || { sooner; break; }
     victim=${victims[$((RANDOM % ${#victims[@]}))]}
     newest=$(newest_step "$run")
@@ -104,12 +119,13 @@ while [ "$done_kills" -lt "$kills" ]; do
     [ "$code" != 0 ] || { sooner; break; }
     done_kills=$((done_kills + 1)) inside=$((inside + saving))
   done
-  [ "$pid" -gt 0 ] || start "$run" "$ranks" --pipeline.to training
-  expect_same "$run" "after $done_kills kills"
+  now=$([ $((runs % 2)) = 0 ] && echo "$fewest" || echo "$ranks")
+  [ "$pid" -gt 0 ] || start "$run" "$now" --pipeline.to training
+  expect_same "$run" "after $done_kills kills, at last on $now ranks"
   if grep -q "going on after the checkpoint" "$run"/log/rank-00000.log; then resumed=$((resumed + $(grep -c "going on after the checkpoint" "$run"/log/rank-00000.log))); fi
-  [ "$(wc -l < "$run/stages/05-training/metrics.jsonl")" = "$steps" ] || die "metrics.jsonl has not one line per step"
+  [ "$(wc -l < "$run/stages/$stage/metrics.jsonl")" = "$steps" ] || die "metrics.jsonl has not one line per step"
   runs=$((runs + 1))
-  echo "run $runs: $done_kills kills so far, $inside inside a save; the same weights"
+  echo "run $runs: $done_kills kills so far, $inside inside a save; the same weights, at last on $now ranks"
 done
 if [ "$kills" -ge 2 ]; then
   [ "$inside" -gt 0 ] || die "none of $done_kills kills came inside a save"
@@ -161,6 +177,7 @@ change_ranks() {
       END {printf "%d, %d, 1 ranks: largest difference of a loss %.1e\n", ranks, 2 * ranks, most; exit !(NR == want && most < 1e-4)}' ||
     die "losses differ on other ranks"
 }
+[ "$job" = run ] || exit 0
 if [ "$kills" -gt 0 ]; then
   stop_by_signals
   change_ranks
