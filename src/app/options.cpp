@@ -79,7 +79,7 @@ void declare_options(config::OptionSet& set, Options& o) {
       "[embedding]",
       o.embedding.datasets);
   set.add("masked-language models", o.pretrain.model, o.pretrain.vocabulary, o.pretrain.masking,
-          o.pretrain.short_phase);
+          o.pretrain.short_phase, o.pretrain.mixing);
   set.add("hard negatives", o.embedding.mining);
   set.add("term weights of lexical neighbours", l.scoring.tfidf);
   set.add("nearest documents", l.scoring.neighbours);

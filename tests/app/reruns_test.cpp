@@ -89,6 +89,7 @@ class Reruns : public testing::Test {
     PretrainInputs inputs;
     inputs.files.push_back(inputs_.train.scan);
     inputs.files.back().options = options.shared.corpus;
+    inputs.corpora = {"texts"};
     return pretrain_pipeline(options.shared, options.pretrain, inputs, root_ / "run");
   }
 
@@ -101,15 +102,47 @@ class Reruns : public testing::Test {
     for (const char* job : {"train-embedding", "pretrain", "mine"}) std::erase(given, job);
     set.parse({}, given);
     const std::string now = set.value(name);
-    for (const std::string value :
-         {"true",        "false",  "0.37",      "77",          "7000",
-          "7",           "3",      "names",     "classifier",  "words",
-          "sigmoid-exp", "name",   "posterior", "pseudo",      "constant",
-          "lamb",        "linear", "bf16",      "fp32",        "best",
-          "avx2",        "mean",   "threshold", "none",        "zero1",
-          "csv",         "cpu",    "10-12",     "a,b",         "mnrl-symmetric",
-          "manhattan",   "cls",    "triplet",   "int8",        "ndcg_at_10",
-          "skip",        "mlm",    "bpe",       "round-robin", "{\"anchor\": \"query: \"}"}) {
+    for (const std::string value : {"true",
+                                    "false",
+                                    "0.37",
+                                    "77",
+                                    "7000",
+                                    "7",
+                                    "3",
+                                    "names",
+                                    "classifier",
+                                    "words",
+                                    "sigmoid-exp",
+                                    "name",
+                                    "posterior",
+                                    "pseudo",
+                                    "constant",
+                                    "lamb",
+                                    "linear",
+                                    "bf16",
+                                    "fp32",
+                                    "best",
+                                    "avx2",
+                                    "mean",
+                                    "threshold",
+                                    "none",
+                                    "zero1",
+                                    "csv",
+                                    "cpu",
+                                    "10-12",
+                                    "a,b",
+                                    "mnrl-symmetric",
+                                    "manhattan",
+                                    "cls",
+                                    "triplet",
+                                    "int8",
+                                    "ndcg_at_10",
+                                    "skip",
+                                    "mlm",
+                                    "texts=2",
+                                    "bpe",
+                                    "round-robin",
+                                    "{\"anchor\": \"query: \"}"}) {
       Arguments other = arguments;
       other.push_back("--" + name + "=" + value);
       try {

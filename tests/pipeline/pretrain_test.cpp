@@ -24,7 +24,9 @@ class Pretraining : public Pipeline {
 };
 
 TEST_F(Pretraining, OfANewModelIsTheSameOnRanksAndLeavesAnEncoder) {
-  const std::string rates = " --train.encoder-lr 2e-3 --train.head-lr 2e-3";
+  // 120 texts in a.txt, 40 in the folder more, through which an epoch goes three times.
+  const std::string rates =
+      " --train.encoder-lr 2e-3 --train.head-lr 2e-3 --pretrain.weights more=3";
   const fs::path one = root_ / "one", two = root_ / "two";
   ASSERT_EQ(gpuhpc(arguments(one) + rates).code, 0);
   ASSERT_EQ(gpuhpc(arguments(two) + rates + " --train.micro-batch 5", 2).code, 0);
@@ -38,6 +40,13 @@ TEST_F(Pretraining, OfANewModelIsTheSameOnRanksAndLeavesAnEncoder) {
   EXPECT_EQ(figures.at("start"), others.at("start"));
   EXPECT_NEAR(figures.at("trained").at("loss").get<double>(),
               others.at("trained").at("loss").get<double>(), 2e-3);
+  std::map<std::string, int> updates;
+  std::ifstream log(one / "metrics.jsonl");
+  for (std::string line; std::getline(log, line);)
+    if (const Json entry = Json::parse(line); entry.contains("dataset"))
+      ++updates[entry.at("dataset")];
+  EXPECT_GT(updates["more"], updates["a.txt"] / 2);
+  EXPECT_EQ(updates.size(), 2u);
   std::ifstream samples(one / "samples.tsv");
   std::string head, row;
   std::getline(samples, head), std::getline(samples, row);
@@ -100,6 +109,8 @@ TEST_F(Pretraining, BadTextsEndBeforeTheFirstStage) {
   refused("binary", "", "photo.txt:2:", 65);
   refused("empty", "", "there is no file in it", 65);
   refused("texts", " --pretrain.model tiny", "neither small, medium or large", 2);
+  refused("texts", " --pretrain.weights more=2,b.txt=3", "there is a.txt, more", 2);
+  refused("texts", " --pretrain.weights more=0", "is not NAME=WEIGHT", 2);
   refused("texts", " --pretrain.tokenizer bpe", "no vocabulary is learnt", 2);
   refused("texts", " --pretrain.short-length 40", "is not shorter than --train.max-length 40", 2);
   refused("texts",

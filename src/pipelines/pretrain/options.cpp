@@ -43,6 +43,12 @@ void declare(config::Section& section, ShortPhaseOptions& options) {
   section.option("short-epochs", options.epochs, "epochs of that phase").range(1, 1000000);
 }
 
+void declare(config::Section& section, CorpusWeightOptions& options) {
+  section.option("weights", options.weights,
+                 "how often an epoch goes through files or folders of --input.dir, as "
+                 "wiki=2,logs.txt=.5; the others: once");
+}
+
 std::vector<std::pair<std::string, std::string>> pretrain_defaults() {
   return {{"train.encoder-lr", "1e-4"}, {"train.head-lr", "1e-4"}, {"train.max-length", "128"},
           {"train.layers", "-1"},       {"train.dropout", "auto"}, {"train.micro-batch", "0"},

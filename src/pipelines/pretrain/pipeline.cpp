@@ -30,7 +30,8 @@ Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o
     start.given.path = o.model.model;
   const TextTokenFiles texts =
       pipeline.add("tokens", TextTokensStage{inputs, tokenizer, shared.shards});
-  const Pretraining pretraining{texts, start, o.masking, shared.fine_tuning()};
+  const Pretraining pretraining{texts, start, o.masking, shared.fine_tuning(),
+                                mix_corpora(inputs, o.mixing.weights)};
   Pretraining last = pretraining;
   if (o.short_phase.length > 0) {
     Pretraining first = pretraining;

@@ -143,6 +143,8 @@ void PretrainTrainingStage::run(const StageContext& c, const TrainedFiles& out) 
   Course course = tuning.trainer.train.course();
   course.validation = 0;  // whole texts instead of a share of the pieces
   course.validation_items = session->held_out;
+  for (const MixedCorpora::Corpus& corpus : pretraining.mixed.corpora)
+    course.corpora.push_back({session->task.pieces_of(corpus.files), corpus.weight, corpus.name});
   Trainer(arena, session->task, tuning.trainer.train, train_context(c, tuning.trainer, out), course)
       .run();
   on_root(c.comm, [&] {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gpuhpc/base/block.hpp"
 #include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
@@ -11,7 +12,8 @@
 namespace gpuhpc {
 
 struct PretrainInputs {
-  std::vector<CorpusScan> files;  // by name
+  std::vector<CorpusScan> files;          // by name
+  std::vector<std::string> corpora = {};  // of each file: the file or folder of --input.dir it is
   std::int64_t documents() const;
   std::vector<std::string> settings() const;
 };
@@ -20,6 +22,19 @@ struct PretrainInputs {
 // error. Collective.
 PretrainInputs find_texts(const std::filesystem::path& folder, const CorpusOptions& format,
                           Communicator& comm);
+
+// Corpora that are learnt from in turn, each batch from one of them; none: all as one.
+struct MixedCorpora {
+  struct Corpus {
+    std::string name;
+    double weight = 1;
+    Range files;  // of PretrainInputs
+  };
+  std::vector<Corpus> corpora;
+  std::vector<std::string> settings() const;
+};
+// `weights` as CorpusWeightOptions has them. usage_error for a name that is none of a corpus.
+MixedCorpora mix_corpora(const PretrainInputs& inputs, const std::string& weights);
 
 struct VocabularyFiles : StageFiles {
   using StageFiles::StageFiles;

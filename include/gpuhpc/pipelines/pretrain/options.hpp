@@ -31,16 +31,23 @@ struct ShortPhaseOptions {
   static constexpr const char* section = "pretrain";
   std::int64_t length = 0, epochs = 1;  // length 0: no such phase
 };
+// How often an epoch goes through each corpus.
+struct CorpusWeightOptions {
+  static constexpr const char* section = "pretrain";
+  std::string weights;  // NAME=WEIGHT,..
+};
 void declare(config::Section& section, NewModelOptions& options);
 void declare(config::Section& section, VocabularyOptions& options);
 void declare(config::Section& section, MaskingOptions& options);
 void declare(config::Section& section, ShortPhaseOptions& options);
+void declare(config::Section& section, CorpusWeightOptions& options);
 
 struct PretrainOptions {
   NewModelOptions model;
   VocabularyOptions vocabulary;
   MaskingOptions masking;
   ShortPhaseOptions short_phase;
+  CorpusWeightOptions mixing;
 };
 
 // What `pretrain` takes for shared options that the user did not give.

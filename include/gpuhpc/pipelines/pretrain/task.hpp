@@ -42,6 +42,14 @@ class MaskedLanguageTask : public Task {
     const auto d = static_cast<std::size_t>(document);
     return {first_piece_[d], first_piece_[d + 1]};
   }
+  // The pieces of some files.
+  Range pieces_of(Range files) const {
+    const auto piece = [&](std::int64_t file) {
+      const std::int64_t document = first_document_[static_cast<std::size_t>(file)];
+      return first_piece_[static_cast<std::size_t>(document)];
+    };
+    return {piece(files.first), piece(files.last)};
+  }
   std::int64_t documents() const { return std::ssize(first_piece_) - 1; }
 
   // Chooses max(1, round(share * n)) of an item's n tokens and masks them (whole words: as many of

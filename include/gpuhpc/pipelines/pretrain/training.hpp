@@ -25,6 +25,7 @@ struct Pretraining {
   StartModel start;
   MaskingOptions masking;
   FineTuning training;
+  MixedCorpora mixed = {};
 };
 
 struct PretrainTrainingStage {

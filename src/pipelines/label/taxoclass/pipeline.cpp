@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/pipelines/label/adaptation.hpp"
 #include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/inference.hpp"
+#include "gpuhpc/pipelines/label/pipeline.hpp"
 #include "gpuhpc/pipelines/label/posterior.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/backends/pair_model.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/classifier.hpp"

@@ -1,9 +1,9 @@
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/pipelines/label/adaptation.hpp"
 #include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/inference.hpp"
+#include "gpuhpc/pipelines/label/pipeline.hpp"
 #include "gpuhpc/pipelines/label/posterior.hpp"
 #include "gpuhpc/pipelines/label/teleclass/augmentation.hpp"
 #include "gpuhpc/pipelines/label/teleclass/bilinear.hpp"

@@ -1,4 +1,4 @@
-#include "gpuhpc/pipelines/label/adaptation.hpp"
+#include "gpuhpc/pipelines/label/pipeline.hpp"
 
 #include "gpuhpc/pipelines/pretrain/preparation.hpp"
 #include "gpuhpc/pipelines/pretrain/training.hpp"

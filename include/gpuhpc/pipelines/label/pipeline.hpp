@@ -1,5 +1,6 @@
 #pragma once
-// The encoder that labels: as it is, or after it has learnt from the unlabelled corpus.
+// How both methods begin: the encoder that labels, as it is or after it has learnt from the
+// unlabelled corpus.
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
