@@ -136,6 +136,7 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterAren
                                           std::vector<Range> ranges, Lamb::Sum sum_over_ranks) {
   if (kind == "lamb")
     return std::make_unique<Lamb>(arena, options, std::move(ranges), std::move(sum_over_ranks));
+  if (kind == "adafactor") return std::make_unique<Adafactor>(arena, options, std::move(ranges));
   return std::make_unique<AdamW>(arena, options, std::move(ranges));
 }
 
