@@ -6,7 +6,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -100,13 +99,6 @@ at::Tensor mixed_linear(const at::Tensor& x, const at::Tensor& weight, const at:
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   return at::rms_norm(x, {x.size(-1)}, weight, epsilon);
-}
-
-at::Tensor table_rows(const at::Tensor& table, const at::Tensor& ids) {
-  const bool has_place = table.is_cpu() && table.is_leaf() && table.grad().defined() &&
-                         table.grad().layout() == at::kStrided;
-  return at::embedding(table, ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
-                       /*sparse=*/has_place);
 }
 
 at::Tensor seeded_dropout(const at::Tensor& x, double rate,

@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/relu.h>
@@ -18,6 +19,13 @@
 #include "cpu_layer.hpp"
 
 namespace gpuhpc {
+
+at::Tensor table_rows(const at::Tensor& table, const at::Tensor& ids) {
+  const bool has_place = table.is_cpu() && table.is_leaf() && table.grad().defined() &&
+                         table.grad().layout() == at::kStrided;
+  return at::embedding(table, ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
+                       /*sparse=*/has_place);
+}
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
   switch (activation) {

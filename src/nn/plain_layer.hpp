@@ -11,6 +11,11 @@
 
 namespace gpuhpc {
 
+// Rows of a table. Where the table's gradient has its place already, as under a ParameterArena, the
+// backward pass adds the rows that occur to it, always in the batch's order, instead of making a
+// gradient of all rows first.
+at::Tensor table_rows(const at::Tensor& table, const at::Tensor& ids);
+
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
 // `parameters`: the layer's (LayerParameter: sixteen, DeBERTa more), hidden (T,H) fp32 -> (T,H)

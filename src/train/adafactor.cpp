@@ -1,3 +1,5 @@
+#include "adafactor.hpp"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/outer.h>
 #include <c10/core/GradMode.h>
@@ -6,7 +8,6 @@
 #include <cmath>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/train/optimizer.hpp"
 
 namespace gpuhpc {
 

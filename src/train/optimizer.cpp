@@ -12,6 +12,8 @@
 #include <array>
 #include <cmath>
 
+#include "adafactor.hpp"
+
 namespace gpuhpc {
 namespace {
 

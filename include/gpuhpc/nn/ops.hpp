@@ -36,11 +36,6 @@ at::Tensor joined_linear(const at::Tensor& x, const std::vector<at::Tensor>& wei
 // norm.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon);
 
-// Rows of a table. Where the table's gradient has its place already, as under a ParameterArena, the
-// backward pass adds the rows that occur to it, always in the batch's order, instead of making a
-// gradient of all rows first.
-at::Tensor table_rows(const at::Tensor& table, const at::Tensor& ids);
-
 // What attention adds to scores by distance, (A, 2 reach - 1): column reach - 1 + distance, out of
 // the learned `table` (buckets, A).
 at::Tensor distance_bias(const at::Tensor& table, const DistanceBuckets& buckets,

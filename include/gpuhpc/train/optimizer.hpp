@@ -83,16 +83,6 @@ class Lamb final : public Optimizer {
   Sum sum_over_ranks_;
 };
 
-// Shazeer and Stern (ICML 2018) as T5 was trained: the mean squared gradient of a matrix is known
-// by its rows' and its columns' means, a step is relative to the tensor's own root mean square (at
-// least 1e-3) and damped where it would be larger than 1; no first moment. Over the whole arena
-// alone: configuration_error for shares of it.
-class Adafactor final : public Optimizer {
- public:
-  Adafactor(ParameterArena& arena, const OptimizerOptions& options, std::vector<Range> ranges);
-  void step(double learning_rate_multiplier, double gradient_scale) override;
-};
-
 // `kind`: "adamw" | "lamb" | "adafactor".
 std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterArena& arena,
                                           const OptimizerOptions& options,
