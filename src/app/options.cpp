@@ -80,6 +80,9 @@ void declare_options(config::OptionSet& set, Options& o) {
       o.embedding.datasets);
   set.add("masked-language models", o.pretrain.model, o.pretrain.vocabulary, o.pretrain.masking,
           o.pretrain.short_phase, o.pretrain.mixing);
+  set.add("sequence-to-sequence models", o.seq2seq.files, o.seq2seq.model, o.seq2seq.learning,
+          o.seq2seq.evaluation);
+  set.add("how texts are generated", o.seq2seq.generation);
   set.add("hard negatives", o.embedding.mining);
   set.add("term weights of lexical neighbours", l.scoring.tfidf);
   set.add("nearest documents", l.scoring.neighbours);

@@ -7,7 +7,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/aminmax.h>
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/relu.h>
@@ -29,16 +28,6 @@ namespace {
 // (B) int64: the rows of the documents' first tokens.
 at::Tensor firsts(const PackedTokens& batch) {
   return batch.cumulative.narrow(0, 0, batch.documents()).to(at::kLong);
-}
-
-// Rows of a table. Where the table's gradient has its place already, as under a ParameterArena, the
-// backward pass adds the rows that occur to it, always in the batch's order, instead of making a
-// gradient of all rows first.
-at::Tensor rows_of(const at::Tensor& table, const at::Tensor& ids) {
-  const bool has_place = table.is_cpu() && table.is_leaf() && table.grad().defined() &&
-                         table.grad().layout() == at::kStrided;
-  return at::embedding(table, ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
-                       /*sparse=*/has_place);
 }
 
 }  // namespace
@@ -233,17 +222,17 @@ void Encoder::check(const PackedTokens& batch) const {
 
 at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& options) const {
   std::size_t next = 0;
-  at::Tensor hidden = rows_of(value(next++), batch.token_ids);
+  at::Tensor hidden = table_rows(value(next++), batch.token_ids);
   const at::Tensor positions = config_.position_table ? value(next++) : at::Tensor();
   if (config_.token_types > 0) {
     const at::Tensor& types = value(next++);
-    hidden = hidden + (batch.segment_ids.defined() ? rows_of(types, batch.segment_ids)
+    hidden = hidden + (batch.segment_ids.defined() ? table_rows(types, batch.segment_ids)
                                                    : types.narrow(0, 0, 1));
   }
   const bool shifted = config_.position_offset != 0;
   if (positions.defined())
-    hidden = hidden + rows_of(positions, shifted ? batch.position_ids + config_.position_offset
-                                                 : batch.position_ids);
+    hidden = hidden + table_rows(positions, shifted ? batch.position_ids + config_.position_offset
+                                                    : batch.position_ids);
   hidden = at::layer_norm(hidden, {config_.hidden_size}, value(next), value(next + 1),
                           config_.layer_norm_epsilon);
   return seeded_dropout(hidden, options.hidden_dropout, options.generator);
@@ -276,9 +265,15 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
     return index + 1 == config_.layers ? kept : all_rows;
   };
   if (plain) {
-    const auto compute = options.checkpoint_layers ? checkpointed_layer : plain_layer;
-    for (std::int64_t index = first; index < last; ++index)
-      hidden = compute(config_, parameters_of(index), hidden, batch, options, rows_of(index));
+    for (std::int64_t index = first; index < last; ++index) {
+      // By value: a checkpointed layer outlives this call.
+      const LayerBody body = [config = config_, batch, options, rows = rows_of(index)](
+                                 const auto& parameters, const at::Tensor& input) {
+        return plain_layer(config, parameters, input, batch, options, rows);
+      };
+      hidden = options.checkpoint_layers ? checkpointed(body, parameters_of(index), hidden, options)
+                                         : body(parameters_of(index), hidden);
+    }
     return hidden;
   }
   LayerRows rows{std::move(hidden), {}};

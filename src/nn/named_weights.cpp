@@ -69,6 +69,12 @@ const TensorView& NamedWeights::tensor_of(const NamedParameter& parameter) const
   return tensor;
 }
 
+bool NamedWeights::same_bytes(std::string_view one, std::string_view other) const {
+  const auto a = by_name_.find(one), b = by_name_.find(other);
+  return a != by_name_.end() && b != by_name_.end() && a->second->type == b->second->type &&
+         std::ranges::equal(a->second->data, b->second->data);
+}
+
 void NamedWeights::check(const std::vector<NamedParameter>& parameters) const {
   for (const NamedParameter& parameter : parameters) tensor_of(parameter);
 }
@@ -98,7 +104,7 @@ void NamedWeights::refuse_strangers(std::span<const NamedParameter> parameters,
         std::any_of(parameters.begin(), parameters.end(), is_it))
       continue;
     throw input_error(
-        "{}: the weight \"{}\" has no place in a {} encoder of {} layers; config.json and weights "
+        "{}: the weight \"{}\" has no place in a {} model of {} layers; config.json and weights "
         "do not belong together",
         weights_.path().string(), tensor->name, config_.model_type, config_.layers);
   }

@@ -18,6 +18,8 @@ class NamedWeights {
   NamedWeights(const std::filesystem::path& folder, const EncoderConfig& config);
   std::string file() const { return weights_.path().string(); }
   bool has(std::string_view name) const { return by_name_.contains(name); }
+  // Two tensors, both there, of one type and the same values.
+  bool same_bytes(std::string_view one, std::string_view other) const;
   // Throws input_error for a parameter whose tensor is missing or has another shape. They may be of
   // the meta device, which has names and shapes and no memory: a config.json that asks for far more
   // than the file holds is refused before anything of that size is made.

@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/relu.h>
@@ -18,6 +19,13 @@
 #include "cpu_layer.hpp"
 
 namespace gpuhpc {
+
+at::Tensor table_rows(const at::Tensor& table, const at::Tensor& ids) {
+  const bool has_place = table.is_cpu() && table.is_leaf() && table.grad().defined() &&
+                         table.grad().layout() == at::kStrided;
+  return at::embedding(table, ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
+                       /*sparse=*/has_place);
+}
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
   switch (activation) {
@@ -73,16 +81,8 @@ class GeneratorStates {
 
 // How to compute the layer again.
 struct Recipe : torch::CustomClassHolder {
-  Recipe(EncoderConfig c, PackedTokens b, ForwardOptions o, at::Tensor f, GeneratorStates s)
-      : config(std::move(c)),
-        batch(std::move(b)),
-        options(std::move(o)),
-        firsts(std::move(f)),
-        before(std::move(s)) {}
-  EncoderConfig config;
-  PackedTokens batch;
-  ForwardOptions options;
-  at::Tensor firsts;
+  Recipe(LayerBody b, GeneratorStates s) : body(std::move(b)), before(std::move(s)) {}
+  LayerBody body;
   GeneratorStates before;
 };
 
@@ -93,8 +93,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     saved.push_back(hidden);
     context->save_for_backward(saved);
     context->saved_data["recipe"] = c10::IValue::make_capsule(recipe);
-    return plain_layer(recipe->config, parameters.vec(), hidden, recipe->batch, recipe->options,
-                       recipe->firsts);
+    return recipe->body(parameters.vec(), hidden);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -107,8 +106,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     const at::AutoGradMode with_graph(true);
     const GeneratorStates present = recipe.before.now();
     recipe.before.restore();
-    const at::Tensor output =
-        plain_layer(recipe.config, parameters, hidden, recipe.batch, recipe.options, recipe.firsts);
+    const at::Tensor output = recipe.body(parameters, hidden);
     present.restore();
     variable_list wanted;
     std::vector<std::size_t> places;
@@ -162,13 +160,10 @@ at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor
                       attended, output_norm_weight);
 }
 
-at::Tensor checkpointed_layer(const EncoderConfig& config,
-                              const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
-                              const PackedTokens& batch, const ForwardOptions& options,
-                              const at::Tensor& firsts) {
+at::Tensor checkpointed(const LayerBody& body, const std::vector<at::Tensor>& parameters,
+                        const at::Tensor& hidden, const ForwardOptions& options) {
   return Checkpoint::apply(hidden, at::TensorList(parameters),
-                           c10::make_intrusive<Recipe>(config, batch, options, firsts,
-                                                       GeneratorStates::of(hidden, options)));
+                           c10::make_intrusive<Recipe>(body, GeneratorStates::of(hidden, options)));
 }
 
 }  // namespace gpuhpc

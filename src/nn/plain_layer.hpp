@@ -11,6 +11,11 @@
 
 namespace gpuhpc {
 
+// Rows of a table. Where the table's gradient has its place already, as under a ParameterArena, the
+// backward pass adds the rows that occur to it, always in the batch's order, instead of making a
+// gradient of all rows first.
+at::Tensor table_rows(const at::Tensor& table, const at::Tensor& ids);
+
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
 // `parameters`: the layer's (LayerParameter: sixteen, DeBERTa more), hidden (T,H) fp32 -> (T,H)
@@ -19,12 +24,15 @@ at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor
                        const at::Tensor& hidden, const PackedTokens& batch,
                        const ForwardOptions& options, const at::Tensor& firsts);
 
-// The same values and gradients, bit for bit; only `hidden` and the state of the generators are
-// kept until the backward pass, which computes the layer again (Chen et al. 2016, section 4).
-at::Tensor checkpointed_layer(const EncoderConfig& config,
-                              const std::vector<at::Tensor>& parameters, const at::Tensor& hidden,
-                              const PackedTokens& batch, const ForwardOptions& options,
-                              const at::Tensor& firsts);
+// A layer as a function of its parameters and its input.
+using LayerBody =
+    std::function<at::Tensor(const std::vector<at::Tensor>& parameters, const at::Tensor& hidden)>;
+// The same values and gradients, bit for bit; only `hidden`, `parameters` and the state of the
+// generators are kept until the backward pass, which computes the layer again (Chen et al. 2016,
+// section 4). What learns and is no parameter of the layer has to stand among them all the same;
+// the gradient of what several layers share is the same up to the order of its sum.
+at::Tensor checkpointed(const LayerBody& body, const std::vector<at::Tensor>& parameters,
+                        const at::Tensor& hidden, const ForwardOptions& options);
 
 // DeBERTa's attention (He et al. 2021, eq. 2 to 4): scores of content with content, content with
 // position and position with content.

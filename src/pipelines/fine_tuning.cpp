@@ -1,6 +1,9 @@
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 
 #include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+
+#include "gpuhpc/comm/run_collectively.hpp"
 
 namespace gpuhpc {
 
@@ -16,28 +19,56 @@ std::vector<ParameterGroup> parameter_groups(const std::vector<RatedParameters>&
 
 ForwardOptions training_forward(const Encoder& encoder, const FineTuning& options,
                                 DropoutSeed seed) {
-  const Precision precision = options.trainer.train.precision_kind(encoder.device().is_cuda());
+  return training_forward(encoder.device(), encoder.config().hidden_dropout,
+                          encoder.config().attention_dropout, options, seed);
+}
+
+ForwardOptions training_forward(at::Device device, double published_hidden,
+                                double published_attention, const FineTuning& options,
+                                DropoutSeed seed) {
+  const Precision precision = options.trainer.train.precision_kind(device.is_cuda());
   ForwardOptions forward;
   forward.compute = precision == Precision::bf16   ? at::kBFloat16
                     : precision == Precision::fp16 ? at::kHalf
                                                    : at::kFloat;
   forward.tf32 = precision == Precision::tf32;
   forward.checkpoint_layers = options.trainer.train.activation_checkpointing;
-  const EncoderConfig& published = encoder.config();
   const double rate = options.encoder.dropout;
-  const double hidden = rate < 0 ? published.hidden_dropout : rate,
-               attention = rate < 0 ? published.attention_dropout : rate;
+  const double hidden = rate < 0 ? published_hidden : rate,
+               attention = rate < 0 ? published_attention : rate;
   if ((hidden > 0 || attention > 0) && seed) {
     forward.hidden_dropout = hidden;
     forward.attention_dropout = attention;
-    forward.generator = make_generator(encoder.device(), *seed);
+    forward.generator = make_generator(device, *seed);
     // Attention on a GPU draws from LibTorch's own generator.
-    if (encoder.device().is_cuda()) {
-      at::Generator own = at::globalContext().defaultGenerator(encoder.device());
+    if (device.is_cuda()) {
+      at::Generator own = at::globalContext().defaultGenerator(device);
       own.set_current_seed(*seed);
     }
   }
   return forward;
+}
+
+double mean_loss(Task& task, std::span<const std::int64_t> items, Communicator& comm) {
+  constexpr std::int64_t block = 32;  // items that are measured at once
+  const at::NoGradGuard no_grad;
+  const Range mine =
+      blocks_of_rank(block_count(std::ssize(items), block), comm.rank(), comm.size());
+  std::vector<double> terms;
+  run_collectively(comm, [&] {
+    for (std::int64_t b = mine.first; b < mine.last; ++b) {
+      const Range range = block_items(b, std::ssize(items), block);
+      const auto part = items.subspan(static_cast<std::size_t>(range.first),
+                                      static_cast<std::size_t>(range.size()));
+      task.load(part);
+      const LossSum loss = task.loss(part, std::nullopt);
+      terms.insert(terms.end(), {loss.sum.item<double>(), loss.count});
+    }
+  });
+  terms = comm.all_gather_v(std::span<const double>(terms));
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < terms.size(); i += 2) sum += terms[i], count += terms[i + 1];
+  return sum / count;
 }
 
 TrainContext train_context(const StageContext& c, const TrainingOptions& o,

@@ -12,6 +12,8 @@
 #include <array>
 #include <cmath>
 
+#include "adafactor.hpp"
+
 namespace gpuhpc {
 namespace {
 
@@ -136,6 +138,7 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterAren
                                           std::vector<Range> ranges, Lamb::Sum sum_over_ranks) {
   if (kind == "lamb")
     return std::make_unique<Lamb>(arena, options, std::move(ranges), std::move(sum_over_ranks));
+  if (kind == "adafactor") return std::make_unique<Adafactor>(arena, options, std::move(ranges));
   return std::make_unique<AdamW>(arena, options, std::move(ranges));
 }
 

@@ -108,8 +108,12 @@ void declare(config::Section& section, TrainOptions& options) {
       .option("base-batch", options.base_batch, "the batch that the learning rates are meant for")
       .range(1, many)
       .unit("documents");
-  section.option("optimizer", options.optimizer, "AdamW, or LAMB for batches of thousands")
-      .one_of({"adamw", "lamb"});
+  section
+      .option(
+          "optimizer", options.optimizer,
+          "AdamW, LAMB for batches of thousands, or Adafactor as T5 was trained with: rates are "
+          "relative to the weights' size (1e-2 falling with the root of the steps, or 1e-3)")
+      .one_of({"adamw", "lamb", "adafactor"});
   section
       .option("weight-decay", options.weight_decay,
               "decoupled weight decay; biases and LayerNorm weights have none")

@@ -17,6 +17,7 @@
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 #include "gpuhpc/pipelines/pretrain/pipeline.hpp"
+#include "gpuhpc/pipelines/seq2seq/pipeline.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -48,11 +49,13 @@ class Reruns : public testing::Test {
       arguments.insert(arguments.begin(), option + (root_ / "encoder").string());
     const bool embedding = std::erase(arguments, "train-embedding") > 0,
                pretrain = std::erase(arguments, "pretrain") > 0,
-               mining = std::erase(arguments, "mine") > 0;
+               mining = std::erase(arguments, "mine") > 0,
+               seq2seq = std::erase(arguments, "train-seq2seq") > 0;
     set.parse({}, arguments);
     const Pipeline stages = embedding  ? embedding_stages(options)
                             : pretrain ? pretrain_stages(options)
                             : mining   ? mining_stages(options)
+                            : seq2seq  ? seq2seq_stages(options)
                                        : label_stages(options);
     const std::vector<std::string> hashes = stage_fingerprints(stages.stages());
     Fingerprints found;
@@ -93,13 +96,24 @@ class Reruns : public testing::Test {
     return pretrain_pipeline(options.shared, options.pretrain, inputs, root_ / "run");
   }
 
+  Pipeline seq2seq_stages(const Options& options) const {
+    const Seq2SeqFileOptions& files = options.seq2seq.files;
+    Seq2SeqInputs inputs;
+    inputs.train.scan = inputs_.train.scan;
+    inputs.train.scan->marks = {{}};
+    inputs.train.scan->options.rows = {.texts = files.column_names(),
+                                       .prompts = {files.prefix, ""}};
+    return seq2seq_pipeline(options.shared, options.seq2seq, inputs, root_ / "run");
+  }
+
   // The same options with another value of `name`: the first of these that it may have.
   Fingerprints changed(const Arguments& arguments, const std::string& name) const {
     Options options;
     config::OptionSet set;
     declare_options(set, options);
     Arguments given = arguments;
-    for (const char* job : {"train-embedding", "pretrain", "mine"}) std::erase(given, job);
+    for (const char* job : {"train-embedding", "pretrain", "mine", "train-seq2seq"})
+      std::erase(given, job);
     set.parse({}, given);
     const std::string now = set.value(name);
     for (const std::string value : {"true",
@@ -171,6 +185,7 @@ const std::map<std::string, Arguments> kShapes = {
     {"vocabulary", {"pretrain", "--pretrain.vocabulary=700", "--pretrain.short-length=32"}},
     {"mining", {"mine", "--embedding.train=/"}},
     {"adapted", {"--pipeline.adapt=mlm"}},
+    {"seq2seq", {"train-seq2seq"}},
     {"teleclass", {}},
     {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},
     {"taxoclass", {"--pipeline.method=taxoclass"}},

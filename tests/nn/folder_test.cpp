@@ -192,7 +192,7 @@ TEST_F(Folder, WeightsThatDoNotFitAreNamed) {
   EXPECT_THAT(refusal(),
               HasSubstr("the weight \"encoder.layer.2.attention.self.query.weight\" is missing"));
   set("num_hidden_layers", 1);
-  EXPECT_THAT(refusal(), HasSubstr("has no place in a bert encoder of 1 layers"));
+  EXPECT_THAT(refusal(), HasSubstr("has no place in a bert model of 1 layers"));
   set("num_hidden_layers", 2);
   set("intermediate_size", 63);
   EXPECT_THAT(refusal(),

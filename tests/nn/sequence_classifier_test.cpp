@@ -341,7 +341,7 @@ TEST_F(ClassifierFolder, WeightsThatDoNotFitAreNamed) {
   });
   EXPECT_THAT(
       refusal(),
-      HasSubstr("the weight \"classifier.more\" has no place in a deberta encoder of 2 layers"));
+      HasSubstr("the weight \"classifier.more\" has no place in a deberta model of 2 layers"));
   use("tiny_bert");
   EXPECT_THAT(
       refusal(),

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "gpuhpc/base/error.hpp"
 #include "tiny_model.hpp"
 
 namespace gpuhpc {
@@ -162,6 +163,30 @@ class SumOfThreads {
 
 // In one piece, and in shares whose norms are added up as ranks do (a tensor may lie in several
 // shares).
+TEST(Adafactor, EqualsTransformers) {
+  std::ifstream file(GPUHPC_FIXTURES "/adafactor.json");
+  const nlohmann::json run = nlohmann::json::parse(file);
+  PyTorchRun setup(run);
+  const auto optimizer =
+      make_optimizer("adafactor", setup.arena, {}, {Range{0, setup.arena.capacity()}});
+  for (const auto& step : run["steps"]) {
+    for (auto& [name, tensor] : setup.tensors) {
+      at::Tensor gradient = tensor.grad();
+      gradient.copy_(tensor_of(step["gradients"][name], run["shapes"][name]).mul_(5));
+    }
+    optimizer->step(step["factor"], .2);
+    for (const auto& [name, tensor] : setup.tensors) {
+      const at::Tensor expected = tensor_of(step["parameters"][name], run["shapes"][name]);
+      EXPECT_LT(tensor.detach().sub(expected).abs().max().item<float>(), 2e-6F) << name;
+    }
+  }
+}
+
+TEST(Adafactor, RefusesAShareOfTheArena) {
+  PyTorchRun setup(fixture()["runs"][0]);
+  EXPECT_THROW(make_optimizer("adafactor", setup.arena, {}, {setup.arena.slice(0, 2)}), Error);
+}
+
 TEST(Lamb, EqualsThePlainLoop) {
   const OptimizerOptions options{.9, .98, 1e-6};
   for (const int slices : {1, 3}) {

@@ -37,6 +37,8 @@ void report_command(CommandContext& context);
 void doctor_command(CommandContext& context);
 void train_embedding_command(CommandContext& context);
 void pretrain_command(CommandContext& context);
+void train_seq2seq_command(CommandContext& context);
+void generate_command(CommandContext& context);
 void mine_command(CommandContext& context);
 
 }  // namespace gpuhpc

@@ -12,6 +12,7 @@
 #include "gpuhpc/pipelines/label/options.hpp"
 #include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/pipelines/pretrain/options.hpp"
+#include "gpuhpc/pipelines/seq2seq/options.hpp"
 
 namespace gpuhpc {
 
@@ -47,6 +48,7 @@ struct Options {
   LabelOptions label;
   EmbeddingOptions embedding;
   PretrainOptions pretrain;
+  Seq2SeqOptions seq2seq;
   RunOptions run;
   PipelineOptions pipeline;
   OutputOptions output;

@@ -2,6 +2,7 @@
 // What the stages that take or train an encoder share, whatever the job.
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,9 +44,16 @@ struct RatedParameters {
 std::vector<ParameterGroup> parameter_groups(const std::vector<RatedParameters>& groups,
                                              const TrainOptions& options);
 
-// How the encoder computes one micro-batch; `seed` is the one that the Trainer gives to the loss.
+// How a model computes one micro-batch; `seed` is the one that the Trainer gives to the loss.
+// `hidden` and `attention`: the dropout rates that it was published with.
+ForwardOptions training_forward(at::Device device, double hidden, double attention,
+                                const FineTuning& options, DropoutSeed seed);
 ForwardOptions training_forward(const Encoder& encoder, const FineTuning& options,
                                 DropoutSeed seed);
+
+// The loss per counted item without dropout, in blocks of items that are dealt to ranks and summed
+// in their order. Collective.
+double mean_loss(Task& task, std::span<const std::int64_t> items, Communicator& comm);
 
 // A stage's surroundings as its Trainer wants them.
 TrainContext train_context(const StageContext& context, const TrainingOptions& options,

@@ -83,7 +83,7 @@ class Lamb final : public Optimizer {
   Sum sum_over_ranks_;
 };
 
-// `kind`: "adamw" | "lamb".
+// `kind`: "adamw" | "lamb" | "adafactor".
 std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterArena& arena,
                                           const OptimizerOptions& options,
                                           std::vector<Range> ranges, Lamb::Sum sum_over_ranks = {});

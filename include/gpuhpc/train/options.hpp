@@ -71,7 +71,7 @@ struct TrainOptions {
   std::int64_t micro_batch = 8;
   std::string rate_rule = "sqrt";   // none | linear | sqrt
   std::int64_t base_batch = 32;     // documents; the batch that the rates above are meant for
-  std::string optimizer = "adamw";  // adamw | lamb
+  std::string optimizer = "adamw";  // adamw | lamb | adafactor
   double weight_decay = .01;
   double warmup = .1;            // below 1: share of all updates; from 1: updates
   std::string decay = "linear";  // linear | cosine | constant | inverse-sqrt

@@ -21,8 +21,8 @@ Range own_rows(std::int64_t documents, int rank, int size) {
 class StreamChunks {
  public:
   StreamChunks(const std::filesystem::path& corpus, const CorpusOptions& options,
-               const Tokenizer& tokenizer, Communicator& comm, int threads)
-      : tokenizer_(tokenizer), comm_(comm), threads_(threads) {
+               const Tokenizer& tokenizer, Communicator& comm, int threads, std::string prefix)
+      : tokenizer_(tokenizer), comm_(comm), threads_(threads), prefix_(std::move(prefix)) {
     on_root(comm, [&] { reader_ = std::make_shared<CorpusReader>(corpus, options); });
   }
 
@@ -31,7 +31,7 @@ class StreamChunks {
     on_root(comm_, [&] {
       for (Document document; std::ssize(texts) < chunk_documents && reader_->next(document);) {
         ids.push_back(std::move(document.id));
-        texts.push_back(std::move(document.text));
+        texts.push_back(prefix_ + document.text);
       }
     });
     std::int64_t count = std::ssize(texts);
@@ -76,6 +76,7 @@ class StreamChunks {
   const Tokenizer& tokenizer_;
   Communicator& comm_;
   int threads_;
+  std::string prefix_;
   std::shared_ptr<CorpusReader> reader_;  // root only
 };
 
@@ -109,8 +110,9 @@ ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm) {
 }
 
 ChunkSource chunks_of(const std::filesystem::path& corpus, const CorpusOptions& options,
-                      const Tokenizer& tokenizer, Communicator& comm, int threads) {
-  return StreamChunks(corpus, options, tokenizer, comm, threads);
+                      const Tokenizer& tokenizer, Communicator& comm, int threads,
+                      std::string prefix) {
+  return StreamChunks(corpus, options, tokenizer, comm, threads, std::move(prefix));
 }
 
 void predict_corpus(const Classifier& classifier, const ChunkSource& source,

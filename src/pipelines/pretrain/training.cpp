@@ -63,31 +63,6 @@ struct Session {
   std::vector<std::int64_t> held_out;  // pieces, ascending
 };
 
-constexpr std::int64_t block = 32;  // pieces that are measured at once
-
-// Collective: each rank its blocks, summed in their order.
-double mean_loss(Session& session, Communicator& comm) {
-  const at::NoGradGuard no_grad;
-  const std::span<const std::int64_t> items = session.held_out;
-  const Range mine =
-      blocks_of_rank((std::ssize(items) + block - 1) / block, comm.rank(), comm.size());
-  std::vector<double> terms;
-  run_collectively(comm, [&] {
-    for (std::int64_t b = mine.first; b < mine.last; ++b) {
-      const auto begin = static_cast<std::size_t>(b * block);
-      const auto pieces =
-          items.subspan(begin, std::min(static_cast<std::size_t>(block), items.size() - begin));
-      session.task.load(pieces);
-      const LossSum loss = session.task.loss(pieces, std::nullopt);
-      terms.insert(terms.end(), {loss.sum.item<double>(), loss.count});
-    }
-  });
-  terms = comm.all_gather_v(std::span<const double>(terms));
-  double sum = 0, count = 0;
-  for (std::size_t i = 0; i < terms.size(); i += 2) sum += terms[i], count += terms[i + 1];
-  return sum / count;
-}
-
 // Ten held-out pieces: the text with its masks, what stood at the first of them, and the five words
 // that the model finds most probable there.
 std::string sample_lines(Session& session) {
@@ -163,7 +138,7 @@ void PerplexityStage::run(const StageContext& c, const PerplexityFiles& out) con
     metrics["held_out_pieces"] = session->held_out.size();
     if (after) on_root(c.comm, [&] { write_text_file(out.samples, sample_lines(*session)); });
     if (session->held_out.empty()) continue;
-    const double loss = mean_loss(*session, c.comm);
+    const double loss = mean_loss(session->task, session->held_out, c.comm);
     metrics[name] = {{"loss", loss}, {"perplexity", std::exp(loss)}};
     if (c.comm.is_root())
       c.log->info("{}: perplexity {:.2f} of a masked token in {} held-out pieces", name,

@@ -1,6 +1,7 @@
 #pragma once
 // Documents through a classifier and a decoder, chunk by chunk, in order, in bounded memory.
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "gpuhpc/data/token_shards.hpp"
@@ -14,9 +15,11 @@ namespace gpuhpc {
 using ChunkSource = std::function<bool(DocumentChunk&)>;
 // Of shards with texts, made by the classifier's tokenizer. Both must outlive the source.
 ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm);
-// Of a file or standard input that the root alone reads; each rank tokenises its own rows.
+// Of a file or standard input that the root alone reads; each rank tokenises its own rows, each
+// behind `prefix`.
 ChunkSource chunks_of(const std::filesystem::path& corpus, const CorpusOptions& options,
-                      const Tokenizer& tokenizer, Communicator& comm, int threads);
+                      const Tokenizer& tokenizer, Communicator& comm, int threads,
+                      std::string prefix = "");
 
 struct Prediction {
   std::string id;

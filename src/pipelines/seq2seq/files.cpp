@@ -1,0 +1,50 @@
+#include "gpuhpc/pipelines/seq2seq/files.hpp"
+
+#include <fmt/ranges.h>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
+
+namespace gpuhpc {
+
+std::vector<std::string> ScannedTextPairs::settings() const {
+  if (!scan) return {};
+  const RowOptions& columns = *scan->options.rows;
+  return {
+      fmt::format("{} rows of {}: {} {}", rows(), scan->content, columns.texts, columns.prompts)};
+}
+
+std::vector<TokenDataset> open_text_pairs(const std::filesystem::path& folder) {
+  std::vector<TokenDataset> columns;
+  for (const char* column : {"0", "1"})
+    if (std::filesystem::exists(folder / column)) columns.emplace_back(folder / column);
+  return columns;
+}
+
+Seq2SeqInputs find_text_pairs(const Seq2SeqFileOptions& files, const std::string& format,
+                              Communicator& comm) {
+  CorpusOptions options;
+  options.format = format;
+  run_collectively(comm, [&] {
+    if (files.train.empty())
+      throw usage_error("--seq2seq.train is missing; name the file of pairs to learn from");
+    options.rows = RowOptions{.texts = files.column_names(),
+                              .prompts = {files.prefix, ""},
+                              .skip = files.bad_rows == "skip",
+                              .section = "--seq2seq"};
+  });
+  Seq2SeqInputs inputs;
+  for (const auto& [path, most, pairs] :
+       {std::tuple(files.train, files.train_limit, &inputs.train),
+        std::tuple(files.validation, files.validation_limit, &inputs.validation)}) {
+    if (path.empty()) continue;
+    options.rows->most = most;
+    pairs->scan = scan_corpus(path, options, comm);
+    if (const BadRows& bad = pairs->scan->bad_rows; bad.count > 0)
+      inputs.warnings.push_back(fmt::format("{}: {} bad rows are left out, {} stay. {}", path,
+                                            bad.count, pairs->rows(), fmt::join(bad.first, ". ")));
+  }
+  return inputs;
+}
+
+}  // namespace gpuhpc

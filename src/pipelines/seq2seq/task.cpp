@@ -1,0 +1,54 @@
+#include "gpuhpc/pipelines/seq2seq/task.hpp"
+
+#include <algorithm>
+
+namespace gpuhpc {
+
+Seq2SeqTask::Seq2SeqTask(std::vector<std::vector<TokenDataset>> files, std::int64_t source_length,
+                         std::int64_t target_length, TextTemplate form, Loss loss)
+    : files_(std::move(files)),
+      lengths_{source_length, target_length},
+      form_(std::move(form)),
+      loss_(std::move(loss)) {
+  for (const auto& file : files_)
+    first_.push_back(first_.back() + (file.empty() ? 0 : file.front().size()));
+}
+
+const TokenDataset& Seq2SeqTask::column_of(std::int64_t item, std::size_t column,
+                                           std::int64_t& row) const {
+  std::size_t file = 0;
+  while (item >= first_[file + 1]) ++file;
+  row = item - first_[file];
+  return files_[file][column];
+}
+
+std::span<const std::int32_t> Seq2SeqTask::tokens(std::int64_t item, std::size_t column) const {
+  std::int64_t row = 0;
+  const auto all = column_of(item, column, row).tokens(row);
+  return all.first(
+      std::min(all.size(), static_cast<std::size_t>(lengths_[column] - form_.specials())));
+}
+
+std::string_view Seq2SeqTask::text(std::int64_t item, std::size_t column) const {
+  std::int64_t row = 0;
+  const TokenDataset& texts = column_of(item, column, row);
+  return texts.text(row);
+}
+
+std::int64_t Seq2SeqTask::cost(std::int64_t item) const {
+  return std::ssize(tokens(item, 0)) + std::ssize(tokens(item, 1)) + 2 * form_.specials();
+}
+
+void Seq2SeqTask::load(std::span<const std::int64_t> items) {
+  sources_.clear(), targets_.clear();
+  for (const std::int64_t item : items) {
+    sources_.add(item, tokens(item, 0), form_);
+    targets_.add(item, tokens(item, 1), form_);
+  }
+}
+
+LossSum Seq2SeqTask::loss(std::span<const std::int64_t>, DropoutSeed seed) {
+  return {loss_(sources_, targets_, seed), static_cast<double>(targets_.token_ids.size())};
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,90 @@
+// train-seq2seq and generate on short rows of the demo's corpus.
+#include "pipeline.hpp"
+
+namespace gpuhpc_test {
+namespace {
+
+class Seq2Seq : public Pipeline {
+ protected:
+  static void SetUpTestSuite() {
+    root_ = fs::temp_directory_path() / ("gpuhpc-seq2seq-" + std::to_string(::getpid()));
+    fs::create_directories(root_);
+    const std::string corpus = "gzip -dc " +
+                               (kSource / "data/debtags-topical/train/corpus.txt.gz").string() +
+                               " | cut -f2 | cut -c1-90 | awk 'BEGIN{OFS=\"\\t\"; print "
+                               "\"source\",\"target\"} {print $0, substr($0,1,20)}' ";
+    shell(corpus + "| sed -n 1,161p > " + (root_ / "train.tsv").string());
+    shell(corpus + "| sed -n '1p;162,190p' > " + (root_ / "held.tsv").string());
+  }
+  static std::string arguments(const fs::path& run) {
+    return "train-seq2seq --seq2seq.train " + (root_ / "train.tsv").string() +
+           " --seq2seq.validation " + (root_ / "held.tsv").string() + " --seq2seq.model " + kModel +
+           " --run.dir " + run.string() +
+           " --device.kind cpu --device.threads 1 --train.precision fp32 --infer.precision fp32 "
+           "--train.dropout 0 --train.batch 32 --train.encoder-lr 1e-2 --seq2seq.source-length 40 "
+           "--seq2seq.target-length 16 --generate.max-length 12 --seq2seq.rouge-rows 20";
+  }
+  static inline const std::string kModel = (kSource / "tests/pipeline/fixtures/t5").string();
+};
+
+TEST_F(Seq2Seq, IsTheSameOnRanksAndInMicroBatchesAndLeavesAModelThatGenerates) {
+  const fs::path one = root_ / "one", two = root_ / "two";
+  const Result first = gpuhpc(arguments(one));
+  ASSERT_EQ(first.code, 0) << first.output;
+  EXPECT_THAT(first.output, HasSubstr("lead-1"));
+  ASSERT_EQ(gpuhpc(arguments(two) + " --train.micro-batch 5", 2).code, 0);
+  const Json figures = metrics(one), others = metrics(two);
+  EXPECT_EQ(figures.at("held_out_pairs"), 29);
+  EXPECT_LT(figures.at("trained").at("loss").get<double>(),
+            figures.at("start").at("loss").get<double>() - 1);
+  EXPECT_NEAR(figures.at("trained").at("perplexity").get<double>(),
+              std::exp(figures.at("trained").at("loss").get<double>()), 1e-6);
+  EXPECT_EQ(figures.at("start"), others.at("start"));
+  EXPECT_NEAR(figures.at("trained").at("loss").get<double>(),
+              others.at("trained").at("loss").get<double>(), 2e-3);
+  // The target is the beginning of the source.
+  EXPECT_GT(figures.at("rouge").at("lead-1").at("rouge1").at("f1").get<double>(), .1);
+  const Json config = Json::parse(read(one / "model/config.json"));
+  EXPECT_EQ(config.at("task_specific_params").at("summarization").at("prefix"), "summarize: ");
+
+  const auto generated = [&](const std::string& words, int ranks) {
+    const fs::path file = root_ / "texts.jsonl";
+    const Result result =
+        gpuhpc("generate --device.kind cpu --device.threads 1 --infer.precision fp32 --model.dir " +
+                   (one / "model").string() + " --input.file " + (root_ / "held.tsv").string() +
+                   " --input.text-field source --generate.max-length 9 --output.file " +
+                   file.string() + words,
+               ranks);
+    EXPECT_EQ(result.code, 0) << result.output;
+    return read(file);
+  };
+  const std::string texts = generated("", 1);
+  EXPECT_EQ(std::ranges::count(texts, '\n'), 29);
+  const Json line = Json::parse(texts.substr(0, texts.find('\n')));
+  EXPECT_EQ(line.at("id"), "0");
+  EXPECT_TRUE(line.at("text").is_string());
+  EXPECT_EQ(generated("", 2), texts);
+  const std::string draws = " --generate.beams 1 --generate.sample true";
+  EXPECT_EQ(generated(draws, 1), generated(draws + " --infer.token-budget 90", 2));
+  EXPECT_NE(generated(draws, 1), generated(draws + " --seq2seq.prefix ''", 1));
+}
+
+TEST_F(Seq2Seq, WhatCannotBeIsRefusedInOneSentence) {
+  const auto refused = [&](const std::string& words, const std::string& says, int code) {
+    const Result result = gpuhpc(words);
+    EXPECT_EQ(result.code, code) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(says));
+  };
+  const std::string train = arguments(root_ / "refused");
+  refused(train + " --seq2seq.columns source", "write two names", 2);
+  refused(train + " --seq2seq.columns source,none", "none", 65);
+  refused(train + " --train.max-length 50", "--seq2seq.source-length", 2);
+  refused(train + " --train.validation .1", "both say what to validate on", 2);
+  refused(train + " --generate.sample true", "--generate.beams 3", 2);
+  refused("generate --model.dir " + (kSource / "tests/pipeline/fixtures/encoder").string() +
+              " --input.file " + (root_ / "held.tsv").string(),
+          "supported are t5 and mt5", 65);
+}
+
+}  // namespace
+}  // namespace gpuhpc_test
