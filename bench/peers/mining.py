@@ -2,15 +2,17 @@
 """Compares the rows that `gpuhpc mine` wrote with brute force in NumPy over sentence-transformers' vectors, for a sample of the anchors.
 
     python bench/peers/mining.py --model MODEL --pairs pairs.jsonl --mined RUN/mined.jsonl [--sample 200] [--relative-margin .05]
+                                 [--cross-encoder FOLDER]
 
 Both sides in fp32 (--infer.precision fp32). A negative counts as equal when its cosine is that of brute force's up to 1e-5: texts that
-lie that near may change places. Needs bench/peers/requirements.txt.
+lie that near may change places. With a cross-encoder the scores are those that CrossEncoder predicts. Needs bench/peers/requirements.txt.
 """
 import argparse
 import json
+from collections import Counter
 
 import numpy as np
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 
 
 def rows(path):
@@ -24,6 +26,7 @@ def main():
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--sample", type=int, default=200)
     parser.add_argument("--relative-margin", type=float)
+    parser.add_argument("--cross-encoder", help="as --mining.cross-encoder")
     parser.add_argument("--max-length", type=int, help="as --infer.max-length")
     arguments = parser.parse_args()
     pairs, mined = rows(arguments.pairs), rows(arguments.mined)
@@ -37,9 +40,16 @@ def main():
         positives.setdefault(row["anchor"], set()).add(place[row["positive"]])
     sample = [mined[i] for i in np.random.default_rng(1).permutation(len(mined))[: arguments.sample]]
     anchors = model.encode([row["anchor"] for row in sample], normalize_embeddings=True)
+    ranker = CrossEncoder(arguments.cross_encoder, device="cpu") if arguments.cross_encoder else None
+    most = max(Counter(row["anchor"] for row in pairs).values())
     same = equal = total = 0
     for row, anchor in zip(sample, anchors):
         scores = vectors @ anchor
+        if ranker:  # of the nearest texts alone, ten for each negative, and of the positives
+            negatives = sum(name.startswith("negative") for name in row)
+            looked_at = list(np.argsort(-scores, kind="stable")[: 10 * negatives + 2 * most]) + list(positives[row["anchor"]])
+            scores = np.full(len(texts), -np.inf)
+            scores[looked_at] = ranker.predict([(row["anchor"], texts[i]) for i in looked_at])
         least = min(scores[i] for i in positives[row["anchor"]])
         out = set(positives[row["anchor"]]) | ({place[row["anchor"]]} if row["anchor"] in place else set())
         order = np.argsort(-scores, kind="stable")

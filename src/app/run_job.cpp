@@ -35,8 +35,7 @@ void publish(const Pipeline& pipeline) {
       {"evaluation.tsv", "evaluation.tsv"},
       {"samples.tsv", "samples.tsv"},
       {"mined.jsonl", "mined.jsonl"},
-      {"model", "model"},
-      {"model_card.md", "model/README.md"}};
+      {"model", "model"}};
   for (const auto& [name, place] : places) {
     fs::path source;
     for (std::size_t i = 0; i < pipeline.stages().size(); ++i)

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/infer/runner.hpp"
+#include "gpuhpc/io/json.hpp"
 #include "gpuhpc/nn/sequence_classifier.hpp"
 
 namespace gpuhpc {
@@ -17,13 +19,41 @@ float probability(std::span<const float> logits, std::int64_t label) {
       std::exp(static_cast<double>(logits[static_cast<std::size_t>(label)] - top)) / sum);
 }
 
+// Whether the one logit of a ranking model is put through a sigmoid.
+bool has_sigmoid(const std::filesystem::path& folder, const SequenceClassifier& classifier) {
+  const std::filesystem::path file = folder / "config.json";
+  if (classifier.labels().size() != 1)
+    throw input_error("{}: {} labels, where a cross-encoder that ranks has one", file.string(),
+                      classifier.labels().size());
+  const Json config = read_json(file);
+  std::string name = config.value("sbert_ce_default_activation_function", "");
+  if (config.contains("sentence_transformers"))
+    name = config.at("sentence_transformers").value("activation_fn", name);
+  if (name.empty() || name.ends_with(".Sigmoid")) return true;
+  if (name.ends_with(".Identity")) return false;
+  throw input_error("{}: the activation `{}` is not known; Sigmoid and Identity are", file.string(),
+                    name);
+}
+
+// As tokenizers cut a pair, "longest first": to how many tokens of each of both together `room`.
+std::pair<std::size_t, std::size_t> cut_longest(std::size_t first, std::size_t second,
+                                                std::size_t room) {
+  if (first + second <= room) return {first, second};
+  std::size_t shorter = std::min(first, second), longer = shorter;
+  if (shorter <= room) longer = std::max(shorter, room - shorter);
+  if (shorter + longer > room) shorter = room / 2, longer = shorter + room % 2;
+  return first <= second ? std::pair{shorter, longer} : std::pair{longer, shorter};
+}
+
 }  // namespace
 
 struct PairScorer::State {
-  State(const std::filesystem::path& folder, const InferOptions& options,
+  State(const std::filesystem::path& folder, PairScore kind, const InferOptions& options,
         const DeviceChoice& device)
       : classifier(SequenceClassifier::load(folder, torch_device(device))),
-        entailment(classifier.entailment_label()),
+        score(kind),
+        entailment(kind == PairScore::entailment ? classifier.entailment_label() : 0),
+        sigmoid(kind == PairScore::relevance && has_sigmoid(folder, classifier)),
         tokenizer(load_tokenizer(folder)),
         form(tokenizer->special().pair),
         runner(make_runner(InferPlan(options, device))) {
@@ -47,24 +77,40 @@ struct PairScorer::State {
     return {plan, std::move(model)};
   }
 
+  float score_of(std::span<const float> logits) const {
+    if (score == PairScore::entailment) return probability(logits, entailment);
+    return sigmoid ? 1 / (1 + std::exp(-logits[0])) : logits[0];
+  }
+  TokenPair pair(std::span<const std::int32_t> first, std::span<const std::int32_t> second,
+                 std::int64_t longest) const {
+    if (score == PairScore::relevance) {
+      const auto room = static_cast<std::size_t>(longest - form.specials());
+      const auto [a, b] = cut_longest(first.size(), second.size(), room);
+      first = first.first(a), second = second.first(b);
+    }
+    return paired(form, first, second, longest);
+  }
+
   SequenceClassifier classifier;
+  PairScore score;
   std::int64_t entailment;
+  bool sigmoid;
   std::unique_ptr<Tokenizer> tokenizer;
   PairTemplate form;
   BatchRunner runner;
 };
 
-PairScorer::PairScorer(const std::filesystem::path& folder, const InferOptions& options,
-                       const DeviceChoice& device)
-    : state_(std::make_unique<State>(folder, options, device)) {}
+PairScorer::PairScorer(const std::filesystem::path& folder, PairScore score,
+                       const InferOptions& options, const DeviceChoice& device)
+    : state_(std::make_unique<State>(folder, score, options, device)) {}
 PairScorer::~PairScorer() = default;
 
 const Tokenizer& PairScorer::tokenizer() const { return *state_->tokenizer; }
 std::string PairScorer::describe() const { return state_->runner.plan().describe(); }
 
-std::vector<float> PairScorer::entailment(std::span<const TokenIds> premises,
-                                          std::span<const TokenIds> hypotheses,
-                                          std::span<const TextPair> pairs) const {
+std::vector<float> PairScorer::scores(std::span<const TokenIds> premises,
+                                      std::span<const TokenIds> hypotheses,
+                                      std::span<const TextPair> pairs) const {
   const State& s = *state_;
   const std::int64_t longest = s.classifier.model().embedding.max_tokens;
   const auto premise = [&](const TextPair& pair) -> const TokenIds& {
@@ -81,19 +127,18 @@ std::vector<float> PairScorer::entailment(std::span<const TokenIds> premises,
     PackedIds packed;
     for (std::int64_t i = batch.first; i < batch.last; ++i) {
       const TextPair& pair = pairs[static_cast<std::size_t>(i)];
-      const TokenPair tokens = paired(s.form, premise(pair), hypothesis(pair), longest);
+      const TokenPair tokens = s.pair(premise(pair), hypothesis(pair), longest);
       packed.add_pair(i, tokens.ids, tokens.segments);
     }
     return packed;
   };
-  std::vector<float> probabilities(pairs.size());
+  std::vector<float> scores(pairs.size());
   s.runner.run(s.runner.cut(lengths), pack,
                [&](const ItemBatch& batch, const PackedIds&, const Matrix& logits) {
                  for (std::int64_t i = 0; i < logits.rows; ++i)
-                   probabilities[static_cast<std::size_t>(batch.first + i)] =
-                       probability(logits.row(i), s.entailment);
+                   scores[static_cast<std::size_t>(batch.first + i)] = s.score_of(logits.row(i));
                });
-  return probabilities;
+  return scores;
 }
 
 }  // namespace gpuhpc

@@ -183,6 +183,8 @@ namespace {
 
 // rows per product; with 512 queries the scores stay in cache
 constexpr std::int64_t indexed_block = 4096;
+// blocks of queries that a block of rows is copied for
+constexpr std::int64_t blocks_at_once = 16;
 
 // Offers one (queries, indexed) block of scores to the queries' top lists, which start at row
 // `out_row` of `out`.
@@ -222,12 +224,25 @@ Neighbours dense_neighbours(MatrixView queries, MatrixView indexed, Range rows, 
                          indexed.columns);
   }
   Neighbours out = no_neighbours(rows.size(), options.k);
-  for (std::int64_t q = rows.first; q < rows.last; q += neighbour_block) {
-    const Range block{q, std::min(rows.last, q + neighbour_block)};
-    const at::Tensor left = copy_rows(queries, block);
+  at::Tensor scores = at::empty({0}, at::kFloat);  // one memory for all products
+  for (std::int64_t first = rows.first; first < rows.last;
+       first += blocks_at_once * neighbour_block) {
+    std::vector<Range> blocks;
+    std::vector<at::Tensor> left;
+    for (std::int64_t q = first;
+         q < std::min(rows.last, first + blocks_at_once * neighbour_block); q += neighbour_block) {
+      blocks.push_back({q, std::min(rows.last, q + neighbour_block)});
+      left.push_back(copy_rows(queries, blocks.back()));
+    }
     for (std::int64_t i = 0; i < indexed.rows; i += indexed_block) {
-      const at::Tensor right = copy_rows(indexed, {i, std::min(indexed.rows, i + indexed_block)});
-      offer_block(at::mm(left, right.t()), q - rows.first, q, i, set, options.above, out);
+      const at::Tensor right =
+          copy_rows(indexed, {i, std::min(indexed.rows, i + indexed_block)}).t();
+      for (std::size_t b = 0; b < blocks.size(); ++b) {
+        scores.resize_({blocks[b].size(), right.size(1)});
+        at::mm_out(scores, left[b], right);
+        offer_block(scores, blocks[b].first - rows.first, blocks[b].first, i, set, options.above,
+                    out);
+      }
     }
   }
   return out;

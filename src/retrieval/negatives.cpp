@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "gpuhpc/base/error.hpp"
 
@@ -21,13 +22,19 @@ void declare(config::Section& section, NegativeOptions& options) {
               "nearest texts that are looked at; 0: as many as the other rules need")
       .range(0, 1e6);
   section.option("max-score", options.max_score,
-                 "a cosine above this is no negative; a number or none");
+                 "a score (cosine, or the cross-encoder's) above this is no negative; a number or "
+                 "none");
   section.option("min-score", options.min_score,
-                 "a cosine below this is no negative; a number or none");
+                 "a score below this is no negative; a number or none");
   section.option("absolute-margin", options.absolute_margin,
-                 "how far a negative's cosine lies below the positive's; a number or none");
+                 "how far a negative's score lies below the positive's; a number or none");
   section.option("relative-margin", options.relative_margin,
-                 "the same, as a share of the positive's cosine; a number or none");
+                 "the same, as a share of the positive's score; a number or none");
+  section
+      .option("cross-encoder", options.cross_encoder,
+              "folder of a cross-encoder with one label, whose scores of the nearest texts and of "
+              "the positives take the place of cosines; none: cosines")
+      .existing_path();
   section.option("rows", options.rows, "n-tuple: all negatives in one row; triplet: a row for each")
       .one_of({"n-tuple", "triplet"});
 }
@@ -53,7 +60,14 @@ NegativeRules::NegativeRules(const NegativeOptions& o, std::int64_t positives)
       absolute_margin_(number_or_none("absolute-margin", o.absolute_margin)),
       relative_margin_(number_or_none("relative-margin", o.relative_margin)) {
   // Ten times as many where rules leave some out, as sentence-transformers looks at.
-  const bool some_go = max_score_ || absolute_margin_ || relative_margin_;
+  const bool rescored = !o.cross_encoder.empty(), some_go = max_score_ || absolute_margin_ ||
+                                                            relative_margin_ ||
+                                                            (rescored && min_score_);
+  if (rescored && !some_go)
+    throw usage_error(
+        "--mining.cross-encoder {} without a rule on its scores; give --mining.max-score, "
+        "min-score, absolute-margin or relative-margin",
+        o.cross_encoder);
   if (range_max_ == 0) range_max_ = range_min_ + negatives_ * (some_go ? 10 : 1) + positives;
   if (negatives_ > range_max_ - range_min_)
     throw usage_error(
@@ -61,6 +75,10 @@ NegativeRules::NegativeRules(const NegativeOptions& o, std::int64_t positives)
         "ask for fewer or widen the range",
         negatives_, range_min_, range_max_);
   nearest_ = range_max_ + positives;
+}
+
+void sort_by_score(std::vector<ScoredText>& texts) {
+  std::ranges::stable_sort(texts, std::greater{}, &ScoredText::score);
 }
 
 std::vector<ScoredText> NegativeRules::choose(std::span<const ScoredText> nearest,

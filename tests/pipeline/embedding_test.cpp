@@ -72,6 +72,14 @@ TEST_F(Embedding, IsTheSameForEveryMicroBatchAndNumberOfRanks) {
   std::string first;
   std::getline(vectors, first);
   EXPECT_EQ(Json::parse(first).at("embedding").size(), 384u);
+  // The folder is one thing, card and all: another one's file is refused.
+  fs::copy(whole / "model", root_ / "damaged", fs::copy_options::recursive);
+  std::ofstream(root_ / "damaged/1_Pooling/config.json", std::ios::app) << " ";
+  const Result damaged =
+      gpuhpc("mine --device.kind cpu --model.encoder " + (root_ / "damaged").string() +
+             " --embedding.train " + (root_ / "train.jsonl").string());
+  EXPECT_EQ(damaged.code, 65) << damaged.output;
+  EXPECT_THAT(damaged.output, HasSubstr("1_Pooling/config.json: this is not the file that"));
 }
 
 TEST_F(Embedding, LearnsScoresAndMeasuresHowCosinesFollowThem) {

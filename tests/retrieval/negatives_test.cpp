@@ -40,12 +40,13 @@ NegativeOptions options_of(const Json& given) {
   options.max_score = text("max_score"), options.min_score = text("min_score");
   options.absolute_margin = text("absolute_margin");
   options.relative_margin = text("relative_margin");
+  if (given.contains("cross_encoder")) options.cross_encoder = "folder";
   return options;
 }
 
 // {anchor, positive, negatives ..} of every pair that has enough.
 std::vector<std::vector<std::int32_t>> mine(const Matrix& anchors, const Matrix& texts,
-                                            const Positives& positives,
+                                            const Positives& positives, const Matrix& cross,
                                             const NegativeOptions& options, std::int64_t most) {
   const NegativeRules rules(options, most);
   NeighbourOptions search;
@@ -63,7 +64,14 @@ std::vector<std::vector<std::int32_t>> mine(const Matrix& anchors, const Matrix&
     float least = 1;
     for (const std::int32_t positive : of_anchor) {
       const auto a = anchors.row(anchor), b = texts.row(positive);
-      least = std::min(least, std::inner_product(a.begin(), a.end(), b.begin(), 0.F));
+      least = std::min(least, options.cross_encoder.empty()
+                                  ? std::inner_product(a.begin(), a.end(), b.begin(), 0.F)
+                                  : cross.row(anchor)[static_cast<std::size_t>(positive)]);
+    }
+    if (!options.cross_encoder.empty()) {
+      for (ScoredText& one : nearest)
+        one.score = cross.row(anchor)[static_cast<std::size_t>(one.text)];
+      sort_by_score(nearest);
     }
     const std::vector<ScoredText> chosen = rules.choose(nearest, of_anchor, least, counts);
     if (std::ssize(chosen) < options.negatives) continue;
@@ -79,7 +87,8 @@ std::vector<std::vector<std::int32_t>> mine(const Matrix& anchors, const Matrix&
 TEST(Negatives, EqualSentenceTransformers) {
   const Json fixture =
       Json::parse(std::ifstream(std::filesystem::path(GPUHPC_FIXTURES) / "negatives.json"));
-  const Matrix anchors = matrix(fixture.at("anchors")), texts = matrix(fixture.at("texts"));
+  const Matrix anchors = matrix(fixture.at("anchors")), texts = matrix(fixture.at("texts")),
+               cross = matrix(fixture.at("cross"));
   Positives positives;
   std::map<std::int32_t, std::int64_t> rows;
   std::int64_t most = 0;
@@ -90,7 +99,7 @@ TEST(Negatives, EqualSentenceTransformers) {
     most = std::max(most, ++rows[anchor]);
   }
   for (const Json& one : fixture.at("cases"))
-    EXPECT_EQ(mine(anchors, texts, positives, options_of(one.at("options")), most),
+    EXPECT_EQ(mine(anchors, texts, positives, cross, options_of(one.at("options")), most),
               one.at("rows").get<std::vector<std::vector<std::int32_t>>>())
         << one.at("options");
 }
@@ -99,7 +108,10 @@ TEST(Negatives, RulesThatCannotHoldAreRefused) {
   NegativeOptions options;
   options.range_min = 4, options.range_max = 6;
   EXPECT_THROW(NegativeRules(options, 1), Error);
+  options.cross_encoder = "folder";
   options.range_max = 7;
+  EXPECT_THROW(NegativeRules(options, 1), Error);  // no rule on its scores
+  options.cross_encoder.clear();
   EXPECT_EQ(NegativeRules(options, 2).nearest(), 9);
   for (const char* text : {"", "much", ".5x", "inf"}) {
     options.absolute_margin = text;

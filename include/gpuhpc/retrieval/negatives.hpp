@@ -20,6 +20,7 @@ struct NegativeOptions {
   std::string max_score = "none", min_score = "none";
   std::string absolute_margin = "none", relative_margin = "none";
   std::string rows = "n-tuple";
+  std::string cross_encoder;  // folder; empty: cosines are the scores
 };
 void declare(config::Section& section, NegativeOptions& options);
 
@@ -27,6 +28,9 @@ struct ScoredText {
   std::int32_t text = 0;
   float score = 0;
 };
+
+// Best first.
+void sort_by_score(std::vector<ScoredText>& texts);
 
 class NegativeRules {
  public:

@@ -13,6 +13,8 @@ namespace gpuhpc {
 void mine_command(CommandContext& c) {
   const Options& o = c.options;
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
+  if (const std::string& folder = o.embedding.mining.cross_encoder; !folder.empty())
+    check_model(folder, Manifest::where_there, c.comm, c.log);
   run_collectively(c.comm, [&] {
     if (!o.embedding.datasets.empty())
       throw usage_error("[dataset.{}]: mine reads --embedding.train alone; leave the section out",

@@ -5,6 +5,8 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/lines.hpp"
+#include "gpuhpc/io/manifest.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -109,7 +111,11 @@ void ModelCardStage::run(const StageContext& c, const CardFiles& out) const {
     for (const auto& lines :
          {config::settings_of(training.encoder), config::settings_of(training.trainer.train)})
       facts.settings.insert(facts.settings.end(), lines.begin(), lines.end());
-    write_text_file(out.card, model_card(facts));
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(trained.model))
+      if (entry.is_regular_file())
+        link_file(entry.path(), out.model / entry.path().lexically_relative(trained.model));
+    write_text_file(out.model / "README.md", model_card(facts));
+    seal_model(out.model);
   });
 }
 

@@ -96,7 +96,10 @@ Pipeline mining_pipeline(const SharedOptions& shared, const EmbeddingOptions& o,
       pipeline.add("tokens", PairTokensStage{in.learnt, {}, encoder.folder, shared.shards});
   const MiningVectorFiles vectors =
       pipeline.add("vectors", MiningVectorsStage{tokens, encoder, shared.infer});
-  pipeline.add("mining", MiningStage{tokens, vectors, {names[0], names[1]}, o.mining});
+  pipeline.add(
+      "mining",
+      MiningStage{
+          tokens, vectors, {names[0], names[1]}, o.mining, {o.mining.cross_encoder}, shared.infer});
   return pipeline;
 }
 

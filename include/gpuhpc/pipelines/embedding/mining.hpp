@@ -41,6 +41,8 @@ struct MiningStage {
   MiningVectorFiles vectors;
   ColumnNames names;
   NegativeOptions options;
+  ModelFiles cross_encoder;  // no path: none
+  InferOptions infer;
   void check() const { NegativeRules(options, 1); }
   void run(const StageContext& context, const MinedFiles& out) const;
 };

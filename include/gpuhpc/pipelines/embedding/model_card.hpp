@@ -1,5 +1,5 @@
 #pragma once
-// Stage 4 of train-embedding: the README.md of the model's folder.
+// Stage 4 of train-embedding: the model's folder with its README.md, sealed by a manifest.
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +24,7 @@ std::string model_card(const CardFacts& facts);
 
 struct CardFiles : StageFiles {
   using StageFiles::StageFiles;
-  std::filesystem::path card = output("model_card.md");
+  std::filesystem::path model = output("model");
 };
 
 // The files of rows: what for, name without folder, columns, and where their shards are.

@@ -45,7 +45,7 @@ struct Scoring {
                                           CandidateSearch(taxonomy, taxoclass_candidates()));
     for (std::vector<TextPair> wanted = next(searches, similarity); !wanted.empty();
          wanted = next(searches, similarity)) {
-      const std::vector<float> found = scorer.entailment(premises, hypotheses, wanted);
+      const std::vector<float> found = scorer.scores(premises, hypotheses, wanted);
       for (std::size_t i = 0; i < wanted.size(); ++i)
         similarity.row(wanted[i].premise)[static_cast<std::size_t>(wanted[i].hypothesis)] =
             found[i];
@@ -84,7 +84,7 @@ void EntailmentStage<Model>::run(const StageContext& c, const SimilarityFiles& o
   if (options.batch > 0) plan.batch = options.batch;
   run_collectively(c.comm, [&] {
     classes = taxonomy.load();
-    scorer = std::make_unique<PairScorer>(folder, plan, c.device);
+    scorer = std::make_unique<PairScorer>(folder, PairScore::entailment, plan, c.device);
   });
   if (c.comm.is_root()) c.log->info("cross-encoder {}: {}", folder.string(), scorer->describe());
   const TokenDataset corpus(encoding.tokens);
