@@ -229,8 +229,8 @@ Neighbours dense_neighbours(MatrixView queries, MatrixView indexed, Range rows, 
        first += blocks_at_once * neighbour_block) {
     std::vector<Range> blocks;
     std::vector<at::Tensor> left;
-    for (std::int64_t q = first;
-         q < std::min(rows.last, first + blocks_at_once * neighbour_block); q += neighbour_block) {
+    for (std::int64_t q = first; q < std::min(rows.last, first + blocks_at_once * neighbour_block);
+         q += neighbour_block) {
       blocks.push_back({q, std::min(rows.last, q + neighbour_block)});
       left.push_back(copy_rows(queries, blocks.back()));
     }

@@ -1,3 +1,5 @@
+#include "gpuhpc/pipelines/seq2seq/evaluation.hpp"
+
 #include <fmt/ranges.h>
 
 #include <cmath>
@@ -10,7 +12,6 @@
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
-#include "session.hpp"
 
 namespace gpuhpc {
 namespace {

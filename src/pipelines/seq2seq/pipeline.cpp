@@ -1,6 +1,7 @@
 #include "gpuhpc/pipelines/seq2seq/pipeline.hpp"
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/pipelines/seq2seq/evaluation.hpp"
 #include "gpuhpc/pipelines/seq2seq/training.hpp"
 
 namespace gpuhpc {

@@ -9,7 +9,6 @@
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
-#include "session.hpp"
 
 namespace gpuhpc {
 
