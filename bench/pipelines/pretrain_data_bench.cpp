@@ -8,6 +8,7 @@
 
 #include "gpuhpc/base/random.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/pretrain/files.hpp"
 #include "gpuhpc/pipelines/pretrain/task.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
@@ -59,7 +60,7 @@ class Texts {
     const PretrainInputs inputs = find_texts(folder_ / "texts.txt", options, *comm);
     prepare_shards(inputs.files[0], NumberTokenizer(), folder_ / "0", {}, gpuhpc::Texts::leave,
                    *comm, 1);
-    files_ = open_texts(folder_);
+    files_ = open_datasets(folder_);
   }
   ~Texts() { fs::remove_all(folder_); }
   const std::vector<TokenDataset>& files() const { return files_; }

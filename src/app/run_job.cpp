@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "gpuhpc/app/launch.hpp"
 #include "gpuhpc/app/ledger.hpp"
@@ -25,28 +24,19 @@ namespace fs = std::filesystem;
 void publish(const Pipeline& pipeline) {
   const fs::path& run = pipeline.run_folder();
   fs::remove_all(run / "model");
-  // Each output and where the user looks for it.
-  constexpr std::pair<const char*, const char*> places[] = {
-      {"predictions.jsonl", "predictions.jsonl"},
-      {"submission.csv", "submission.csv"},
-      {"metrics.jsonl", "metrics.jsonl"},
-      {"ranks.jsonl", "ranks.jsonl"},
-      {"metrics.json", "metrics.json"},
-      {"evaluation.tsv", "evaluation.tsv"},
-      {"samples.tsv", "samples.tsv"},
-      {"mined.jsonl", "mined.jsonl"},
-      {"model", "model"}};
-  for (const auto& [name, place] : places) {
+  for (const std::string name :
+       {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl", "metrics.json",
+        "evaluation.tsv", "samples.tsv", "mined.jsonl", "model"}) {
     fs::path source;
     for (std::size_t i = 0; i < pipeline.stages().size(); ++i)
       if (std::ranges::find(pipeline.stages()[i].outputs, name) !=
           pipeline.stages()[i].outputs.end())
         source = pipeline.folder(i) / name;
-    if (fs::is_regular_file(source)) link_file(source, run / place);
+    if (fs::is_regular_file(source)) link_file(source, run / name);
     if (!source.empty() && fs::is_directory(source))
       for (const auto& entry : fs::recursive_directory_iterator(source))
         if (entry.is_regular_file())
-          link_file(entry.path(), run / place / fs::relative(entry.path(), source));
+          link_file(entry.path(), run / name / fs::relative(entry.path(), source));
   }
 }
 

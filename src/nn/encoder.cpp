@@ -6,7 +6,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
-#include <ATen/ops/aminmax.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/relu.h>
@@ -210,14 +209,7 @@ void Encoder::check(const PackedTokens& batch) const {
         "a document of {} tokens does not fit the encoder's {} positions; lower the length limit",
         batch.max_len, config_.max_tokens());
   }
-  if (!batch.token_ids.is_cpu()) return;  // on a GPU the check would wait for the device
-  const auto [low, high] = at::aminmax(batch.token_ids);
-  if (low.item<std::int64_t>() < 0 || high.item<std::int64_t>() >= config_.vocabulary_size) {
-    throw input_error(
-        "a token id lies outside the word table of {} rows (ids {} to {}); take tokenizer and "
-        "weights from one model",
-        config_.vocabulary_size, low.item<std::int64_t>(), high.item<std::int64_t>());
-  }
+  check_token_ids(batch.token_ids, config_.vocabulary_size);
 }
 
 at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& options) const {

@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/aminmax.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
@@ -19,6 +20,16 @@
 #include "cpu_layer.hpp"
 
 namespace gpuhpc {
+
+void check_token_ids(const at::Tensor& ids, std::int64_t rows) {
+  if (!ids.is_cpu()) return;
+  const auto [low, high] = at::aminmax(ids);
+  if (low.item<std::int64_t>() < 0 || high.item<std::int64_t>() >= rows)
+    throw input_error(
+        "a token id lies outside the word table of {} rows (ids {} to {}); take tokenizer and "
+        "weights from one model",
+        rows, low.item<std::int64_t>(), high.item<std::int64_t>());
+}
 
 at::Tensor table_rows(const at::Tensor& table, const at::Tensor& ids) {
   const bool has_place = table.is_cpu() && table.is_leaf() && table.grad().defined() &&

@@ -16,6 +16,10 @@ namespace gpuhpc {
 // gradient of all rows first.
 at::Tensor table_rows(const at::Tensor& table, const at::Tensor& ids);
 
+// input_error for an id that the table of `rows` does not have. On a GPU nothing is looked at: the
+// check would wait for the device.
+void check_token_ids(const at::Tensor& ids, std::int64_t rows);
+
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
 // `parameters`: the layer's (LayerParameter: sixteen, DeBERTa more), hidden (T,H) fp32 -> (T,H)

@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/aminmax.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/zeros.h>
@@ -27,16 +26,6 @@ constexpr std::array<std::string_view, 4> left_aside = {
     "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias."};
 
 constexpr std::size_t attention_parts = 5;  // q, k, v, o, norm
-
-void check_ids(const PackedTokens& tokens, std::int64_t vocabulary) {
-  if (!tokens.token_ids.is_cpu()) return;  // on a GPU the check would wait for the device
-  const auto [low, high] = at::aminmax(tokens.token_ids);
-  if (low.item<std::int64_t>() < 0 || high.item<std::int64_t>() >= vocabulary)
-    throw input_error(
-        "a token id lies outside the word table of {} rows (ids {} to {}); take tokenizer and "
-        "weights from one model",
-        vocabulary, low.item<std::int64_t>(), high.item<std::int64_t>());
-}
 
 // The targets one place later, each sequence behind the id that decoding begins with.
 PackedTokens shifted(PackedTokens targets, std::int32_t start) {
@@ -142,7 +131,7 @@ std::vector<at::Tensor> T5::layer(bool decoder, std::int64_t index) const {
 
 at::Tensor T5::stack(bool decoder, const PackedTokens& tokens, const at::Tensor& encoded,
                      const PackedOffsets& source, const ForwardOptions& options) const {
-  check_ids(tokens, config_.vocabulary_size);
+  check_token_ids(tokens.token_ids, config_.vocabulary_size);
   const at::Tensor bias =
       distance_bias(bias_table(decoder), config_.buckets(decoder), tokens.max_len);
   at::Tensor hidden = seeded_dropout(table_rows(words(), tokens.token_ids), options.hidden_dropout,

@@ -7,6 +7,13 @@
 
 namespace gpuhpc {
 
+std::vector<TokenDataset> open_datasets(const std::filesystem::path& folder) {
+  std::vector<TokenDataset> datasets;
+  for (std::size_t i = 0; std::filesystem::exists(folder / std::to_string(i)); ++i)
+    datasets.emplace_back(folder / std::to_string(i));
+  return datasets;
+}
+
 std::vector<ParameterGroup> parameter_groups(const std::vector<RatedParameters>& groups,
                                              const TrainOptions& options) {
   std::vector<ParameterGroup> all;

@@ -18,11 +18,30 @@ struct ModelFiles {
   Paths files() const { return {path}; }
 };
 
+// The token shards in the folders 0, 1, .. of `folder`: of each file or column; none where it is
+// not there.
+std::vector<TokenDataset> open_datasets(const std::filesystem::path& folder);
+
+struct NewModelFiles : StageFiles {  // of a model with new weights
+  using StageFiles::StageFiles;
+  std::filesystem::path model = output("model");
+};
 struct TrainedFiles : StageFiles {  // of every stage that trains
   using StageFiles::StageFiles;
   std::filesystem::path model = output("model");
   std::filesystem::path metrics = output("metrics.jsonl");
   std::filesystem::path ranks = output("ranks.jsonl");
+};
+
+// The model that a training begins with: one that an earlier training left, one made here, or a
+// folder of the user's.
+struct StartModel {
+  std::optional<NewModelFiles> made;
+  ModelFiles given;
+  std::optional<TrainedFiles> trained = {};
+  const std::filesystem::path& folder() const {
+    return trained ? trained->model : made ? made->model : given.path;
+  }
 };
 
 struct EncoderFiles {

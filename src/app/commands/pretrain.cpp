@@ -26,7 +26,9 @@ void pretrain_command(CommandContext& c) {
           "--pretrain.vocabulary: {} has its own; leave it out, or begin with a new model "
           "(--pretrain.model small)",
           start.model);
-    if (!learns && c.set.given("pretrain.tokenizer"))
+    // A run's own config.ini gives every option, so only another word than the usual one is
+    // refused.
+    if (!learns && o.pretrain.vocabulary.tokenizer != VocabularyOptions().tokenizer)
       throw usage_error(
           "--pretrain.tokenizer {}: no vocabulary is learnt; say how many entries it is to have "
           "(--pretrain.vocabulary 30000)",

@@ -33,7 +33,7 @@ void EmbeddingEvaluationStage::run(const StageContext& c, const EvaluationFiles&
     for (std::size_t i = 0; std::filesystem::exists(tokens.validation_of(i)); ++i)
       folders.push_back(tokens.validation_of(i));
     for (const auto& folder : folders)
-      if (columns.empty() && !(columns = open_columns(folder)).empty()) {
+      if (columns.empty() && !(columns = open_datasets(folder)).empty()) {
         values = open_values(folder);
         for (const Json& file : files)
           if (file.at("folder") == tokens.name_of(folder)) learns = file.at("learns").get<Learns>();

@@ -56,13 +56,6 @@ std::vector<float> open_values(const fs::path& folder) {
   return {values.begin(), values.end()};
 }
 
-std::vector<TokenDataset> open_columns(const fs::path& folder) {
-  std::vector<TokenDataset> columns;
-  for (std::size_t i = 0; fs::exists(folder / std::to_string(i)); ++i)
-    columns.emplace_back(folder / std::to_string(i));
-  return columns;
-}
-
 namespace {
 
 // The numbers of a field: one, or an array as JSON has it. False: it holds something else.

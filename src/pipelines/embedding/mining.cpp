@@ -32,7 +32,7 @@ struct Rows {
   std::int64_t most = 0;                             // rows of one anchor
 
   explicit Rows(const std::filesystem::path& folder)
-      : columns(open_columns(folder)),
+      : columns(open_datasets(folder)),
         anchors(distinct_texts(columns[0], all_rows(columns[0]))),
         texts(distinct_texts(columns[1], all_rows(columns[1]))),
         positives(belonging(anchors, texts)) {

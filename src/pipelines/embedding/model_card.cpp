@@ -107,7 +107,7 @@ void ModelCardStage::run(const StageContext& c, const CardFiles& out) const {
                     .settings = learnt.settings()};
     for (const auto& [role, name, columns, shards] : names.files)
       facts.data.push_back(
-          {role, name, std::to_string(open_columns(shards).at(0).size()), columns});
+          {role, name, std::to_string(open_datasets(shards).at(0).size()), columns});
     for (const auto& lines :
          {config::settings_of(training.encoder), config::settings_of(training.trainer.train)})
       facts.settings.insert(facts.settings.end(), lines.begin(), lines.end());

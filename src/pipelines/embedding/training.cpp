@@ -16,7 +16,7 @@ namespace {
 LearntRows open_rows(const PairTokenFiles& tokens, std::size_t set, const PairLossOptions& loss) {
   LearntRows rows{.files = {}, .values = {}, .options = loss};
   for (const auto& folder : {tokens.train_of(set), tokens.validation_of(set)}) {
-    rows.files.push_back(open_columns(folder));
+    rows.files.push_back(open_datasets(folder));
     const std::vector<float> of_file = open_values(folder);
     rows.values.insert(rows.values.end(), of_file.begin(), of_file.end());
   }

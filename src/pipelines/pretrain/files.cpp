@@ -101,11 +101,4 @@ MixedCorpora mix_corpora(const PretrainInputs& inputs, const std::string& weight
   return mixed;
 }
 
-std::vector<TokenDataset> open_texts(const fs::path& tokens) {
-  std::vector<TokenDataset> files;
-  for (std::size_t i = 0; fs::exists(tokens / std::to_string(i)); ++i)
-    files.emplace_back(tokens / std::to_string(i));
-  return files;
-}
-
 }  // namespace gpuhpc

@@ -9,6 +9,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/nn/masked_language_model.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
 #include "gpuhpc/pipelines/pretrain/task.hpp"
@@ -25,7 +26,7 @@ struct Session {
       : seed(static_cast<std::uint64_t>(pretraining.training.trainer.train.seed)),
         model(MaskedLanguageModel::load(folder, seed + 1, torch_device(c.device))),
         tokenizer(load_tokenizer(model.base.model.weights_folder)),
-        files(open_texts(pretraining.texts.tokens)),
+        files(open_datasets(pretraining.texts.tokens)),
         length(std::min(pretraining.training.encoder.max_length,
                         model.base.encoder.config().max_tokens())),
         task(files, length, checked(*tokenizer, model.base.model), tokenizer->vocabulary_size(),
@@ -84,8 +85,9 @@ std::string sample_lines(Session& session) {
       words += (k > 0 ? ", " : "") + session.tokenizer->decode({&id, 1}, false);
     }
     const auto was = static_cast<std::int32_t>(masked.targets.front());
-    lines += fmt::format("{}\t{}\t{}\n", session.tokenizer->decode(batch.token_ids, false),
-                         session.tokenizer->decode({&was, 1}, false), words);
+    lines += fmt::format(
+        "{}\t{}\t{}\n", table_field(session.tokenizer->decode(batch.token_ids, false)),
+        table_field(session.tokenizer->decode({&was, 1}, false)), table_field(std::move(words)));
   }
   return lines;
 }

@@ -11,17 +11,11 @@
 #include "gpuhpc/infer/generate.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
+#include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
 namespace {
-
-// A TSV field.
-std::string on_one_line(std::string text) {
-  for (char& c : text)
-    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
-  return text;
-}
 
 // Evenly spread over the held-out pairs.
 std::vector<std::int64_t> measured_items(const std::vector<std::int64_t>& held_out,
@@ -49,8 +43,8 @@ Measured measure(const Seq2SeqTask& task, const std::vector<std::int64_t>& items
     measured.trained.push_back(rouge(target, texts[i]));
     measured.first_sentences.push_back(rouge(target, first_sentence(source)));
     if (i % every == 0)
-      measured.samples += fmt::format("{}\t{}\t{}\n", on_one_line(std::string(source)),
-                                      on_one_line(std::string(target)), on_one_line(texts[i]));
+      measured.samples += fmt::format("{}\t{}\t{}\n", table_field(std::string(source)),
+                                      table_field(std::string(target)), table_field(texts[i]));
   }
   return measured;
 }

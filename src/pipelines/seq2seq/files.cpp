@@ -14,13 +14,6 @@ std::vector<std::string> ScannedTextPairs::settings() const {
       fmt::format("{} rows of {}: {} {}", rows(), scan->content, columns.texts, columns.prompts)};
 }
 
-std::vector<TokenDataset> open_text_pairs(const std::filesystem::path& folder) {
-  std::vector<TokenDataset> columns;
-  for (const char* column : {"0", "1"})
-    if (std::filesystem::exists(folder / column)) columns.emplace_back(folder / column);
-  return columns;
-}
-
 Seq2SeqInputs find_text_pairs(const Seq2SeqFileOptions& files, const std::string& format,
                               Communicator& comm) {
   CorpusOptions options;

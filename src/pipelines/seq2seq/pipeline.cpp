@@ -15,7 +15,7 @@ Pipeline seq2seq_pipeline(const SharedOptions& shared, const Seq2SeqOptions& o,
         shared.training.train.validation);
   o.generation.check();
   Pipeline pipeline(run_folder);
-  StartT5 start;
+  StartModel start;
   if (o.model.is_size())
     start.made = pipeline.add(
         "start", NewT5Stage{o.model, {shared.model.encoder}, {shared.training.train.seed}});

@@ -12,7 +12,7 @@
 
 namespace gpuhpc {
 
-void NewT5Stage::run(const StageContext& c, const NewT5Files& out) const {
+void NewT5Stage::run(const StageContext& c, const NewModelFiles& out) const {
   on_root(c.comm, [&] {
     const auto words = load_tokenizer(tokenizer.path);
     const SpecialTokens& special = words->special();
@@ -60,7 +60,7 @@ std::vector<std::vector<TokenDataset>> open_files(const Seq2SeqTokenFiles& token
                                                   const Tokenizer& tokenizer) {
   std::vector<std::vector<TokenDataset>> files;
   for (const auto& folder : {tokens.train, tokens.validation})
-    for (const TokenDataset& column : files.emplace_back(open_text_pairs(folder)))
+    for (const TokenDataset& column : files.emplace_back(open_datasets(folder)))
       column.check_tokenizer(tokenizer);
   return files;
 }

@@ -62,8 +62,6 @@ struct PairTokenFiles : StageFiles {
     return file.lexically_relative(folder()).string();
   }
 };
-// The columns of one of these folders; none where there was no such file.
-std::vector<TokenDataset> open_columns(const std::filesystem::path& folder);
 inline constexpr const char* values_file = "values.h5";  // beside them: "values" of all rows
 std::vector<float> open_values(const std::filesystem::path& folder);  // of the rows, if any
 

@@ -40,14 +40,9 @@ struct VocabularyFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path tokenizer = output("tokenizer");  // a folder, as load_tokenizer reads it
 };
-struct NewModelFiles : StageFiles {
-  using StageFiles::StageFiles;
-  std::filesystem::path model = output("model");
-};
 struct TextTokenFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path tokens = output("tokens");  // a folder of shards for each file: 0, 1, ..
 };
-std::vector<TokenDataset> open_texts(const std::filesystem::path& tokens);
 
 }  // namespace gpuhpc

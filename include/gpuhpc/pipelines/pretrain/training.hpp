@@ -9,17 +9,6 @@
 
 namespace gpuhpc {
 
-// The model that is begun with: one that learnt from short pieces, one made here, or a folder of
-// the user's.
-struct StartModel {
-  std::optional<NewModelFiles> made;
-  ModelFiles given;
-  std::optional<TrainedFiles> trained = {};
-  const std::filesystem::path& folder() const {
-    return trained ? trained->model : made ? made->model : given.path;
-  }
-};
-
 struct Pretraining {
   TextTokenFiles texts;
   StartModel start;

@@ -25,16 +25,10 @@ struct Seq2SeqInputs {
 Seq2SeqInputs find_text_pairs(const Seq2SeqFileOptions& files, const std::string& format,
                               Communicator& comm);
 
-struct NewT5Files : StageFiles {
-  using StageFiles::StageFiles;
-  std::filesystem::path model = output("model");
-};
 struct Seq2SeqTokenFiles : StageFiles {
   using StageFiles::StageFiles;
   // A folder of shards for the sources (0) and for the targets (1).
   std::filesystem::path train = output("train"), validation = output("validation");
 };
-// Both columns; none where there was no such file.
-std::vector<TokenDataset> open_text_pairs(const std::filesystem::path& folder);
 
 }  // namespace gpuhpc

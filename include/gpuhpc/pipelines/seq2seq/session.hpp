@@ -2,7 +2,6 @@
 // What the stages of `train-seq2seq` share: a T5 with the pairs it learns or is measured on.
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,15 +12,9 @@
 
 namespace gpuhpc {
 
-// The model that is begun with: one made here, or a folder of the user's.
-struct StartT5 {
-  std::optional<NewT5Files> made;
-  ModelFiles given;
-  const std::filesystem::path& folder() const { return made ? made->model : given.path; }
-};
 struct Seq2SeqLearning {
   Seq2SeqTokenFiles tokens;
-  StartT5 start;
+  StartModel start;
   Seq2SeqLearningOptions options;
   FineTuning training;
 };

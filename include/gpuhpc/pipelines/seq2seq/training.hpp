@@ -6,11 +6,11 @@ namespace gpuhpc {
 
 // A T5 of one of the published sizes with new weights.
 struct NewT5Stage {
-  using Outputs = NewT5Files;
+  using Outputs = NewModelFiles;
   NewT5Options options;
   ModelFiles tokenizer;
   SeedOption seed;
-  void run(const StageContext& context, const NewT5Files& out) const;
+  void run(const StageContext& context, const NewModelFiles& out) const;
 };
 
 struct Seq2SeqTokensStage {
