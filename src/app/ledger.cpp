@@ -206,6 +206,32 @@ double run_stage(const Pipeline& pipeline, std::size_t number, const StageContex
   return seconds;
 }
 
+// The fingerprints, once the run folder is as this pipeline has it. On the root.
+std::vector<std::string> open_run(const Pipeline& pipeline, Ledger& ledger) {
+  create_folder(pipeline.run_folder());
+  std::vector<std::string> order;
+  for (const Stage& stage : pipeline.stages()) order.push_back(stage.name);
+  ledger.set_order(std::move(order));
+  settle_folders(pipeline, ledger);
+  return stage_fingerprints(pipeline.stages());
+}
+
+// What the checkpoints of a stage belong to: the settings of it and of all before it.
+CheckpointTask checkpoint_task(const std::vector<Stage>& stages, std::size_t number,
+                               const std::string& fingerprint) {
+  std::vector<std::string> settings;
+  for (std::size_t i = 0; i <= number; ++i)
+    for (const std::string& setting : stages[i].settings)
+      if (std::ranges::find(settings, setting) == settings.end()) settings.push_back(setting);
+  return {fingerprint, settings};
+}
+
+fs::path checkpoint_folder(const Pipeline& pipeline, std::size_t number,
+                           const std::string& fingerprint) {
+  return pipeline.run_folder() / "checkpoints" / pipeline.stages()[number].name /
+         fingerprint.substr(0, 16);
+}
+
 }  // namespace
 
 std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange& range,
@@ -216,20 +242,10 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
                     last = position(stages, range.to, stages.size() - 1);
   Ledger ledger(pipeline.run_folder());
   std::vector<std::string> fingerprints(stages.size());
-  on_root(comm, [&] {
-    create_folder(pipeline.run_folder());
-    std::vector<std::string> order;
-    for (const Stage& stage : stages) order.push_back(stage.name);
-    ledger.set_order(std::move(order));
-    settle_folders(pipeline, ledger);
-    fingerprints = stage_fingerprints(stages);
-  });
-  std::vector<std::string> settings;  // of this stage and all before it
+  on_root(comm, [&] { fingerprints = open_run(pipeline, ledger); });
   std::vector<StageTime> times;
   for (std::size_t i = 0; i <= last; ++i) {
     const Stage& stage = stages[i];
-    for (const std::string& setting : stage.settings)
-      if (std::ranges::find(settings, setting) == settings.end()) settings.push_back(setting);
     std::int32_t skip = 0;
     on_root(comm, [&] {
       bool holds = ledger.has(stage.name, fingerprints[i]);
@@ -255,15 +271,14 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
       continue;
     }
     const std::string fingerprint = comm.broadcast_string(fingerprints[i]);
-    const StageContext context{
-        comm,
-        log,
-        device,
-        pipeline.run_folder() / "checkpoints" / stage.name / fingerprint.substr(0, 16),
-        {fingerprint, settings},
-        stop_requested,
-        pipeline.run_folder(),
-        stage.name};
+    const StageContext context{comm,
+                               log,
+                               device,
+                               checkpoint_folder(pipeline, i, fingerprint),
+                               checkpoint_task(stages, i, fingerprint),
+                               stop_requested,
+                               pipeline.run_folder(),
+                               stage.name};
     context.leave_together_if_asked();
     if (comm.is_root()) log->info("stage {}/{} {}", i + 1, stages.size(), stage.name);
     times.push_back({stage.name, run_stage(pipeline, i, context, ledger), false});
@@ -276,6 +291,49 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
               : fmt::format(" (the guide of the Python set-up states {})", stage.reference_time));
   }
   return times;
+}
+
+void export_model(const Pipeline& pipeline, const fs::path& folder, Communicator& comm,
+                  const Log& log, const DeviceChoice& device) {
+  const std::vector<Stage>& stages = pipeline.stages();
+  const fs::path partial = folder.string() + ".partial";
+  std::int64_t next = 0;
+  std::string fingerprint;
+  on_root(comm, [&] {
+    if (fs::exists(folder))
+      throw usage_error("--run.export {}: it is there already; name a new folder", folder.string());
+    Ledger ledger(pipeline.run_folder());
+    const std::vector<std::string> fingerprints = open_run(pipeline, ledger);
+    while (next < std::ssize(stages) && ledger.has(stages[static_cast<std::size_t>(next)].name,
+                                                   fingerprints[static_cast<std::size_t>(next)]))
+      ++next;
+    if (next == std::ssize(stages))
+      throw usage_error("--run.export: the run is finished; its model is {}",
+                        (pipeline.run_folder() / "model").string());
+    const Stage& stage = stages[static_cast<std::size_t>(next)];
+    if (!stage.exports)
+      throw usage_error("--run.export: the next stage of {} is {}, which has no model to export",
+                        pipeline.run_folder().string(), stage.name);
+    fingerprint = fingerprints[static_cast<std::size_t>(next)];
+    fs::remove_all(partial);
+  });
+  comm.broadcast(&next, 1, DataType::int64, 0);
+  fingerprint = comm.broadcast_string(fingerprint);
+  const auto number = static_cast<std::size_t>(next);
+  stages[number].run({comm,
+                      log,
+                      device,
+                      checkpoint_folder(pipeline, number, fingerprint),
+                      checkpoint_task(stages, number, fingerprint),
+                      {},
+                      pipeline.run_folder(),
+                      stages[number].name,
+                      partial},
+                     partial);
+  on_root(comm, [&] {
+    rename_synced(partial, folder);
+    log->info("the model of that checkpoint: {}", folder.string());
+  });
 }
 
 }  // namespace gpuhpc

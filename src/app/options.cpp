@@ -13,6 +13,11 @@ void declare(config::Section& section, RunOptions& o) {
       .option("dir", o.dir,
               "folder for outputs, ledger, logs and report; an existing one is resumed")
       .common();
+  section
+      .option("export", o.export_folder,
+              "a new folder for the model of the newest checkpoint of a run that was stopped "
+              "(train-embedding, pretrain, train-seq2seq); nothing is trained")
+      .execution();
 }
 
 void declare(config::Section& section, PipelineOptions& o) {
@@ -79,7 +84,7 @@ void declare_options(config::OptionSet& set, Options& o) {
       "[embedding]",
       o.embedding.datasets);
   set.add("masked-language models", o.pretrain.model, o.pretrain.vocabulary, o.pretrain.masking,
-          o.pretrain.short_phase, o.pretrain.mixing);
+          o.pretrain.short_phase, o.pretrain.mixing, o.pretrain.data);
   set.add("sequence-to-sequence models", o.seq2seq.files, o.seq2seq.model, o.seq2seq.learning,
           o.seq2seq.evaluation);
   set.add("how texts are generated", o.seq2seq.generation);

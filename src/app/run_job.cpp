@@ -50,13 +50,18 @@ std::string table_of(const fs::path& tsv) {
 
 void run_job(CommandContext& c, Job job) {
   const PipelineOptions& o = c.options.pipeline;
-  const PipelineRange range{o.from, o.to, o.force};
+  const PipelineRange range{o.from, job.to.empty() ? o.to : job.to, o.force};
   const fs::path run = job.pipeline.run_folder();
+  const fs::path exported = c.options.run.export_folder;
   std::optional<FolderLock> lock;
   on_root(c.comm, [&] {
     check_pipeline(job.pipeline, range);
+    if (!exported.empty() && !fs::exists(run / "ledger.json"))
+      throw usage_error("--run.export: {} holds no run; name its folder with --run.dir",
+                        run.string());
     create_folder(run);
     lock.emplace(run);
+    if (!exported.empty()) return;
     write_text_file(run / "config.ini", c.set.ini());
     write_run_facts(c, job, {});
   });
@@ -69,6 +74,7 @@ void run_job(CommandContext& c, Job job) {
     if (const std::string advice = how_to_stop(std::getenv); !advice.empty() && c.comm.size() > 1)
       c.log->info("{}", advice);
   }
+  if (!exported.empty()) return export_model(job.pipeline, exported, c.comm, c.log, c.device);
 
   const auto times =
       run_stages(job.pipeline, range, c.comm, c.log, c.device, StopSignals::requested);

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 
 namespace gpuhpc {
@@ -91,6 +92,20 @@ TrainContext train_context(const StageContext& c, const TrainingOptions& o,
           .stage = c.name,
           .task = c.task,
           .stop_requested = c.stop_requested};
+}
+
+std::filesystem::path train_or_export(Trainer& trainer, const StageContext& c,
+                                      const TrainedFiles& out) {
+  if (c.export_folder.empty()) {
+    trainer.run();
+    return out.model;
+  }
+  if (trainer.load_checkpoint() == 0)
+    throw input_error(
+        "--run.export: {} holds no checkpoint of the stage {} with these options; one is saved "
+        "every --train.checkpoint-minutes, and when the run is asked to stop",
+        c.run_folder.string(), c.name);
+  return c.export_folder;
 }
 
 }  // namespace gpuhpc

@@ -127,9 +127,11 @@ void Trainer::warn_of_warmup() const {
         course_.warmup, steps);
 }
 
+std::int64_t Trainer::load_checkpoint() { return checkpointer_ ? checkpointer_->resume(*this) : 0; }
+
 // From the newest checkpoint, and the files of what is watched as far as it goes.
 void Trainer::resume() {
-  if (checkpointer_) checkpointer_->resume(*this);
+  load_checkpoint();
   const Range chosen = context_.profile.range();
   on_root(comm_, [&] {
     if (!context_.folder.empty()) {

@@ -93,7 +93,7 @@ class Reruns : public testing::Test {
     inputs.files.push_back(inputs_.train.scan);
     inputs.files.back().options = options.shared.corpus;
     inputs.corpora = {"texts"};
-    return pretrain_pipeline(options.shared, options.pretrain, inputs, root_ / "run");
+    return pretrain_pipeline(options.shared, options.pretrain, inputs, root_ / "run").stages;
   }
 
   Pipeline seq2seq_stages(const Options& options) const {

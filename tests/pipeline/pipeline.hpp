@@ -38,6 +38,45 @@ struct Result {
   std::string output;
 };
 
+// The program, while it runs.
+class Child {
+ public:
+  Child(const std::string& words, const fs::path& log) : log_(log) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    execl("/bin/sh", "sh", "-c",
+          ("exec " + std::string(GPUHPC_BINARY) + " " + words + " >" + log.string() +
+           " 2>&1 </dev/null")
+              .c_str(),
+          nullptr);
+    _exit(127);
+  }
+  ~Child() {
+    if (pid_ > 0) kill(pid_, SIGKILL), waitpid(pid_, nullptr, 0);
+  }
+  // Waits until the output holds these words; false when the process is gone before.
+  bool says(const std::string& words) {
+    while (read(log_).find(words) == std::string::npos) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      if (waitpid(pid_, &status_, WNOHANG) == 0) continue;
+      pid_ = 0;
+      return false;
+    }
+    return true;
+  }
+  void interrupt() const { kill(pid_, SIGINT); }
+  int status() {
+    if (pid_ > 0) waitpid(pid_, &status_, 0);
+    pid_ = 0;
+    return status_;
+  }
+
+ private:
+  fs::path log_;
+  pid_t pid_ = 0;
+  int status_ = 0;
+};
+
 class Pipeline : public testing::Test {
  protected:
   static void SetUpTestSuite() {

@@ -86,11 +86,63 @@ TEST_F(Pretraining, LearnsAVocabularyOfItsOwnFirst) {
   EXPECT_EQ(config.at("vocab_size"), 1500);
   EXPECT_EQ(read(one / "stages/01-vocabulary/tokenizer/tokenizer.json"),
             read(two / "stages/01-vocabulary/tokenizer/tokenizer.json"));
-  EXPECT_EQ(read(one / "model/merges.txt"), read(two / "stages/02-start/model/merges.txt"));
+  EXPECT_EQ(read(one / "model/merges.txt"), read(two / "stages/03-start/model/merges.txt"));
   EXPECT_NEAR(metrics(one).at("start").at("loss").get<double>(), std::log(1500), .3);
   // Twice two steps: on pieces of 16 tokens, then on from there.
   EXPECT_TRUE(fs::exists(one / "stages/04-short-training/model/model.safetensors"));
   EXPECT_LT(metrics(one).at("trained").at("loss"), metrics(one).at("start").at("loss"));
+}
+
+// The model of a checkpoint is that of a training which ended there.
+TEST_F(Pretraining, AStoppedOneIsExportedAndGoesOn) {
+  const fs::path run = root_ / "stopped", exported = root_ / "exported", ended = root_ / "ended";
+  const std::string endless = arguments(run) +
+                              " --train.decay constant --train.warmup 0 --train.max-steps 5000",
+                    exporting = " --run.export " + exported.string();
+  const fs::path log = root_ / "stopped.txt";
+  {
+    Child child(endless, log);
+    ASSERT_TRUE(child.says("global batch")) << read(log);
+    const Result meanwhile = gpuhpc(endless + exporting);
+    EXPECT_EQ(meanwhile.code, 78) << meanwhile.output;
+    child.interrupt();
+    const int status = child.status();
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 75) << read(log);
+  }
+  const std::string said = read(log);
+  const std::size_t place = said.find("stopped at step ");
+  ASSERT_NE(place, said.npos);
+  const std::string steps = std::to_string(std::stoi(said.substr(place + 16)));
+  const std::string config = read(run / "config.ini");
+  const Result result = gpuhpc(endless + exporting);
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_EQ(read(run / "config.ini"), config);
+  EXPECT_TRUE(fs::exists(run / "checkpoints"));
+  ASSERT_EQ(gpuhpc(arguments(ended) +
+                   " --train.decay constant --train.warmup 0 --train.max-steps " + steps)
+                .code,
+            0);
+  EXPECT_TRUE(read(exported / "model.safetensors") == read(ended / "model/model.safetensors"));
+  EXPECT_EQ(Json::parse(read(exported / "config.json")).at("architectures"),
+            Json({"BertForMaskedLM"}));
+  const Result again = gpuhpc(endless + exporting);
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.output, HasSubstr("it is there already"));
+  const Result finished =
+      gpuhpc(arguments(ended) + " --train.decay constant --train.warmup 0 --train.max-steps " +
+             steps + exporting + "-2");
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_THAT(finished.output, HasSubstr("the run is finished"));
+}
+
+TEST_F(Pretraining, MeasuresTheDataPathAlone) {
+  const fs::path run = root_ / "data";
+  const Result result =
+      gpuhpc(arguments(run) + " --pretrain.data-only true --train.max-steps 3", 2);
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, testing::ContainsRegex("data path alone: 3 batches of 1[0-9]+ tokens, "
+                                                    "1[3-6].[0-9]% of them masked, .* on 2 ranks"));
+  EXPECT_FALSE(fs::exists(run / "stages/02-start"));
 }
 
 TEST_F(Pretraining, BadTextsEndBeforeTheFirstStage) {

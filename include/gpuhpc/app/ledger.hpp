@@ -72,4 +72,9 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
                                   Communicator& comm, const Log& log, const DeviceChoice& device,
                                   const std::function<bool()>& stop_requested = {});
 
+// The first stage that is not finished leaves the model of its newest checkpoint in `folder`; the
+// run stays as it is. Collective. usage_error when there is nothing to export.
+void export_model(const Pipeline& pipeline, const std::filesystem::path& folder, Communicator& comm,
+                  const Log& log, const DeviceChoice& device);
+
 }  // namespace gpuhpc

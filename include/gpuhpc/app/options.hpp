@@ -19,6 +19,7 @@ namespace gpuhpc {
 struct RunOptions {
   static constexpr const char* section = "run";
   std::string dir = "runs/default";
+  std::string export_folder;
 };
 struct PipelineOptions {
   static constexpr const char* section = "pipeline";

@@ -16,6 +16,7 @@ struct Job {
   std::vector<std::string> warnings;
   // On the root after the last stage; gives warnings; may be empty.
   std::function<std::vector<std::string>()> evaluate;
+  std::string to = {};  // a stage to end with, whatever --pipeline.to says
 };
 
 // Collective. Everything is checked before anything is computed; an existing run folder is resumed,

@@ -78,4 +78,9 @@ double mean_loss(Task& task, std::span<const std::int64_t> items, Communicator& 
 TrainContext train_context(const StageContext& context, const TrainingOptions& options,
                            const TrainedFiles& out);
 
+// Trains, or takes the newest checkpoint where that is to be exported. The folder that the model is
+// to be saved in. Collective.
+std::filesystem::path train_or_export(Trainer& trainer, const StageContext& context,
+                                      const TrainedFiles& out);
+
 }  // namespace gpuhpc

@@ -8,6 +8,7 @@
 //     PosteriorFiles posterior;     // outputs of an earlier stage: derives from StageFiles;
 //                                   // std::optional where not every pipeline has it
 //     TargetOptions options;        // an option struct (config/options.hpp)
+//     static constexpr bool exports = true;  // optional: knows StageContext::export_folder
 //     void check() const;           // optional: before anything is computed, on the root
 //     void run(const StageContext&, const TargetFiles&) const;  // collective
 //   };
@@ -37,6 +38,9 @@ struct StageContext {
   std::function<bool()> stop_requested;  // this rank was asked to save what it can and leave
   std::filesystem::path run_folder;      // for what is watched while the stage runs
   std::string name;                      // of this stage
+  // Where not empty: a stage that trains leaves the model of its newest checkpoint in this folder
+  // and does not train.
+  std::filesystem::path export_folder = {};
 
   // Throws stopped() when asked to leave. Of this rank alone: only where an error of one rank
   // becomes one of all.
@@ -85,6 +89,7 @@ struct Stage {
   std::function<void()> check;
   std::function<void(const StageContext&, const std::filesystem::path& folder)> run;
   std::string reference_time;  // that the guide of the Python set-up states for it, on its data
+  bool exports = false;        // StageContext::export_folder
 };
 
 class Pipeline {
@@ -105,6 +110,7 @@ class Pipeline {
       stage.run(context, Outputs(name, folder));
     };
     entry.reference_time = reference_time;
+    if constexpr (requires { S::exports; }) entry.exports = S::exports;
     stages_.push_back(std::move(entry));
     return Outputs(name, folder(stages_.size() - 1));
   }

@@ -40,6 +40,8 @@ class Trainer {
   // all of these the weights are those of the last update.
   TrainSummary run();
   StepReport step();
+  // Collective. From the newest checkpoint, where there is one; the updates that it has seen.
+  std::int64_t load_checkpoint();
   std::int64_t total_steps() const { return schedule_.total_steps; }
   // Collective. The loss per counted item over all of `items`, without gradients and dropout; the
   // same bits on any number of ranks (unless --train.micro-batch is 0, which cuts by ranks). A loss

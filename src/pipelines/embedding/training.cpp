@@ -8,6 +8,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/pipelines/embedding/task.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -84,10 +85,13 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
                              training_forward(learner, training, seed));
       },
       head ? &*head : nullptr);
-  Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out),
-          course_of(task, learnt, training.trainer.train))
-      .run();
-  on_root(c.comm, [&] { save_encoder_folder(out.model, learner, embedding, model->model); });
+  Trainer trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out),
+                  course_of(task, learnt, training.trainer.train));
+  const std::filesystem::path folder = train_or_export(trainer, c, out);
+  on_root(c.comm, [&] {
+    save_encoder_folder(folder, learner, embedding, model->model);
+    if (!c.export_folder.empty()) seal_model(folder);  // else the model's card belongs to it
+  });
 }
 
 }  // namespace gpuhpc

@@ -49,6 +49,14 @@ void declare(config::Section& section, CorpusWeightOptions& options) {
                  "wiki=2,logs.txt=.5; the others: once");
 }
 
+void declare(config::Section& section, DataPathOptions& options) {
+  section
+      .option("data-only", options.only,
+              "the texts are tokenized, read, packed and masked as a training would have them, and "
+              "the tokens per second are said; nothing is trained")
+      .execution();
+}
+
 std::vector<std::pair<std::string, std::string>> pretrain_defaults() {
   return {{"train.encoder-lr", "1e-4"}, {"train.head-lr", "1e-4"}, {"train.max-length", "128"},
           {"train.layers", "-1"},       {"train.dropout", "auto"}, {"train.micro-batch", "0"},

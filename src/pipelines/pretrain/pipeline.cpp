@@ -6,8 +6,9 @@
 
 namespace gpuhpc {
 
-Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o,
-                           const PretrainInputs& inputs, const std::filesystem::path& run_folder) {
+PretrainPipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o,
+                                   const PretrainInputs& inputs,
+                                   const std::filesystem::path& run_folder) {
   if (o.short_phase.length >= shared.fine_tune.max_length)
     throw usage_error(
         "--pretrain.short-length {} is not shorter than --train.max-length {}; give a smaller one",
@@ -20,6 +21,8 @@ Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o
     tokenizer.made = pipeline.add("vocabulary", VocabularyStage{inputs, o.vocabulary});
   else
     tokenizer.given.path = made ? shared.model.encoder : o.model.model;
+  const TextTokenFiles texts =
+      pipeline.add("tokens", TextTokensStage{inputs, tokenizer, shared.shards});
   if (made)
     start.made =
         pipeline.add("start", NewModelStage{o.model,
@@ -28,8 +31,6 @@ Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o
                                             {shared.training.train.seed}});
   else
     start.given.path = o.model.model;
-  const TextTokenFiles texts =
-      pipeline.add("tokens", TextTokensStage{inputs, tokenizer, shared.shards});
   const Pretraining pretraining{texts, start, o.masking, shared.fine_tuning(),
                                 mix_corpora(inputs, o.mixing.weights)};
   Pretraining last = pretraining;
@@ -41,7 +42,7 @@ Pipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o
   }
   const TrainedFiles trained = pipeline.add("training", PretrainTrainingStage{last});
   pipeline.add("perplexity", PerplexityStage{pretraining, trained});
-  return pipeline;
+  return {pipeline, tokenizer, pretraining};
 }
 
 }  // namespace gpuhpc

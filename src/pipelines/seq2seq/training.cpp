@@ -120,13 +120,14 @@ void Seq2SeqTrainingStage::run(const StageContext& c, const TrainedFiles& out) c
   Course course = tuning.trainer.train.course();
   course.validation = 0;
   course.validation_items = session->held_out;
-  Trainer(arena, task, tuning.trainer.train, train_context(c, tuning.trainer, out), course).run();
+  Trainer trainer(arena, task, tuning.trainer.train, train_context(c, tuning.trainer, out), course);
+  const std::filesystem::path folder = train_or_export(trainer, c, out);
   on_root(c.comm, [&] {
     const std::filesystem::path& start = learning.start.folder();
     auto config = nlohmann::ordered_json::parse(read_text_file(start / "config.json"));
     config["task_specific_params"]["summarization"]["prefix"] = prefix.text;
-    save_t5(out.model, model, config, start);
-    seal_model(out.model);
+    save_t5(folder, model, config, start);
+    seal_model(folder);
   });
 }
 

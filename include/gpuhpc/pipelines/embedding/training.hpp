@@ -8,6 +8,7 @@ namespace gpuhpc {
 
 struct EmbeddingTrainingStage {
   using Outputs = TrainedFiles;
+  static constexpr bool exports = true;
   PairTokenFiles tokens;
   EncoderFiles encoder;
   LearntSets learnt;

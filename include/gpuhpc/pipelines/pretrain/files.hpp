@@ -1,12 +1,14 @@
 #pragma once
 // What `pretrain` reads from outside, and what its stages leave for each other.
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
 
 namespace gpuhpc {
@@ -40,6 +42,13 @@ struct VocabularyFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path tokenizer = output("tokenizer");  // a folder, as load_tokenizer reads it
 };
+// The tokenizer of the texts: one learnt here, or that of a folder of the user's.
+struct TokenizerSource {
+  std::optional<VocabularyFiles> made;
+  ModelFiles given;
+  const std::filesystem::path& folder() const { return made ? made->tokenizer : given.path; }
+};
+
 struct TextTokenFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path tokens = output("tokens");  // a folder of shards for each file: 0, 1, ..

@@ -36,11 +36,17 @@ struct CorpusWeightOptions {
   static constexpr const char* section = "pretrain";
   std::string weights;  // NAME=WEIGHT,..
 };
+// The data path without a training.
+struct DataPathOptions {
+  static constexpr const char* section = "pretrain";
+  bool only = false;
+};
 void declare(config::Section& section, NewModelOptions& options);
 void declare(config::Section& section, VocabularyOptions& options);
 void declare(config::Section& section, MaskingOptions& options);
 void declare(config::Section& section, ShortPhaseOptions& options);
 void declare(config::Section& section, CorpusWeightOptions& options);
+void declare(config::Section& section, DataPathOptions& options);
 
 struct PretrainOptions {
   NewModelOptions model;
@@ -48,6 +54,7 @@ struct PretrainOptions {
   MaskingOptions masking;
   ShortPhaseOptions short_phase;
   CorpusWeightOptions mixing;
+  DataPathOptions data;
 };
 
 // What `pretrain` takes for shared options that the user did not give.

@@ -16,13 +16,6 @@ struct VocabularyStage {
   void run(const StageContext& context, const VocabularyFiles& out) const;
 };
 
-// The tokenizer of the texts: one learnt here, or that of a folder of the user's.
-struct TokenizerSource {
-  std::optional<VocabularyFiles> made;
-  ModelFiles given;
-  const std::filesystem::path& folder() const { return made ? made->tokenizer : given.path; }
-};
-
 // A model of one of the three sizes with new weights: a BERT, or a RoBERTa where the tokenizer is
 // a byte-level BPE learnt here.
 struct NewModelStage {

@@ -1,24 +1,15 @@
 #pragma once
 // Stages of `pretrain`: a masked-language model learns from the texts, and what it has learnt.
 #include <filesystem>
-#include <optional>
 
 #include "gpuhpc/pipelines/fine_tuning.hpp"
-#include "gpuhpc/pipelines/pretrain/files.hpp"
-#include "gpuhpc/pipelines/pretrain/options.hpp"
+#include "gpuhpc/pipelines/pretrain/texts.hpp"
 
 namespace gpuhpc {
 
-struct Pretraining {
-  TextTokenFiles texts;
-  StartModel start;
-  MaskingOptions masking;
-  FineTuning training;
-  MixedCorpora mixed = {};
-};
-
 struct PretrainTrainingStage {
   using Outputs = TrainedFiles;
+  static constexpr bool exports = true;
   Pretraining pretraining;
   void run(const StageContext& context, const TrainedFiles& out) const;
 };

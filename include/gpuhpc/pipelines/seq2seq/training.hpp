@@ -23,6 +23,7 @@ struct Seq2SeqTokensStage {
 
 struct Seq2SeqTrainingStage {
   using Outputs = TrainedFiles;
+  static constexpr bool exports = true;
   Seq2SeqLearning learning;
   SourcePrefix prefix;
   void run(const StageContext& context, const TrainedFiles& out) const;
