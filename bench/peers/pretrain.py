@@ -87,7 +87,8 @@ def work_peer(arguments):
 
         def on_log(self, args, state, control, logs=None, **kwargs):
             if "loss" in logs:
-                self.losses.append(float(logs["loss"]))
+                # This model's loss is a mean per micro-batch, and Trainer logs their sum.
+                self.losses.append(float(logs["loss"]) * arguments.micro_batch / arguments.batch)
 
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:

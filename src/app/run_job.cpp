@@ -26,7 +26,7 @@ void publish(const Pipeline& pipeline) {
   fs::remove_all(run / "model");
   for (const std::string name :
        {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl", "metrics.json",
-        "evaluation.tsv", "samples.tsv", "mined.jsonl", "model"}) {
+        "evaluation.tsv", "samples.json", "mined.jsonl", "model"}) {
     fs::path source;
     for (std::size_t i = 0; i < pipeline.stages().size(); ++i)
       if (std::ranges::find(pipeline.stages()[i].outputs, name) !=

@@ -164,26 +164,30 @@ void add_predictions(Json& report, const RunFolder& folder, std::vector<std::str
   report["examples"] = examples_data(folder, predictions, examples, warnings);
 }
 
-// Of a label run those of evaluation.json; else every number of metrics.json, where NAME_low and
+// Every number of a job's metrics.json, those within objects behind their names; NAME_low and
 // NAME_high are the interval of NAME.
-std::vector<Figure> read_figures(const fs::path& run) {
-  if (fs::exists(run / "evaluation.json"))
-    return read_evaluation(run / "evaluation.json").evaluation.figures;
-  if (!fs::exists(run / "metrics.json")) return {};
-  const Json json = read_json(run / "metrics.json");
+void add_figures(const Json& json, const std::string& before, std::vector<Figure>& figures) {
   const auto number = [&](const std::string& name) {
     const auto found = json.find(name);
     return found != json.end() && found->is_number() ? std::optional(found->get<double>())
                                                      : std::nullopt;
   };
-  std::vector<Figure> figures;
   for (const auto& [name, value] : json.items()) {
+    if (value.is_object()) add_figures(value, before + name + " ", figures);
     const std::size_t bound = name.ends_with("_low") ? 4 : name.ends_with("_high") ? 5 : 0;
     if ((bound > 0 && json.contains(name.substr(0, name.size() - bound))) ||
         !(value.is_number() || value.is_null()))
       continue;
-    figures.push_back({name, number(name), number(name + "_low"), number(name + "_high")});
+    figures.push_back({before + name, number(name), number(name + "_low"), number(name + "_high")});
   }
+}
+
+// Of a label run those of evaluation.json.
+std::vector<Figure> read_figures(const fs::path& run) {
+  if (fs::exists(run / "evaluation.json"))
+    return read_evaluation(run / "evaluation.json").evaluation.figures;
+  std::vector<Figure> figures;
+  if (fs::exists(run / "metrics.json")) add_figures(read_json(run / "metrics.json"), "", figures);
   return figures;
 }
 

@@ -6,11 +6,6 @@
 #include "gpuhpc/base/error.hpp"
 
 namespace gpuhpc {
-namespace {
-
-constexpr std::int64_t specials = 2;  // [CLS] and [SEP]
-
-}  // namespace
 
 LongDocuments long_documents(const std::string& word) {
   if (word == "truncate") return LongDocuments::truncate;

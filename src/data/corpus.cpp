@@ -1,5 +1,6 @@
 #include "gpuhpc/data/corpus.hpp"
 
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -196,6 +197,12 @@ CorpusMark CorpusReader::mark() const { return state_->mark; }
 void CorpusReader::seek(const CorpusMark& mark) {
   if (mark.document > 0) state_->lines.seek(mark.byte, mark.line);
   state_->mark = mark;
+}
+
+std::string CorpusScan::bad_row_warning() const {
+  if (bad_rows.count == 0) return "";
+  return fmt::format("{}: {} bad rows are left out, {} stay. {}", path.string(), bad_rows.count,
+                     documents(), fmt::join(bad_rows.first, ". "));
 }
 
 CorpusScan scan_corpus(const fs::path& path, const CorpusOptions& options, Communicator& comm,

@@ -343,6 +343,10 @@ TokenDataset::~TokenDataset() = default;
 TokenDataset::TokenDataset(TokenDataset&&) noexcept = default;
 TokenDataset& TokenDataset::operator=(TokenDataset&&) noexcept = default;
 
+void TokenDataset::expect_random_reads() const {
+  for (const auto& shard : shards_) shard->file.expect_random_reads();
+}
+
 const TokenDataset::Shard& TokenDataset::shard_of(std::int64_t document,
                                                   std::int64_t& local) const {
   // Shards are of equal size unless long texts ended one early: guess, then look.

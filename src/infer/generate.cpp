@@ -90,7 +90,8 @@ std::vector<TokenList> T5Generator::generate_together(
   for (const std::int64_t document : order)
     lengths.push_back(std::ssize(cut(document)) + form_.specials());
   const auto batches = cut_batches(lengths, plan_.budget, model_.config().hidden_size, plan_.most);
-  TokenList mine;  // number of the source, length, tokens; ..
+  std::vector<TokenList> mine;
+  std::vector<std::int64_t> places;  // the source of each
   run_collectively(comm, [&] {
     for (const ItemBatch& batch : share_of_rank(batches, comm.rank(), comm.size())) {
       PackedIds packed;
@@ -99,22 +100,16 @@ std::vector<TokenList> T5Generator::generate_together(
         packed.add(first + document, cut(document), form_);
       }
       const std::vector<TokenList> texts = generate(packed);
-      for (std::size_t i = 0; i < texts.size(); ++i) {
-        mine.push_back(static_cast<std::int32_t>(packed.documents[i] - first));
-        mine.push_back(static_cast<std::int32_t>(texts[i].size()));
-        mine.insert(mine.end(), texts[i].begin(), texts[i].end());
-      }
+      mine.insert(mine.end(), texts.begin(), texts.end());
+      for (const std::int64_t document : packed.documents) places.push_back(document - first);
       if (progress) progress(std::ssize(texts));
     }
   });
-  const TokenList all = comm.all_gather_v(std::span<const std::int32_t>(mine));
-  std::vector<TokenList> texts(static_cast<std::size_t>(sources.size));
-  for (auto place = all.begin(); place != all.end();) {
-    const auto document = static_cast<std::size_t>(place[0]);
-    const auto end = place + 2 + place[1];
-    texts[document].assign(place + 2, end);
-    place = end;
-  }
+  mine = comm.all_gather_lists(std::span<const TokenList>(mine));
+  places = comm.all_gather_v(std::span<const std::int64_t>(places));
+  std::vector<TokenList> texts(mine.size());
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    texts[static_cast<std::size_t>(places[i])] = std::move(mine[i]);
   return texts;
 }
 

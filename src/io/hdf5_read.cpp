@@ -189,6 +189,8 @@ void Hdf5File::verify(const std::string& name) const {
   }
 }
 
+void Hdf5File::expect_random_reads() const { state_->file.expect_random_reads(); }
+
 bool Hdf5File::has(const std::string& name) const { return state_->entries.contains(name); }
 
 std::vector<std::string> Hdf5File::names() const {

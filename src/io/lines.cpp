@@ -263,12 +263,6 @@ std::string read_lines(const std::filesystem::path& path, std::int64_t max_bytes
   return text;
 }
 
-std::string table_field(std::string text) {
-  for (char& c : text)
-    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
-  return text;
-}
-
 std::vector<std::vector<std::string>> read_table(const std::filesystem::path& tsv) {
   std::vector<std::vector<std::string>> rows;
   LineReader lines(tsv);

@@ -30,10 +30,13 @@ MappedFile::MappedFile(const std::filesystem::path& path, Access access) : path_
   if (failed != 0) throw system_error("map", path, failed);
   data_ = static_cast<const std::byte*>(mapping);
   size_ = status.st_size;
-  if (mapping != nullptr && access != Access::normal) {
-    ::madvise(mapping, static_cast<std::size_t>(size_),
-              access == Access::random ? MADV_RANDOM : MADV_SEQUENTIAL);
-  }
+  if (mapping != nullptr && access == Access::sequential)
+    ::madvise(mapping, static_cast<std::size_t>(size_), MADV_SEQUENTIAL);
+}
+
+void MappedFile::expect_random_reads() const {
+  if (data_ != nullptr)
+    ::madvise(const_cast<std::byte*>(data_), static_cast<std::size_t>(size_), MADV_RANDOM);
 }
 
 void MappedFile::let_go(std::span<const std::byte> pages) const {

@@ -11,7 +11,7 @@ namespace gpuhpc {
 std::vector<TokenDataset> open_datasets(const std::filesystem::path& folder) {
   std::vector<TokenDataset> datasets;
   for (std::size_t i = 0; std::filesystem::exists(folder / std::to_string(i)); ++i)
-    datasets.emplace_back(folder / std::to_string(i));
+    datasets.emplace_back(folder / std::to_string(i)).expect_random_reads();
   return datasets;
 }
 

@@ -63,6 +63,8 @@ void add_line(TrainingLines& lines, const Json& line, const std::string& where) 
   if (const auto loss = line.find("validation_loss"); loss != line.end()) {
     lines.validation_steps.push_back(step);
     lines.validation_losses.push_back(number_of(*loss, "validation_loss", where));
+    if (const auto value = line.find("validation_perplexity"); value != line.end())
+      lines.perplexities.push_back(number_of(*value, "validation_perplexity", where));
     return;
   }
   lines.steps.push_back(step);
@@ -219,6 +221,9 @@ Json training_curves(const TrainingLines& lines) {
   if (!lines.validation_steps.empty())
     loss.push_back(series_data("validation", lines.validation_steps, lines.validation_losses));
   add_curve(curves, "loss", "step", std::move(loss));
+  if (!lines.perplexities.empty() && lines.perplexities.size() == lines.validation_steps.size())
+    add_curve(curves, "perplexity", "step",
+              Json::array({series_data("validation", lines.validation_steps, lines.perplexities)}));
   if (Json rates = learning_rates(lines); !rates.empty())
     add_curve(curves, "learning rates", "step", std::move(rates));
   else

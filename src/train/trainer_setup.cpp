@@ -178,6 +178,7 @@ void Trainer::validate() {
   }
   const double loss = values.front().second /= parts;
   state_.validated_at = state_.step, state_.metric = -loss;
+  if (task_.has_perplexity()) values.emplace_back("perplexity", std::exp(loss));
   const std::string name = task_.figure_name();
   if (!name.empty()) {
     state_.metric = task_.figure(rows_of_all(items), items, comm_);
@@ -186,7 +187,11 @@ void Trainer::validate() {
   const bool better = state_.metric > state_.best_metric;
   state_.not_better = better ? 0 : state_.not_better + 1;
   if (better) state_.best_metric = state_.metric, state_.best_step = state_.step;
-  if (metrics_) metrics_->validation(state_.step, sampler_.epoch(), values);
+  on_root(comm_, [&] {
+    if (!metrics_) return;
+    const c10::NoGradGuard no_grad;
+    metrics_->validation(state_.step, sampler_.epoch(), values, task_.samples());
+  });
   if (!context_.log || !comm_.is_root()) return;
   context_.log->info("epoch {}: validation loss {:.5f}{}{} on {} documents{}", sampler_.epoch() + 1,
                      loss, of_each.empty() ? "" : of_each + ")",

@@ -126,9 +126,11 @@ void MetricsLog::step(const StepReport& r) {
 }
 
 void MetricsLog::validation(std::int64_t step, std::int64_t epoch,
-                            const std::vector<std::pair<std::string, double>>& values) {
+                            const std::vector<std::pair<std::string, double>>& values,
+                            const Json& samples) {
   Json line{{"step", step}, {"epoch", epoch}};
   for (const auto& [name, value] : values) line["validation_" + name] = value;
+  if (!samples.is_null()) line["samples"] = samples;
   add(line);
 }
 

@@ -92,6 +92,7 @@ class Reruns : public testing::Test {
     PretrainInputs inputs;
     inputs.files.push_back(inputs_.train.scan);
     inputs.files.back().options = options.shared.corpus;
+    inputs.files.back().marks = {{}};
     inputs.corpora = {"texts"};
     return pretrain_pipeline(options.shared, options.pretrain, inputs, root_ / "run").stages;
   }

@@ -188,6 +188,18 @@ TEST_P(Conformance, GathersRaggedPieces) {
     for (int r = 0; r < comm.size(); ++r)
       expected.insert(expected.end(), static_cast<std::size_t>(r) * 3, r);
     EXPECT_EQ(comm.all_gather_v(std::span<const std::int32_t>(mine)), expected);
+    // Rank r has r + 1 lists, the first of them empty.
+    const auto lists_of = [](int rank) {
+      std::vector<std::vector<std::int32_t>> lists;
+      for (int i = 0; i <= rank; ++i)
+        lists.emplace_back(static_cast<std::size_t>(i), 10 * rank + i);
+      return lists;
+    };
+    std::vector<std::vector<std::int32_t>> all;
+    for (int r = 0; r < comm.size(); ++r)
+      for (auto& list : lists_of(r)) all.push_back(list);
+    const auto own = lists_of(comm.rank());
+    EXPECT_EQ(comm.all_gather_lists(std::span<const std::vector<std::int32_t>>(own)), all);
   });
 }
 

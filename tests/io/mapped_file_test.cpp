@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <fstream>
 #include <numeric>
+#include <string>
 
 #include "expect_error.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
@@ -19,7 +21,7 @@ using testing::ScratchFolder;
 TEST(MappedFile, BytesMovesAndEmptyFiles) {
   const ScratchFolder folder;
   write_text_file(folder / "a", "abc");
-  MappedFile first(folder / "a", MappedFile::Access::random);
+  MappedFile first(folder / "a");
   MappedFile second = std::move(first);
   EXPECT_EQ(first.size(), 0);
   ASSERT_EQ(second.size(), 3);
@@ -30,6 +32,30 @@ TEST(MappedFile, BytesMovesAndEmptyFiles) {
               HasSubstr("cannot open"));
   EXPECT_THAT(error_of(ExitCode::io, [&] { MappedFile none(folder.path()); }),
               HasSubstr("this is a folder"));
+}
+
+// "rr" among the flags that the kernel keeps of a mapping.
+bool reads_at_random(const std::string& file) {
+  std::ifstream maps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ')) here = line.ends_with(file);
+    if (here && line.starts_with("VmFlags:")) return line.find(" rr") != line.npos;
+  }
+  ADD_FAILURE() << file << " is not mapped";
+  return false;
+}
+
+TEST(MappedFile, RandomReadsAreSaidToTheKernel) {
+  const ScratchFolder folder;
+  const std::vector<std::int32_t> values(5000, 3);
+  Hdf5Writer writer(folder / "random.h5");
+  writer.dataset<std::int32_t>("values", values);
+  writer.commit();
+  const Hdf5File file(folder / "random.h5");
+  EXPECT_FALSE(reads_at_random("/random.h5"));
+  file.expect_random_reads();
+  EXPECT_TRUE(reads_at_random("/random.h5"));
 }
 
 TEST(MappedFile, PagesComeBackAfterLettingGo) {

@@ -4,6 +4,12 @@
 namespace gpuhpc_test {
 namespace {
 
+std::string fmt_two(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, " %.2f |", value);
+  return text;
+}
+
 class Pretraining : public Pipeline {
  protected:
   static void SetUpTestSuite() {
@@ -47,11 +53,16 @@ TEST_F(Pretraining, OfANewModelIsTheSameOnRanksAndLeavesAnEncoder) {
       ++updates[entry.at("dataset")];
   EXPECT_GT(updates["more"], updates["a.txt"] / 2);
   EXPECT_EQ(updates.size(), 2u);
-  std::ifstream samples(one / "samples.tsv");
-  std::string head, row;
-  std::getline(samples, head), std::getline(samples, row);
-  EXPECT_EQ(head, "text\twas\twords");
-  EXPECT_THAT(row, HasSubstr("[MASK]"));
+  // Ten texts after the epoch, and ten at the end.
+  const Json samples = Json::parse(read(one / "samples.json")).at(0);
+  EXPECT_EQ(samples.at("columns"), Json({"after step", "text", "was", "words"}));
+  ASSERT_EQ(samples.at("rows").size(), 20u);
+  EXPECT_EQ(samples.at("rows")[10][0], "end");
+  EXPECT_THAT(samples.at("rows")[0][1].get<std::string>(), HasSubstr("[MASK]"));
+  const std::string card = read(one / "model/README.md");
+  EXPECT_THAT(card, HasSubstr("| a.txt | 120 |\n| more | 40 |\n"));
+  EXPECT_THAT(card, HasSubstr(fmt_two(figures.at("trained").at("perplexity"))));
+  std::string row;
   const Result encoded =
       gpuhpc("encode --device.kind cpu --input.format lines --model.encoder " +
              (one / "model").string() + " --input.file " + (root_ / "texts/a.txt").string() +

@@ -88,7 +88,7 @@ TEST(MetricsLog, WritesALineAndAnEventAStep) {
   skipped.loss = skipped.gradient_norm = std::nan("");
   skipped.skipped = true;
   watched.log.step(skipped);
-  watched.log.validation(2, 0, {{"loss", 1.25}});
+  watched.log.validation(2, 0, {{"loss", 1.25}}, Json::array({"a text"}));
   const std::vector<Json> lines = lines_of(watched.lines);
   ASSERT_EQ(lines.size(), 3U);
   std::vector<std::string> keys;
@@ -103,7 +103,10 @@ TEST(MetricsLog, WritesALineAndAnEventAStep) {
   EXPECT_GT(lines[0].at("host_memory").get<double>(),
             1e6);  // this process, where nobody counts tensors
   EXPECT_TRUE(lines[1].at("loss").is_null());
-  EXPECT_EQ(lines[2], (Json{{"step", 2}, {"epoch", 0}, {"validation_loss", 1.25}}));
+  EXPECT_EQ(lines[2], (Json{{"step", 2},
+                            {"epoch", 0},
+                            {"validation_loss", 1.25},
+                            {"samples", Json::array({"a text"})}}));
 
   const std::vector<ReadEvent> events = testing::read_events(testing::event_file(watched.events));
   ASSERT_EQ(events.size(), 5U);

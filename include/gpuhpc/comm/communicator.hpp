@@ -98,6 +98,8 @@ class Communicator {
   // The pieces of all ranks one behind the other, in rank order; every rank gets the whole.
   template <typename T>
   std::vector<T> all_gather_v(std::span<const T> mine);
+  template <typename T>
+  std::vector<std::vector<T>> all_gather_lists(std::span<const std::vector<T>> mine);
   std::string broadcast_string(std::string text, int root = 0);
   std::vector<std::string> all_gather_strings(
       const std::string& mine);  // one per rank, in rank order
@@ -114,6 +116,25 @@ std::vector<T> Communicator::all_gather_v(std::span<const T> mine) {
   std::vector<T> all(static_cast<std::size_t>(total));
   all_gather_ragged(mine.data(), count, data_type_of<T>(), all.data(), counts);
   return all;
+}
+
+template <typename T>
+std::vector<std::vector<T>> Communicator::all_gather_lists(std::span<const std::vector<T>> mine) {
+  std::vector<std::int64_t> sizes;
+  std::vector<T> flat;
+  for (const std::vector<T>& list : mine) {
+    sizes.push_back(std::ssize(list));
+    flat.insert(flat.end(), list.begin(), list.end());
+  }
+  sizes = all_gather_v(std::span<const std::int64_t>(sizes));
+  flat = all_gather_v(std::span<const T>(flat));
+  std::vector<std::vector<T>> lists;
+  auto at = flat.begin();
+  for (const std::int64_t size : sizes) {
+    lists.emplace_back(at, at + size);
+    at += size;
+  }
+  return lists;
 }
 
 std::unique_ptr<Communicator> make_single_communicator();

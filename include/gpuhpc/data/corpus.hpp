@@ -109,6 +109,7 @@ struct CorpusScan {
   BadRows bad_rows = {};                      // on the root
   std::int64_t documents() const { return marks.back().document; }
   std::int64_t blocks() const { return std::ssize(marks) - 1; }
+  std::string bad_row_warning() const;  // one sentence; none: empty
 };
 // Collective: the root reads, and hands every document to `each` if that is given. Memory: 16 bytes
 // per document, for ids that come twice. A pipe is refused: the rows are read a second time.

@@ -55,6 +55,9 @@ class TokenDataset {
   TokenDataset(TokenDataset&&) noexcept;
   TokenDataset& operator=(TokenDataset&&) noexcept;
 
+  // Documents are read in the order of a training: where memory is smaller than the shards, a read
+  // brings in its page and no other (the read-ahead of a slow disk can take longer than a step).
+  void expect_random_reads() const;
   std::int64_t size() const { return first_.back(); }
   std::span<const std::int32_t> tokens(std::int64_t document) const;  // without specials, never cut
   std::int64_t length(std::int64_t document) const { return std::ssize(tokens(document)); }

@@ -161,6 +161,8 @@ class Hdf5File {
   Hdf5File(Hdf5File&&) noexcept;
   Hdf5File& operator=(Hdf5File&&) noexcept;
 
+  void expect_random_reads() const;  // as MappedFile
+
   bool has(const std::string& name) const;
   std::vector<std::string> names() const;
   const ArraySpec& spec(const std::string& name) const;

@@ -58,8 +58,6 @@ void check_text(std::string_view line, const std::string& name, std::int64_t num
 // is longer than `max_bytes`, however little of it a gzip file shows on the disk.
 std::string read_lines(const std::filesystem::path& path, std::int64_t max_bytes);
 
-// `text` as one field of a tabbed file: blanks in the place of tabs and line breaks.
-std::string table_field(std::string text);
 // The fields of each line of a tabbed file that this program wrote; empty lines are none.
 std::vector<std::vector<std::string>> read_table(const std::filesystem::path& tsv);
 

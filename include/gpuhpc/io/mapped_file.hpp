@@ -10,7 +10,7 @@ namespace gpuhpc {
 // A whole file mapped for reading. Empty files give an empty span.
 class MappedFile {
  public:
-  enum class Access { normal, sequential, random };
+  enum class Access { normal, sequential };
   MappedFile() = default;
   explicit MappedFile(const std::filesystem::path& path, Access access = Access::normal);
   ~MappedFile();
@@ -22,6 +22,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, static_cast<std::size_t>(size_)}; }
   std::int64_t size() const { return size_; }
+  // From here on pages are read one by one: what lies beside them is not read ahead.
+  void expect_random_reads() const;
   // This process lets go of these pages; they come back from the file when they are touched again.
   void let_go(std::span<const std::byte> pages) const;
   const std::filesystem::path& path() const { return path_; }

@@ -18,8 +18,8 @@ struct ModelFiles {
   Paths files() const { return {path}; }
 };
 
-// The token shards in the folders 0, 1, .. of `folder`: of each file or column; none where it is
-// not there.
+// The token shards in the folders 0, 1, .. of `folder`, for a training: of each file or column;
+// none where it is not there.
 std::vector<TokenDataset> open_datasets(const std::filesystem::path& folder);
 
 struct NewModelFiles : StageFiles {  // of a model with new weights

@@ -17,6 +17,7 @@ struct TrainingLines {
   std::map<std::string, std::vector<double>>
       columns;  // "loss", "learning_rates.head", ...: (N), NaN where a line has none
   std::vector<double> validation_steps, validation_losses;
+  std::vector<double> perplexities;  // at those steps; none: the job has no such figure
 };
 
 // Throws input_error "FILE:LINE: ..." for a broken line; a last line that was cut, as by a kill, is

@@ -11,6 +11,7 @@
 
 #include "gpuhpc/data/batches.hpp"
 #include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/io/json.hpp"
 
 namespace gpuhpc {
 
@@ -48,6 +49,12 @@ class Task {
   // It, of `items`, whose represent() are `rows`, one each, on the host of every rank. Collective.
   virtual double figure(const at::Tensor& rows, std::span<const std::int64_t> items,
                         Communicator& comm);
+
+  // The loss is the mean of -log p(token), and its exp a perplexity.
+  virtual bool has_perplexity() const { return false; }
+  // Rows of texts for a person to look at, of the model as it is: asked on the root after each
+  // validation, for metrics.jsonl. None: null.
+  virtual Json samples() { return {}; }
 
   // Called right before a loss or representation of the same items: what the host must read and
   // pack for them. Its time counts as waiting for data.

@@ -30,9 +30,9 @@ class MetricsLog {
   // lie one behind the other, the last one now: when they were is not in the lines.
   void begin(std::int64_t done);
   void step(const StepReport& report);
-  // After that step: values by name.
+  // After that step: values by name, and Task::samples().
   void validation(std::int64_t step, std::int64_t epoch,
-                  const std::vector<std::pair<std::string, double>>& values);
+                  const std::vector<std::pair<std::string, double>>& values, const Json& samples);
 
  private:
   void add(const Json& line);

@@ -7,7 +7,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/infer/generate.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/pipelines/label/predict.hpp"
+#include "gpuhpc/pipelines/document_chunks.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
 
 namespace gpuhpc {

@@ -203,9 +203,8 @@ PairInputs find_pairs(const std::vector<PairDataset>& datasets, const PairFileOp
     wanted.options.rows->most = most;
     ScannedRows rows = scan_rows(path, wanted.options, wanted.values, comm);
     rows.learns = wanted.learns;
-    if (const BadRows& bad = rows.scan->bad_rows; bad.count > 0)
-      inputs.warnings.push_back(fmt::format("{}: {} bad rows are left out, {} stay. {}", path,
-                                            bad.count, rows.rows(), fmt::join(bad.first, ". ")));
+    if (std::string warning = rows.scan->bad_row_warning(); !warning.empty())
+      inputs.warnings.push_back(std::move(warning));
     return rows;
   };
   RowsWanted wanted;

@@ -62,24 +62,6 @@ std::vector<ClassList> read_class_lists(const std::filesystem::path& path,
   return lists;
 }
 
-std::vector<ClassList> gather_lists(std::span<const ClassList> own, Communicator& comm) {
-  std::vector<std::int64_t> sizes;
-  std::vector<ClassId> flat;
-  for (const ClassList& list : own) {
-    sizes.push_back(std::ssize(list));
-    flat.insert(flat.end(), list.begin(), list.end());
-  }
-  const auto all_sizes = comm.all_gather_v(std::span<const std::int64_t>(sizes));
-  const auto all_flat = comm.all_gather_v(std::span<const ClassId>(flat));
-  std::vector<ClassList> lists;
-  auto at = all_flat.begin();
-  for (const std::int64_t size : all_sizes) {
-    lists.emplace_back(at, at + size);
-    at += size;
-  }
-  return lists;
-}
-
 LabelledSet read_labels(const std::filesystem::path& path) {
   LabelledSet set;
   LineReader lines(path);

@@ -5,8 +5,8 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
 
 namespace gpuhpc {

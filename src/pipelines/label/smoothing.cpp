@@ -9,7 +9,7 @@
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/labels/vectors.hpp"
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/text_encoder.hpp"
 
 namespace gpuhpc {

@@ -5,6 +5,22 @@
 #include "gpuhpc/pipelines/pretrain/training.hpp"
 
 namespace gpuhpc {
+namespace {
+
+// Texts of each corpus, in the order of the files.
+DataFacts facts_of(const PretrainInputs& inputs) {
+  DataFacts facts;
+  for (std::size_t first = 0; first < inputs.files.size();) {
+    std::int64_t texts = 0;
+    const std::string& name = inputs.corpora[first];
+    for (; first < inputs.files.size() && inputs.corpora[first] == name; ++first)
+      texts += inputs.files[first].documents();
+    facts.rows.push_back({name, std::to_string(texts)});
+  }
+  return facts;
+}
+
+}  // namespace
 
 PretrainPipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOptions& o,
                                    const PretrainInputs& inputs,
@@ -41,7 +57,7 @@ PretrainPipeline pretrain_pipeline(const SharedOptions& shared, const PretrainOp
     last.start.trained = pipeline.add("short-training", PretrainTrainingStage{first});
   }
   const TrainedFiles trained = pipeline.add("training", PretrainTrainingStage{last});
-  pipeline.add("perplexity", PerplexityStage{pretraining, trained});
+  pipeline.add("perplexity", PerplexityStage{pretraining, trained, facts_of(inputs)});
   return {pipeline, tokenizer, pretraining};
 }
 

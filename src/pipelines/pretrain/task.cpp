@@ -69,6 +69,7 @@ std::int64_t MaskedLanguageTask::cost(std::int64_t item) const {
 
 PackedIds MaskedLanguageTask::packed(std::span<const std::int64_t> items) const {
   PackedIds batch;
+  batch.reserve(std::ssize(items) * (content_ + form_.specials()), std::ssize(items));
   for (const std::int64_t item : items) batch.add(item, tokens(item), form_);
   return batch;
 }

@@ -11,7 +11,8 @@
 #include "gpuhpc/infer/generate.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
-#include "gpuhpc/io/lines.hpp"
+#include "gpuhpc/nn/t5.hpp"
+#include "gpuhpc/pipelines/model_card.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -29,7 +30,7 @@ std::vector<std::int64_t> measured_items(const std::vector<std::int64_t>& held_o
 
 struct Measured {
   std::vector<Rouge> trained, first_sentences;
-  std::string samples = "source\ttarget\ttext\n";
+  Json samples = Json::array();
 };
 
 Measured measure(const Seq2SeqTask& task, const std::vector<std::int64_t>& items,
@@ -42,9 +43,7 @@ Measured measure(const Seq2SeqTask& task, const std::vector<std::int64_t>& items
     if (source.starts_with(prefix)) source.remove_prefix(prefix.size());
     measured.trained.push_back(rouge(target, texts[i]));
     measured.first_sentences.push_back(rouge(target, first_sentence(source)));
-    if (i % every == 0)
-      measured.samples += fmt::format("{}\t{}\t{}\n", table_field(std::string(source)),
-                                      table_field(std::string(target)), table_field(texts[i]));
+    if (i % every == 0) measured.samples.push_back({source, target, texts[i]});
   }
   return measured;
 }
@@ -54,17 +53,57 @@ void add_row(const char* name, const std::vector<Rouge>& texts, std::string& tab
   const auto means = mean_rouge(texts);
   for (std::size_t i = 0; i < means.size(); ++i) {
     table += fmt::format("\t{:.4f} [{:.4f}, {:.4f}]", means[i].mean, means[i].low, means[i].high);
-    metrics[name][rouge_names[i]] = {
-        {"f1", means[i].mean}, {"low", means[i].low}, {"high", means[i].high}};
+    const std::string figure = rouge_names[i];
+    metrics[name][figure] = means[i].mean;
+    metrics[name][figure + "_low"] = means[i].low, metrics[name][figure + "_high"] = means[i].high;
   }
   table += "\n";
+}
+
+// The model's README.md.
+ModelCard card_of(const Seq2SeqEvaluationStage& stage, const Json& metrics) {
+  const T5Config config = read_t5_config(stage.trained.model / "config.json");
+  ModelCard card;
+  card.front =
+      "library_name: transformers\npipeline_tag: text2text-generation\ntags:\n- "
+      "text2text-generation\n";
+  card.title = "Sequence-to-sequence model";
+  card.about = fmt::format(
+      "Writes a text for a text: a T5 with {} parameters and a vocabulary of {}.\nTrained by "
+      "gpuhpc; "
+      "sources were cut after {} tokens, targets after {}. The prefix of its sources: `{}`.",
+      t5_parameter_count(config), config.vocabulary_size, stage.learning.options.source_length,
+      stage.learning.options.target_length, stage.prefix.text);
+  card.use =
+      "```python\nfrom transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n\nmodel = "
+      "AutoModelForSeq2SeqLM.from_pretrained(\"FOLDER\")\ntokenizer = "
+      "AutoTokenizer.from_pretrained(\"FOLDER\")\n```\n\n```\ngpuhpc generate --model.dir FOLDER "
+      "--input.file texts.jsonl --output.file written.jsonl\n```\n";
+  card.data = {{"used to", "pairs"}};
+  for (const auto& [role, folder] : {std::pair("learn", &stage.learning.tokens.train),
+                                     std::pair("validate", &stage.learning.tokens.validation)})
+    if (const auto columns = open_datasets(*folder); !columns.empty())
+      card.data.push_back({role, std::to_string(columns.front().size())});
+  if (metrics.contains("trained")) {
+    card.scores = {{"model", "loss of a target's token", "perplexity"}};
+    for (const char* which : {"start", "trained"})
+      card.scores.push_back(
+          {which, fmt::format("{:.4f}", metrics.at(which).at("loss").get<double>()),
+           fmt::format("{:.2f}", metrics.at(which).at("perplexity").get<double>())});
+  }
+  for (const auto& lines : {config::settings_of(stage.learning.options),
+                            config::settings_of(stage.learning.training.encoder),
+                            config::settings_of(stage.learning.training.trainer.train)})
+    card.settings.insert(card.settings.end(), lines.begin(), lines.end());
+  return card;
 }
 
 }  // namespace
 
 void Seq2SeqEvaluationStage::run(const StageContext& c, const Seq2SeqEvaluationFiles& out) const {
   Json metrics = Json::object();
-  std::string table, samples;
+  std::string table;
+  Json samples = Json::array();
   for (const bool after : {false, true}) {
     const char* const name = after ? "trained" : "start";
     std::optional<Seq2SeqSession> session;
@@ -105,7 +144,12 @@ void Seq2SeqEvaluationStage::run(const StageContext& c, const Seq2SeqEvaluationF
   on_root(c.comm, [&] {
     write_json(out.metrics, metrics);
     write_text_file(out.table, table);
-    write_text_file(out.samples, samples);
+    write_json(out.samples,
+               Json::array({{{"title", "Generated texts"},
+                             {"about", "Of held-out pairs, spread evenly over all of them."},
+                             {"columns", {"source", "target", "text"}},
+                             {"rows", samples}}}));
+    save_with_card(trained.model, out.model, card_of(*this, metrics));
   });
 }
 

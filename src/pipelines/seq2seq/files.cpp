@@ -33,9 +33,8 @@ Seq2SeqInputs find_text_pairs(const Seq2SeqFileOptions& files, const std::string
     if (path.empty()) continue;
     options.rows->most = most;
     pairs->scan = scan_corpus(path, options, comm);
-    if (const BadRows& bad = pairs->scan->bad_rows; bad.count > 0)
-      inputs.warnings.push_back(fmt::format("{}: {} bad rows are left out, {} stay. {}", path,
-                                            bad.count, pairs->rows(), fmt::join(bad.first, ". ")));
+    if (std::string warning = pairs->scan->bad_row_warning(); !warning.empty())
+      inputs.warnings.push_back(std::move(warning));
   }
   return inputs;
 }

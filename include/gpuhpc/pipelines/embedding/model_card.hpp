@@ -8,19 +8,18 @@
 #include "gpuhpc/pipelines/embedding/options.hpp"
 #include "gpuhpc/pipelines/embedding/task.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
+#include "gpuhpc/pipelines/model_card.hpp"
 
 namespace gpuhpc {
 
-// What a card says, the same text for the same facts; names of any kind are written so that
-// Markdown shows them as they are.
 struct CardFacts {
   std::string start;  // name of the encoder's folder
   std::int64_t dimensions = 0, max_tokens = 0;
-  std::vector<std::vector<std::string>> data;    // role, name, rows, columns
+  std::vector<std::vector<std::string>> data;    // with their header: role, name, rows, columns
   std::vector<std::vector<std::string>> scores;  // with their header; none: nothing was measured
   std::vector<std::string> settings;             // "section.key = value"
 };
-std::string model_card(const CardFacts& facts);
+ModelCard model_card(const CardFacts& facts);
 
 struct CardFiles : StageFiles {
   using StageFiles::StageFiles;

@@ -29,9 +29,6 @@ void write_core_classes(const std::filesystem::path& path, const TokenDataset& d
 std::vector<ClassList> read_class_lists(const std::filesystem::path& path,
                                         const TokenDataset& documents, const Taxonomy& taxonomy);
 
-// The lists of all ranks one behind the other, on every rank.
-std::vector<ClassList> gather_lists(std::span<const ClassList> own, Communicator& comm);
-
 struct LabelledSet {
   MultiLabelTargets labels;  // one entry per document, generated ones last
   std::vector<std::int64_t>

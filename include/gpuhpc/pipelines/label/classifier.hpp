@@ -1,8 +1,6 @@
 #pragma once
 // A finished model/ folder at work on new text: what the inference phase and `gpuhpc predict`
 // share.
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,20 +12,9 @@
 #include "gpuhpc/device/device.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
+#include "gpuhpc/pipelines/document_chunks.hpp"
 
 namespace gpuhpc {
-
-// Documents that follow each other, spread over ranks.
-struct DocumentChunk {
-  std::vector<std::string> ids;    // of all (B), on every rank
-  TokenSource tokens;              // of all, on every rank
-  Range own;                       // rows of this rank
-  std::vector<std::string> texts;  // of these rows
-
-  std::string name(std::int64_t document) const {  // in messages
-    return fmt::format("document `{}`", ids[static_cast<std::size_t>(document)]);
-  }
-};
 
 struct ClassScores {
   Matrix marginals;  // (own rows, C) probability of each class

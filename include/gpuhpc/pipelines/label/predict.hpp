@@ -4,22 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/eval/documents.hpp"
 #include "gpuhpc/labels/decode_options.hpp"
 #include "gpuhpc/pipelines/label/classifier.hpp"
 
 namespace gpuhpc {
-
-// The next chunk; false at the end. Collective.
-using ChunkSource = std::function<bool(DocumentChunk&)>;
-// Of shards with texts, made by the classifier's tokenizer. Both must outlive the source.
-ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm);
-// Of a file or standard input that the root alone reads; each rank tokenises its own rows, each
-// behind `prefix`.
-ChunkSource chunks_of(const std::filesystem::path& corpus, const CorpusOptions& options,
-                      const Tokenizer& tokenizer, Communicator& comm, int threads,
-                      std::string prefix = "");
 
 struct Prediction {
   std::string id;

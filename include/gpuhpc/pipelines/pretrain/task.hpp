@@ -33,6 +33,9 @@ class MaskedLanguageTask : public Task {
   void load(std::span<const std::int64_t> items) override { packed_ = packed(items); }
   PackedIds packed(std::span<const std::int64_t> items) const;  // as they are, nothing masked
   LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed) override;
+  bool has_perplexity() const override { return true; }
+  void show(std::function<Json()> samples) { samples_ = std::move(samples); }
+  Json samples() override { return samples_ ? samples_() : Json(); }
   bool before_step(std::int64_t step) override {
     step_ = step;
     return true;
@@ -70,6 +73,7 @@ class MaskedLanguageTask : public Task {
   std::vector<bool> continues_;
   std::uint64_t seed_;
   Loss loss_;
+  std::function<Json()> samples_;
   std::int64_t step_ = 0;
   PackedIds packed_;
 };

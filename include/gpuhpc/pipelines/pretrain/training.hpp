@@ -1,6 +1,8 @@
 #pragma once
 // Stages of `pretrain`: a masked-language model learns from the texts, and what it has learnt.
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/pretrain/texts.hpp"
@@ -17,7 +19,13 @@ struct PretrainTrainingStage {
 struct PerplexityFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path metrics = output("metrics.json");
-  std::filesystem::path samples = output("samples.tsv");
+  std::filesystem::path samples = output("samples.json");
+  std::filesystem::path model = output("model");  // with its card
+};
+// What a card says of the corpora.
+struct DataFacts {
+  std::vector<std::vector<std::string>> rows;  // name, texts
+  std::vector<std::string> settings() const;
 };
 // exp of the mean loss of a masked token in the texts that were held out, before and after; and
 // what the trained model would put into ten of their masked places.
@@ -25,6 +33,7 @@ struct PerplexityStage {
   using Outputs = PerplexityFiles;
   Pretraining pretraining;
   TrainedFiles trained;
+  DataFacts data;
   void run(const StageContext& context, const PerplexityFiles& out) const;
 };
 

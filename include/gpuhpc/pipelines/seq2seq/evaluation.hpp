@@ -11,7 +11,8 @@ struct Seq2SeqEvaluationFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path metrics = output("metrics.json");
   std::filesystem::path table = output("evaluation.tsv");
-  std::filesystem::path samples = output("samples.tsv");
+  std::filesystem::path samples = output("samples.json");
+  std::filesystem::path model = output("model");  // with its card
 };
 // The held-out pairs: loss and perplexity of a target's token before and after; and the trained
 // model's texts against the targets (ROUGE), beside the first sentences of the sources.

@@ -20,6 +20,7 @@ class Seq2SeqTask : public Task {
   std::int64_t size() const override { return first_.back(); }
   std::int64_t rows(std::size_t file) const { return first_[file + 1] - first_[file]; }
   std::int64_t cost(std::int64_t item) const override;
+  bool has_perplexity() const override { return true; }
   void load(std::span<const std::int64_t> items) override;
   LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed) override;
   // Column 0 (source) or 1 (target), cut, without special tokens; and its text as it is.

@@ -7,8 +7,8 @@
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/core_classes.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -90,7 +90,7 @@ void CoreStage::run(const StageContext& c, const CoreFiles& out) const {
   for (std::size_t i = 0; i < mined.candidates.size(); ++i)
     cores.push_back(select_core_classes(mined.candidates[i], mined.confidences[i], medians,
                                         {.require_positive = options.positive_confidence}));
-  const std::vector<ClassList> all = gather_lists(cores, c.comm);
+  const std::vector<ClassList> all = c.comm.all_gather_lists(std::span<const ClassList>(cores));
   on_root(c.comm, [&] {
     write_core_classes(out.cores, documents, all, classes);
     write_labels(c, out, classes, documents, all);

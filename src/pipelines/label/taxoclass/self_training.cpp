@@ -14,8 +14,8 @@
 #include "gpuhpc/labels/vectors.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
 #include "gpuhpc/nn/losses.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
 

@@ -11,8 +11,8 @@
 #include "gpuhpc/labels/pseudo_documents.hpp"
 #include "gpuhpc/labels/refinement.hpp"
 #include "gpuhpc/labels/vectors.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/text_encoder.hpp"
 
 namespace gpuhpc {

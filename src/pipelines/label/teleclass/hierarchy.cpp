@@ -9,8 +9,8 @@
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/core_classes.hpp"
 #include "gpuhpc/labels/scoring.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
 
 namespace gpuhpc {

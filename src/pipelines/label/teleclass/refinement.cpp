@@ -10,8 +10,8 @@
 #include "gpuhpc/labels/core_classes.hpp"
 #include "gpuhpc/labels/enrichment.hpp"
 #include "gpuhpc/labels/refinement.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/text_encoder.hpp"
 #include "gpuhpc/text/phrases.hpp"
 
@@ -159,10 +159,11 @@ void refine_by_terms(const EncodedCorpus& corpus, const PublishedRefinementFiles
   }
   const std::vector<bool> kept =
       keep_confident(comm.all_gather_v(std::span<const float>(confidences)), .75);
-  std::vector<ClassList> all = gather_lists(refined, comm);
+  std::vector<ClassList> all = comm.all_gather_lists(std::span<const ClassList>(refined));
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!kept[i]) all[i].clear();
-  write_results(corpus, out, gather_lists(cores, comm), all, classes, lines);
+  write_results(corpus, out, comm.all_gather_lists(std::span<const ClassList>(cores)), all, classes,
+                lines);
 }
 
 // The multi-GPU variant: three rounds of {20 nearest documents -> class vector}, at least two
@@ -195,7 +196,8 @@ void refine_by_nearest_documents(const EncodedCorpus& corpus, const PublishedRef
   std::vector<ClassList> refined;
   for (const GapCut& cut : cut_all(corpus, classes, 5, 2))
     refined.push_back(corpus.taxonomy.with_ancestors(cut.classes));
-  write_results(corpus, out, gather_lists(initial, comm), gather_lists(refined, comm), classes, "");
+  write_results(corpus, out, comm.all_gather_lists(std::span<const ClassList>(initial)),
+                comm.all_gather_lists(std::span<const ClassList>(refined)), classes, "");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/candidates.hpp"
 #include "gpuhpc/labels/scoring.hpp"
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/backends/pair_examples.hpp"
 
 namespace gpuhpc {

@@ -8,7 +8,7 @@
 #include "gpuhpc/io/lines.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
 #include "gpuhpc/labels/decoding.hpp"
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 
 namespace gpuhpc {
 namespace {

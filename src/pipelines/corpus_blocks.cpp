@@ -1,4 +1,4 @@
-#include "gpuhpc/pipelines/label/corpus_blocks.hpp"
+#include "gpuhpc/pipelines/corpus_blocks.hpp"
 
 namespace gpuhpc {
 

@@ -1,0 +1,41 @@
+#pragma once
+// Texts for a model at work, chunk by chunk, in order, in bounded memory.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gpuhpc/base/block.hpp"
+#include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/data/corpus.hpp"
+#include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/infer/encode.hpp"
+
+namespace gpuhpc {
+
+// Documents that follow each other, spread over ranks.
+struct DocumentChunk {
+  std::vector<std::string> ids;    // of all (B), on every rank
+  TokenSource tokens;              // of all, on every rank
+  Range own;                       // rows of this rank
+  std::vector<std::string> texts;  // of these rows
+
+  std::string name(std::int64_t document) const {  // in messages
+    return fmt::format("document `{}`", ids[static_cast<std::size_t>(document)]);
+  }
+};
+
+// The next chunk; false at the end. Collective.
+using ChunkSource = std::function<bool(DocumentChunk&)>;
+// Of shards with texts, made by the model's tokenizer. Both must outlive the source.
+ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm);
+// Of a file or standard input that the root alone reads; each rank tokenises its own rows, each
+// behind `prefix`.
+ChunkSource chunks_of(const std::filesystem::path& corpus, const CorpusOptions& options,
+                      const Tokenizer& tokenizer, Communicator& comm, int threads,
+                      std::string prefix = "");
+
+}  // namespace gpuhpc
