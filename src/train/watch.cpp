@@ -221,10 +221,12 @@ double percent(double part, const TrainSummary& s) {
 
 std::string describe_times(const TrainSummary& s) {
   return fmt::format(
-      "data {:.0f}%, compute {:.0f}%, sums over ranks {:.0f}%, update {:.0f}%, other {:.0f}%",
+      "waiting for data {:.1f}%, compute {:.0f}%, sums over ranks {:.0f}%, update {:.0f}%, other "
+      "{:.0f}%; {:.0f} tokens/s",
       percent(s.data_seconds, s), percent(s.compute_seconds, s),
       percent(s.exposed_communication_seconds, s), percent(s.update_seconds, s),
-      percent(s.other_seconds, s));
+      percent(s.other_seconds, s),
+      static_cast<double>(s.own_tokens) / std::max(1e-9, s.seconds));
 }
 
 std::vector<std::string> time_advice(const TrainSummary& s) {

@@ -18,9 +18,14 @@ TrainSummary spent(double data, double compute, double sum, double update, doubl
 }
 
 TEST(TimeSplit, NamesEveryPart) {
-  EXPECT_EQ(describe_times(spent(1, 84, 10, 4, 1)),
-            "data 1%, compute 84%, sums over ranks 10%, update 4%, other 1%");
-  EXPECT_EQ(describe_times({}), "data 0%, compute 0%, sums over ranks 0%, update 0%, other 0%");
+  TrainSummary summary = spent(1.26, 84, 10, 4, .74);
+  summary.own_tokens = 7000, summary.seconds = 100;
+  EXPECT_EQ(describe_times(summary),
+            "waiting for data 1.3%, compute 84%, sums over ranks 10%, update 4%, other 1%; 70 "
+            "tokens/s");
+  EXPECT_EQ(describe_times({}),
+            "waiting for data 0.0%, compute 0%, sums over ranks 0%, update 0%, other 0%; 0 "
+            "tokens/s");
 }
 
 TEST(TimeSplit, AdvisesWhereTimeIsLost) {
