@@ -11,8 +11,6 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t chunk_documents = 4096;  // in memory
-
 Range own_rows(std::int64_t documents, int rank, int size) {
   return items_of_rank(documents, neighbour_block, rank, size);
 }
@@ -21,15 +19,20 @@ Range own_rows(std::int64_t documents, int rank, int size) {
 class StreamChunks {
  public:
   StreamChunks(const std::filesystem::path& corpus, const CorpusOptions& options,
-               const Tokenizer& tokenizer, Communicator& comm, int threads, std::string prefix)
-      : tokenizer_(tokenizer), comm_(comm), threads_(threads), prefix_(std::move(prefix)) {
+               const Tokenizer& tokenizer, Communicator& comm, int threads, std::string prefix,
+               std::int64_t most)
+      : tokenizer_(tokenizer),
+        comm_(comm),
+        threads_(threads),
+        prefix_(std::move(prefix)),
+        most_(most) {
     on_root(comm, [&] { reader_ = std::make_shared<CorpusReader>(corpus, options); });
   }
 
   bool operator()(DocumentChunk& chunk) {
     std::vector<std::string> ids, texts;
     on_root(comm_, [&] {
-      for (Document document; std::ssize(texts) < chunk_documents && reader_->next(document);) {
+      for (Document document; std::ssize(texts) < most_ && reader_->next(document);) {
         ids.push_back(std::move(document.id));
         texts.push_back(prefix_ + document.text);
       }
@@ -77,6 +80,7 @@ class StreamChunks {
   Communicator& comm_;
   int threads_;
   std::string prefix_;
+  std::int64_t most_;
   std::shared_ptr<CorpusReader> reader_;  // root only
 };
 
@@ -100,8 +104,8 @@ ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm) {
 
 ChunkSource chunks_of(const std::filesystem::path& corpus, const CorpusOptions& options,
                       const Tokenizer& tokenizer, Communicator& comm, int threads,
-                      std::string prefix) {
-  return StreamChunks(corpus, options, tokenizer, comm, threads, std::move(prefix));
+                      std::string prefix, std::int64_t most) {
+  return StreamChunks(corpus, options, tokenizer, comm, threads, std::move(prefix), most);
 }
 
 }  // namespace gpuhpc

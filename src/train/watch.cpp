@@ -225,8 +225,7 @@ std::string describe_times(const TrainSummary& s) {
       "{:.0f}%; {:.0f} tokens/s",
       percent(s.data_seconds, s), percent(s.compute_seconds, s),
       percent(s.exposed_communication_seconds, s), percent(s.update_seconds, s),
-      percent(s.other_seconds, s),
-      static_cast<double>(s.own_tokens) / std::max(1e-9, s.seconds));
+      percent(s.other_seconds, s), static_cast<double>(s.own_tokens) / std::max(1e-9, s.seconds));
 }
 
 std::vector<std::string> time_advice(const TrainSummary& s) {

@@ -70,6 +70,37 @@ TEST_F(Seq2Seq, IsTheSameOnRanksAndInMicroBatchesAndLeavesAModelThatGenerates) {
   EXPECT_NE(generated(draws, 1), generated(draws + " --seq2seq.prefix ''", 1));
 }
 
+// What was written before a kill is not generated again.
+TEST_F(Seq2Seq, AKilledGenerationGoesOnAfterItsLastBlock) {
+  std::ofstream many(root_ / "many.txt");
+  for (int i = 0; i < 1300; ++i)
+    many << "word " << i * 7919 % 1300 << (i % 3 ? " of a text\n" : "\n");
+  many.close();
+  const fs::path whole = root_ / "whole.jsonl", killed = root_ / "killed.jsonl";
+  const std::string words =
+      "generate --device.kind cpu --device.threads 1 --infer.precision fp32 --model.dir " + kModel +
+      " --input.format lines --input.file " + (root_ / "many.txt").string() +
+      " --generate.max-length 40 --generate.min-length 30 --output.file ";
+  ASSERT_EQ(gpuhpc(words + whole.string()).code, 0);
+  const auto partial = [&]() -> fs::path {
+    for (const auto& entry : fs::directory_iterator(root_))
+      if (entry.path().filename().string().starts_with("killed.jsonl.")) return entry.path();
+    return {};
+  };
+  {
+    Child child(words + killed.string(), root_ / "killed.txt");
+    while (partial().empty() || fs::file_size(partial()) == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }  // SIGKILL
+  ASSERT_FALSE(fs::exists(killed));
+  const Result again = gpuhpc(words + killed.string());
+  ASSERT_EQ(again.code, 0) << again.output;
+  EXPECT_THAT(again.output, testing::AnyOf(HasSubstr("512 texts were generated before"),
+                                           HasSubstr("1024 texts were generated before")));
+  EXPECT_TRUE(read(killed) == read(whole));
+  EXPECT_TRUE(partial().empty());
+}
+
 TEST_F(Seq2Seq, WhatCannotBeIsRefusedInOneSentence) {
   const auto refused = [&](const std::string& words, const std::string& says, int code) {
     const Result result = gpuhpc(words);

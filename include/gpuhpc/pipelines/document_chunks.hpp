@@ -28,14 +28,15 @@ struct DocumentChunk {
   }
 };
 
+inline constexpr std::int64_t chunk_documents = 4096;  // in memory
 // The next chunk; false at the end. Collective.
 using ChunkSource = std::function<bool(DocumentChunk&)>;
 // Of shards with texts, made by the model's tokenizer. Both must outlive the source.
 ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm);
-// Of a file or standard input that the root alone reads; each rank tokenises its own rows, each
-// behind `prefix`.
+// Of a file or standard input that the root alone reads, `most` rows at once; each rank tokenises
+// its own, each behind `prefix`.
 ChunkSource chunks_of(const std::filesystem::path& corpus, const CorpusOptions& options,
                       const Tokenizer& tokenizer, Communicator& comm, int threads,
-                      std::string prefix = "");
+                      std::string prefix = "", std::int64_t most = chunk_documents);
 
 }  // namespace gpuhpc
