@@ -37,6 +37,15 @@ T5Generator::T5Generator(const T5& model, TextTemplate form, std::int64_t source
                       source_length_, form_.specials());
 }
 
+std::string T5Generator::describe() const {
+  const at::ScalarType type = compute_type(plan_);
+  return fmt::format("{} by LibTorch, {}",
+                     type == at::kBFloat16 ? "bf16"
+                     : type == at::kHalf   ? "fp16"
+                                           : "fp32",
+                     plan_.cuda ? "cuda" : fmt::format("{} threads", plan_.threads));
+}
+
 std::vector<TokenList> T5Generator::generate(const PackedIds& sources) const {
   const at::NoGradGuard no_grad;
   const PackedTokens packed = pack_tokens(sources, model_.device());

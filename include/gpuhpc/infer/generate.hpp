@@ -23,7 +23,7 @@ class T5Generator {
   T5Generator(const T5& model, TextTemplate form, std::int64_t source_length,
               const GenerateOptions& options, const InferOptions& infer,
               const DeviceChoice& device);
-  std::string describe() const { return plan_.describe(); }
+  std::string describe() const;  // "bf16 by LibTorch, 2 threads"
 
   // The texts of these sources, without the end's token; their numbers seed the draws.
   std::vector<TokenList> generate(const PackedIds& sources) const;
