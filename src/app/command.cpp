@@ -23,6 +23,8 @@ std::span<const Command> commands() {
       {"predict", "labels for new text with a finished model (--model.dir)", predict_command},
       {"evaluate", "predictions against gold (--eval.predictions, --eval.gold)", evaluate_command},
       {"report", "one HTML page of one or several run folders (--report.runs)", report_command},
+      {"plan", "what fits a GPU: memory, batches and time of a job (--plan.gpu, --plan.model)",
+       plan_command, plan_preset},
       {"doctor", "checks the launch: ranks, hosts, devices, threads, all-reduce answers and rates",
        doctor_command},
   };

@@ -97,6 +97,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("from scores to labels", l.decode, o.review);
   set.add("evaluation and report", o.eval);
   set.add("the page that report makes", o.report);
+  set.add("what fits a GPU", o.plan);
 }
 
 std::vector<std::vector<std::string>> memory_steps(const std::string& text) {
@@ -126,6 +127,21 @@ std::vector<std::vector<std::string>> memory_steps(const std::string& text) {
     }
   }
   return steps;
+}
+
+Preset plan_preset(const Options& options) {
+  switch (options.plan.job_kind()) {
+    case PlanJob::embedding:
+      return embedding_defaults(options.embedding);
+    case PlanJob::pretrain:
+      return pretrain_defaults();
+    case PlanJob::seq2seq:
+      return seq2seq_defaults();
+    case PlanJob::generate:
+      return {};
+    default:
+      return labelling_preset(options);
+  }
 }
 
 Preset labelling_preset(const Options& options) {

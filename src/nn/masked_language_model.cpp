@@ -11,6 +11,12 @@
 
 namespace gpuhpc {
 
+std::pair<std::int64_t, std::int64_t> new_bert_size(const std::string& name) {
+  if (name == "small") return {4, 256};
+  return name == "medium" ? std::pair<std::int64_t, std::int64_t>{12, 768}
+                          : std::pair<std::int64_t, std::int64_t>{24, 1024};
+}
+
 MaskedLanguageHead::MaskedLanguageHead(const EncoderConfig& encoder, std::uint64_t seed,
                                        at::Device device)
     : activation_(encoder.activation), epsilon_(encoder.layer_norm_epsilon) {

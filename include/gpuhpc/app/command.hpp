@@ -40,5 +40,6 @@ void pretrain_command(CommandContext& context);
 void train_seq2seq_command(CommandContext& context);
 void generate_command(CommandContext& context);
 void mine_command(CommandContext& context);
+void plan_command(CommandContext& context);
 
 }  // namespace gpuhpc

@@ -13,6 +13,7 @@
 #include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/pipelines/pretrain/options.hpp"
 #include "gpuhpc/pipelines/seq2seq/options.hpp"
+#include "gpuhpc/plan/options.hpp"
 
 namespace gpuhpc {
 
@@ -57,11 +58,13 @@ struct Options {
   EvalOptions eval;
   ReviewOptions review;
   ReportOptions report;
+  PlanOptions plan;
 };
 
 void declare_options(config::OptionSet& set, Options& options);
 // What a command takes for options that the user did not give: option and value.
 using Preset = std::vector<std::pair<std::string, std::string>>;
+Preset plan_preset(const Options& options);       // that of --plan.job
 Preset labelling_preset(const Options& options);  // --pipeline.method and --pipeline.preset
 // Steps of --train.on-out-of-memory, each as words of a command line. usage_error for what is no
 // option or no value of one.

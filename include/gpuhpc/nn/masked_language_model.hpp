@@ -5,11 +5,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/heads.hpp"
 
 namespace gpuhpc {
+
+// Layers and width of a new BERT or RoBERTa: small, medium or large; heads of 64, four times the
+// width in between (Turc et al. 2019; Devlin et al. 2019).
+std::pair<std::int64_t, std::int64_t> new_bert_size(const std::string& name);
 
 class MaskedLanguageHead : public HeadParameters {
  public:

@@ -12,14 +12,6 @@
 namespace gpuhpc {
 namespace {
 
-// Layers and width; heads of 64, four times the width in between (Turc et al. 2019; Devlin et al.
-// 2019).
-std::pair<std::int64_t, std::int64_t> size_of(const std::string& name) {
-  if (name == "small") return {4, 256};
-  return name == "medium" ? std::pair<std::int64_t, std::int64_t>{12, 768}
-                          : std::pair<std::int64_t, std::int64_t>{24, 1024};
-}
-
 // What this rank has counted is added to what the others have.
 WordCounts merged(const WordCounts& mine, Communicator& comm) {
   std::vector<std::int64_t> numbers;  // length and count of each word
@@ -41,7 +33,7 @@ WordCounts merged(const WordCounts& mine, Communicator& comm) {
 }
 
 nlohmann::ordered_json new_config(const std::string& size, bool roberta, const Tokenizer& words) {
-  const auto [layers, width] = size_of(size);
+  const auto [layers, width] = new_bert_size(size);
   nlohmann::ordered_json config = {
       {"architectures", {roberta ? "RobertaForMaskedLM" : "BertForMaskedLM"}},
       {"model_type", roberta ? "roberta" : "bert"},
@@ -123,7 +115,7 @@ void NewModelStage::run(const StageContext& c, const NewModelFiles& out) const {
     weights.insert(weights.end(), head.parameters().begin(), head.parameters().end());
     for (const NamedParameter& weight : weights) parameters += weight.value.numel();
     save_model_folder(out.model, weights, config, tokenizer.folder());
-    const auto [layers, width] = size_of(options.model);
+    const auto [layers, width] = new_bert_size(options.model);
     c.log->info("a new {} {}: {} layers of {}, vocabulary {}, {} parameters", options.model,
                 roberta ? "RoBERTa" : "BERT", layers, width, words->vocabulary_size(), parameters);
   });

@@ -1,0 +1,168 @@
+#include "gpuhpc/app/plan_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "gpuhpc/base/error.hpp"
+
+namespace gpuhpc {
+namespace {
+
+std::string family(const PlannedModel& model) {
+  return model.is_t5() ? model.t5().model_type : model.encoder().model_type;
+}
+
+Json key_of(const PlanRequest& r, const PlannedWork& work) {
+  return {{"device", r.gpu.name},
+          {"job", static_cast<int>(work.job)},
+          {"family", family(r.model)},
+          {"precision", work.precision},
+          {"checkpointing", work.checkpointing},
+          {"dropout", work.dropout > 0}};
+}
+
+bool has_key(const Json& trial, const Json& key) {
+  return std::ranges::all_of(key.items(), [&](const auto& part) {
+    return trial.contains(part.key()) && trial[part.key()] == part.value();
+  });
+}
+
+}  // namespace
+
+void CalibrationFile::read(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return;
+  const Json file = read_json(path);
+  const bool whole = file.is_object() && file.contains("trials") && file["trials"].is_array() &&
+                     std::ranges::all_of(file["trials"], [](const Json& trial) {
+                       return trial.is_object() && trial.contains("memory") &&
+                              trial["memory"].is_number() && trial.contains("time") &&
+                              trial["time"].is_number() && trial.contains("model") &&
+                              trial["model"].is_string();
+                     });
+  if (!whole)
+    throw input_error(
+        "{}: this is no file that `gpuhpc plan --plan.calibrate true` wrote; name another one",
+        path.string());
+  trials_ = file["trials"];
+}
+
+void CalibrationFile::write(const std::filesystem::path& path) const {
+  write_json(path, Json{{"trials", trials_}});
+}
+
+void CalibrationFile::add(const PlanRequest& r, const PlannedWork& work, const PlannedBatch& batch,
+                          const MemoryParts& predicted, double predicted_seconds,
+                          std::int64_t measured, double measured_seconds) {
+  Json trial = key_of(r, work);
+  trial["model"] = r.model.name;
+  trial["documents"] = batch.documents, trial["length"] = batch.length;
+  const Json known = trial;
+  std::erase_if(trials_.get_ref<Json::array_t&>(),
+                [&](const Json& old) { return has_key(old, known); });
+  trial["predicted"] = predicted.total(), trial["measured"] = measured;
+  trial["memory"] =
+      std::max(.1, static_cast<double>(measured - predicted.kept()) /
+                       static_cast<double>(std::max<std::int64_t>(1, predicted.moving())));
+  trial["time"] = measured_seconds / predicted_seconds;
+  trials_.push_back(trial);
+}
+
+Calibration CalibrationFile::find(const PlanRequest& r, const PlannedWork& work) const {
+  const Json key = key_of(r, work);
+  Calibration found{.memory = 0, .time = 0, .from = {}};
+  for (const Json& trial : trials_) {
+    if (!has_key(trial, key)) continue;
+    found.memory = std::max(found.memory, trial.at("memory").get<double>());
+    found.time = std::max(found.time, trial.at("time").get<double>());
+    found.from = trial.at("model").get<std::string>();
+  }
+  return found.from.empty() ? Calibration{} : found;
+}
+
+nlohmann::ordered_json plan_json(const PlanRequest& r, const Plan& plan) {
+  nlohmann::ordered_json json{
+      {"model", r.model.name},
+      {"parameters", parameter_count(r.model, r.work.job == PlanJob::pretrain)},
+      {"gpu", r.gpu.name},
+      {"ranks", r.work.ranks},
+      {"memory_for_tensors", plan.limit},
+      {"global_batch", r.global_batch},
+      {"length", r.length},
+      {"target_length", r.target_length},
+      {"fits", plan.fits()},
+      {"evaluation_documents", plan.evaluation},
+      {"inference_documents", plan.inference},
+      {"inference_memory", to_json(plan.inference_parts)},
+      {"candidates", nlohmann::ordered_json::array()},
+      {"advice", plan.advice}};
+  for (const Candidate& one : plan.candidates)
+    json["candidates"].push_back({{"precision", one.work.precision},
+                                  {"activation_checkpointing", one.work.checkpointing},
+                                  {"zero1", one.work.zero1},
+                                  {"optimizer", one.work.optimizer},
+                                  {"micro_batch", one.micro_batch},
+                                  {"accumulation", one.accumulation},
+                                  {"largest_micro_batch", one.largest},
+                                  {"memory", to_json(one.memory)},
+                                  {"bytes", one.bytes},
+                                  {"step_seconds", one.step_seconds},
+                                  {"tokens_per_second", one.tokens_per_second}});
+  return json;
+}
+
+std::string plan_config(const PlanRequest& r, const Plan& plan, const config::OptionSet& set,
+                        const PlanOptions& options) {
+  const Candidate& best = plan.candidates.front();
+  std::map<std::string, std::string> values;
+  if (is_training(r.work.job)) {
+    values = {{"train.batch", std::to_string(r.global_batch)},
+              {"train.batch-per-rank", "0"},
+              {"train.micro-batch", std::to_string(best.micro_batch)},
+              {"train.precision", best.work.precision},
+              {"train.activation-checkpointing", best.work.checkpointing ? "true" : "false"},
+              {"parallel.strategy", best.work.zero1 ? "zero1" : "ddp"}};
+    if (!r.model.is_t5()) values["train.max-length"] = std::to_string(r.length);
+  } else {
+    values["infer.precision"] = best.work.precision;
+  }
+  if (plan.inference > 0) values["infer.batch"] = std::to_string(plan.inference);
+  values["infer.token-budget"] =
+      std::to_string(std::max<std::int64_t>(1, plan.inference) * r.length);
+  if (r.model.is_t5()) {
+    values["seq2seq.source-length"] = std::to_string(r.length);
+    values[is_training(r.work.job) ? "seq2seq.target-length" : "generate.max-length"] =
+        std::to_string(r.target_length);
+  }
+  if (!options.model.empty()) {
+    const bool there = std::filesystem::exists(options.model);
+    const std::string name = r.work.job == PlanJob::seq2seq    ? "seq2seq.model"
+                             : r.work.job == PlanJob::pretrain ? "pretrain.model"
+                             : options.job == "generate" || options.job == "predict"
+                                 ? "model.dir"
+                                 : "model.encoder";
+    if (there) values[name] = options.model;
+    if (options.model == "t5-small" || options.model == "t5-base")
+      values[name] = options.model.substr(3);
+  }
+  std::string text =
+      fmt::format("# gpuhpc {} --config THIS: {} on {} rank{} of {}\n", options.job, r.model.name,
+                  r.work.ranks, r.work.ranks == 1 ? "" : "s", r.gpu.name);
+  std::istringstream lines(set.ini());
+  std::string section;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("[")) section = line.substr(1, line.find(']') - 1);
+    if (section == "plan") continue;
+    const std::string bare = line.starts_with("# ") ? line.substr(2) : line,
+                      key = section + "." + bare.substr(0, bare.find(" ="));
+    const auto found = values.find(key);
+    text += found == values.end() || bare.find(" =") == std::string::npos
+                ? line + "\n"
+                : fmt::format("{} = {}\n", bare.substr(0, bare.find(" =")), found->second);
+  }
+  return text;
+}
+
+}  // namespace gpuhpc
