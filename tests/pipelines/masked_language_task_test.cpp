@@ -63,6 +63,30 @@ TEST_F(MaskedTask, PiecesFollowEachOtherThroughTextsAndFiles) {
   EXPECT_EQ(packed.token_ids, expected);
 }
 
+TEST_F(MaskedTask, EachOfManyPiecesIsFound) {
+  std::string lines;
+  for (int text = 0; text < 700; ++text) {
+    for (int word = 0; word <= text * 7 % 23; ++word)
+      lines += "w" + std::to_string(text + word) + " ";
+    lines += "\n";
+  }
+  prepare("many", lines);
+  const MaskedLanguageTask t = task(6, .15);
+  std::int64_t item = 0;
+  for (const TokenDataset& file : files)
+    for (std::int64_t d = 0; d < file.size(); ++d)
+      for (auto rest = file.tokens(d); !rest.empty(); ++item) {
+        const auto piece = rest.first(std::min<std::size_t>(4, rest.size()));
+        rest = rest.subspan(piece.size());
+        std::vector<std::int32_t> expected{7};
+        expected.insert(expected.end(), piece.begin(), piece.end());
+        expected.push_back(8);
+        ASSERT_EQ(t.packed({&item, 1}).token_ids, expected) << item;
+      }
+  EXPECT_EQ(item, t.size());
+  EXPECT_GT(item, 2000);
+}
+
 TEST_F(MaskedTask, MasksThePublishedShares) {
   const MaskedLanguageTask t = task(12, .3);
   const std::vector<std::int64_t> items{2, 4};  // "l": one token; "r .. one": ten, three of them

@@ -50,10 +50,19 @@ MaskedLanguageTask::MaskedLanguageTask(const std::vector<TokenDataset>& files,
     for (std::int64_t d = 0; d < file.size(); ++d)
       first_piece_.push_back(first_piece_.back() + (file.length(d) + content_ - 1) / content_);
   }
+  std::int64_t document = 0;
+  for (std::int64_t piece = 0; piece < size(); piece += landmark_pieces) {
+    while (pieces(document).last <= piece) ++document;
+    landmarks_.push_back(document);
+  }
+  landmarks_.push_back(documents() - 1);
 }
 
 std::span<const std::int32_t> MaskedLanguageTask::tokens(std::int64_t item) const {
-  const auto behind = std::ranges::upper_bound(first_piece_, item);
+  // Between two landmarks: a search in few cache lines instead of over all documents.
+  const auto landmark = static_cast<std::size_t>(item / landmark_pieces);
+  const auto behind = std::upper_bound(first_piece_.begin() + landmarks_[landmark],
+                                       first_piece_.begin() + landmarks_[landmark + 1] + 1, item);
   const std::int64_t document = behind - first_piece_.begin() - 1,
                      piece = item - first_piece_[static_cast<std::size_t>(document)];
   const auto after = std::ranges::upper_bound(first_document_, document);

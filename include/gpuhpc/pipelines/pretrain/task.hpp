@@ -64,8 +64,10 @@ class MaskedLanguageTask : public Task {
  private:
   std::span<const std::int32_t> tokens(std::int64_t item) const;  // without specials
   const std::vector<TokenDataset>& files_;
+  static constexpr std::int64_t landmark_pieces = 64;
   std::vector<std::int64_t> first_document_{0}, first_piece_{0};
-  std::int64_t content_;  // tokens of a piece at most
+  std::vector<std::int64_t> landmarks_;  // the document of each 64th piece, and the last one
+  std::int64_t content_;                 // tokens of a piece at most
   TextTemplate form_;
   std::int32_t mask_;
   std::int64_t vocabulary_;
