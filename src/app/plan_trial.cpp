@@ -15,7 +15,7 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t updates = 4;
+constexpr std::int64_t updates = 3;
 constexpr std::int64_t classes = 64;  // of the classifier
 
 // `count` texts of `length` tokens each, drawn by the item's number.
