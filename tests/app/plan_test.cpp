@@ -112,6 +112,18 @@ TEST(PlanConfig, IsAConfigFileOfTheProgram) {
   EXPECT_EQ(again.shared.infer.batch, plan.inference);
 }
 
+// A published model is no folder that a job could start from: the file says so.
+TEST(PlanConfig, NamesTheOptionOfAModelThatIsNotHere) {
+  Options options;
+  config::OptionSet set;
+  declare_options(set, options);
+  set.parse({}, {"--plan.model=flan-t5-base"});
+  const PlanRequest r = request();
+  const std::string text = plan_config(r, make_plan(r), set, options.plan);
+  EXPECT_THAT(text, testing::HasSubstr("give its own with --seq2seq.model"));
+  EXPECT_THAT(text, testing::HasSubstr("\nmodel = small\n"));
+}
+
 TEST(Calibrations, AreFoundByTheWayOfComputing) {
   const PlanRequest r = request();
   const PlannedBatch batch{4, 320, 48};

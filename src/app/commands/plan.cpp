@@ -226,7 +226,7 @@ void print_plan(const PlanRequest& r, const Plan& plan, const Calibration& calib
   if (trains && plan.fits())
     fmt::print("evaluation beside it: {} documents at once\n", plan.evaluation);
   fmt::print("{}: {} documents at once\n", trains ? "inference, alone" : "fits", plan.inference);
-  fmt::print("memory: {}; time: products at {:.0f}% of the GPU's peak, or its memory's bandwidth\n",
+  fmt::print("memory: {}; time: products at {:.0f}% of the peak, or the memory's bandwidth\n",
              calibration.from.empty()
                  ? "from shapes alone"
                  : fmt::format("what grows with the batch x {:.2f}, as measured ({})",
