@@ -24,6 +24,20 @@ Json key_of(const PlanRequest& r, const PlannedWork& work) {
           {"dropout", work.dropout > 0}};
 }
 
+// Where the job reads its model.
+std::string model_option(const PlanOptions& options) {
+  switch (options.job_kind()) {
+    case PlanJob::seq2seq:
+      return "seq2seq.model";
+    case PlanJob::pretrain:
+      return "pretrain.model";
+    case PlanJob::generate:
+      return "model.dir";
+    default:
+      return options.job == "predict" ? "model.dir" : "model.encoder";
+  }
+}
+
 bool has_key(const Json& trial, const Json& key) {
   return std::ranges::all_of(key.items(), [&](const auto& part) {
     return trial.contains(part.key()) && trial[part.key()] == part.value();
@@ -136,20 +150,22 @@ std::string plan_config(const PlanRequest& r, const Plan& plan, const config::Op
     values[is_training(r.work.job) ? "seq2seq.target-length" : "generate.max-length"] =
         std::to_string(r.target_length);
   }
-  if (!options.model.empty()) {
-    const bool there = std::filesystem::exists(options.model);
-    const std::string name = r.work.job == PlanJob::seq2seq    ? "seq2seq.model"
-                             : r.work.job == PlanJob::pretrain ? "pretrain.model"
-                             : options.job == "generate" || options.job == "predict"
-                                 ? "model.dir"
-                                 : "model.encoder";
-    if (there) values[name] = options.model;
-    if (options.model == "t5-small" || options.model == "t5-base")
-      values[name] = options.model.substr(3);
-  }
   std::string text =
       fmt::format("# gpuhpc {} --config THIS: {} on {} rank{} of {}\n", options.job, r.model.name,
                   r.work.ranks, r.work.ranks == 1 ? "" : "s", r.gpu.name);
+  if (!options.model.empty()) {
+    const std::string name = model_option(options);
+    const bool new_t5 = options.model == "t5-small" || options.model == "t5-base",
+               new_bert = options.model == "small" || options.model == "medium" ||
+                          options.model == "large";
+    if (std::filesystem::is_directory(options.model) || (name == "pretrain.model" && new_bert))
+      values[name] = options.model;
+    else if (name == "seq2seq.model" && new_t5)
+      values[name] = options.model.substr(3);
+    else
+      text += fmt::format("# {} is planned for, but no folder: give its own with --{}\n",
+                          options.model, name);
+  }
   std::istringstream lines(set.ini());
   std::string section;
   for (std::string line; std::getline(lines, line);) {

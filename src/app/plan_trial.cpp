@@ -15,7 +15,7 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t updates = 4;
+constexpr std::int64_t updates = 3;
 constexpr std::int64_t classes = 64;  // of the classifier
 
 // `count` texts of `length` tokens each, drawn by the item's number.
@@ -85,7 +85,7 @@ class EncoderTrial : public TrialTask {
  public:
   EncoderTrial(const PlannedModel& model, const PlannedWork& work, const PlannedBatch& batch,
                const FineTuning& tuning, at::Device device)
-      : TrialTask(model, work, batch, tuning), encoder_(model.encoder(), device) {
+      : TrialTask(model, work, batch, tuning), encoder_(model.encoder(), device, model.pooler) {
     encoder_.initialise(1);
     encoder_.train_top_layers(work.trained_layers);
   }

@@ -162,11 +162,16 @@ MemoryParts training_memory(const PlannedModel& model, const PlannedWork& work,
                       (work.checkpointing ? walk.inputs : walk.kept);
   parts.copies = work.checkpointing ? 0 : walk.copies;
   parts.logits = head.peak + head.copies;
-  // The head's gradient is done when the last layer's begins; the update comes after both.
-  const std::int64_t layer = work.checkpointing ? walk.again : walk.transient,
-                     update = update_workspace(floats_of(model, work), work) - parts.activations -
-                              parts.copies - parts.logits;
-  parts.workspace = std::max<std::int64_t>({0, layer - parts.logits, update});
+  // The head's gradient is done when the last layer's begins, but that of a word table which the
+  // head shares waits for the embeddings', and stands twice when they are added. The update comes
+  // after all that.
+  const bool shared = work.job == PlanJob::pretrain || (model.is_t5() && model.t5().tied_head);
+  const std::int64_t words =
+      shared ? held_bytes(model.vocabulary() * model.hidden() * fp32, work.cuda) : 0;
+  const std::int64_t layer = words + (work.checkpointing ? walk.again : walk.transient),
+                     end = std::max(2 * words, update_workspace(floats_of(model, work), work));
+  parts.workspace = std::max<std::int64_t>(
+      {0, layer - parts.logits, end - parts.activations - parts.copies - parts.logits});
   return parts;
 }
 

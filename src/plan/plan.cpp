@@ -31,13 +31,10 @@ Candidate candidate_of(const PlanRequest& r, const PlannedWork& work, std::int64
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 1; size < best.largest; size *= 2) sizes.push_back(size);
   if (best.largest > 0) sizes.push_back(best.largest);
-  if (r.micro_batch > 0) {
-    sizes.clear();
-    if (r.micro_batch <= best.largest || r.micro_batch >= share) sizes.push_back(r.micro_batch);
-    if (best.largest < std::min(share, r.micro_batch)) sizes.clear();
-  }
+  if (const std::int64_t fixed = std::min(r.micro_batch, share); fixed > 0)
+    sizes = fixed <= best.largest ? std::vector{fixed} : std::vector<std::int64_t>{};
   for (const std::int64_t size : sizes) {
-    const PlannedBatch batch = batch_of(r, std::min(size, share));
+    const PlannedBatch batch = batch_of(r, size);
     const double seconds = calibration.time * step_time(r.model, work, batch, r.gpu).seconds();
     if (best.fits() && seconds >= .99 * best.step_seconds) continue;
     best.micro_batch = batch.documents, best.step_seconds = seconds;
@@ -75,8 +72,9 @@ std::vector<std::string> advice_of(const PlanRequest& r, const Plan& plan) {
       advice.push_back(fmt::format(
           "should a step run out of memory all the same, it is computed again with half the "
           "micro-batch and twice the accumulation, down to one document; "
-          "--train.on-out-of-memory \"train.activation-checkpointing=true; train.max-length={}\" "
-          "says what comes next",
+          "--train.on-out-of-memory \"train.activation-checkpointing=true; {}={}\" says what comes "
+          "next",
+          r.model.is_t5() ? "seq2seq.source-length" : "train.max-length",
           std::max<std::int64_t>(16, r.length / 2)));
     return advice;
   }

@@ -56,21 +56,21 @@ PlannedModel small_encoder(bool deberta) {
 }
 
 TEST_F(PlanTrials, OfT5StayNearThePrediction) {
-  EXPECT_NEAR(ratio(small_t5(), work(PlanJob::seq2seq, .1), {9, 150, 40}), 1, .1);
+  EXPECT_NEAR(ratio(small_t5(), work(PlanJob::seq2seq, .1), {9, 150, 40}), 1, .06);
 }
 TEST_F(PlanTrials, OfMaskedLanguageModelsStayNearThePrediction) {
-  EXPECT_NEAR(ratio(small_encoder(false), work(PlanJob::pretrain, .1), {11, 140}), 1, .1);
+  EXPECT_NEAR(ratio(small_encoder(false), work(PlanJob::pretrain, .1), {11, 140}), 1, .06);
 }
 TEST_F(PlanTrials, OfTheProcessorsOwnLayersStayNearThePrediction) {
   PlannedWork w = work(PlanJob::classifier, 0);
-  EXPECT_NEAR(ratio(small_encoder(false), w, {24, 120}), 1, .1);
+  EXPECT_NEAR(ratio(small_encoder(false), w, {24, 120}), 1, .06);
   w.checkpointing = true;
-  EXPECT_NEAR(ratio(small_encoder(false), w, {24, 120}), 1, .1);
+  EXPECT_NEAR(ratio(small_encoder(false), w, {24, 120}), 1, .06);
 }
 TEST_F(PlanTrials, OfDebertaStayNearThePrediction) {
   PlannedWork w = work(PlanJob::embedding, .1);
   w.columns = 2;
-  EXPECT_NEAR(ratio(small_encoder(true), w, {6, 110}), 1, .1);
+  EXPECT_NEAR(ratio(small_encoder(true), w, {6, 110}), 1, .06);
 }
 
 PlanRequest request() {
@@ -110,6 +110,18 @@ TEST(PlanConfig, IsAConfigFileOfTheProgram) {
   EXPECT_EQ(again.seq2seq.learning.target_length, 48);
   EXPECT_EQ(again.seq2seq.files.prefix, "briefly: ");
   EXPECT_EQ(again.shared.infer.batch, plan.inference);
+}
+
+// A published model is no folder that a job could start from: the file says so.
+TEST(PlanConfig, NamesTheOptionOfAModelThatIsNotHere) {
+  Options options;
+  config::OptionSet set;
+  declare_options(set, options);
+  set.parse({}, {"--plan.model=flan-t5-base"});
+  const PlanRequest r = request();
+  const std::string text = plan_config(r, make_plan(r), set, options.plan);
+  EXPECT_THAT(text, testing::HasSubstr("give its own with --seq2seq.model"));
+  EXPECT_THAT(text, testing::HasSubstr("\nmodel = small\n"));
 }
 
 TEST(Calibrations, AreFoundByTheWayOfComputing) {

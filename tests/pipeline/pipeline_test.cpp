@@ -331,6 +331,12 @@ TEST_F(Pipeline, ASecondRunInTheSameFolderIsRefused) {
   EXPECT_THAT(result.output, HasSubstr("another gpuhpc is running in"));
 }
 
+TEST_F(Pipeline, PlansStandInTheGuideAsTheProgramMakesThem) {
+  const Result tables = shell("GPUHPC=" GPUHPC_BINARY " bash " +
+                              (kSource / "scripts/plan_tables.sh").string() + " --check");
+  EXPECT_EQ(tables.code, 0) << tables.output;
+}
+
 TEST_F(Pipeline, DocumentedOptionsAreTheProgramsOwn) {
   EXPECT_EQ(shell(std::string(GPUHPC_BINARY) + " --markdown").output,
             read(kSource / "docs/options.md"))

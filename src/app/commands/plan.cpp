@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double gib = 1 << 30;
+constexpr std::int64_t of_limit = 93;  // percent of --device.memory-limit that a plan fills
 
 // This machine's processor as one more kind: its products at what the kernels of its instruction
 // set reach, its memory less what the system keeps.
@@ -130,7 +131,7 @@ PlanRequest request_of(const CommandContext& c) {
   r.target_length = o.plan.target_length > 0                 ? o.plan.target_length
                     : o.plan.job_kind() == PlanJob::generate ? o.seq2seq.generation.max_length
                                                              : o.seq2seq.learning.target_length;
-  r.memory = o.device.memory_limit;
+  r.memory = o.device.memory_limit / 100 * of_limit;
   const std::string halves = r.gpu.bf16 > 0   ? "bf16"
                              : r.gpu.fp16 > 0 ? "fp16"
                                               : "",
@@ -164,7 +165,7 @@ std::string in_gib(std::int64_t bytes) {
   return fmt::format("{:.2f}", static_cast<double>(bytes) / gib);
 }
 
-void print_candidates(const PlanRequest& r, const Plan& plan, std::int64_t shown) {
+void print_candidates(const Plan& plan, std::int64_t shown) {
   std::vector<std::vector<std::string>> rows;
   for (const Candidate& one : plan.candidates) {
     if (std::ssize(rows) == shown) break;
@@ -179,7 +180,6 @@ void print_candidates(const PlanRequest& r, const Plan& plan, std::int64_t shown
   fmt::print("{}\n", format_table({"precision", "checkpointing", "strategy", "micro-batch",
                                    "accumulation", "largest", "GiB", "s/update", "tokens/s"},
                                   rows));
-  static_cast<void>(r);
 }
 
 void print_parts(const MemoryParts& p) {
@@ -209,7 +209,8 @@ void print_plan(const PlanRequest& r, const Plan& plan, const Calibration& calib
              r.gpu.sm > 0 && r.memory == 0
                  ? fmt::format(" ({:.0f} MiB and {:.0f}% of the rest are left to CUDA and to gaps)",
                                GpuKind::context / 1048576., 100 * GpuKind::gaps)
-                 : "");
+             : r.memory > 0 ? fmt::format(" ({}% of --device.memory-limit)", of_limit)
+                            : "");
   if (r.gpu.sm == 70)
     fmt::print(
         "CUDA 13 has no code for this GPU (sm70): the figures hold, but a program built with "
@@ -217,7 +218,7 @@ void print_plan(const PlanRequest& r, const Plan& plan, const Calibration& calib
   if (trains) {
     fmt::print("{} documents an update, of at most {}{} tokens; {}\n\n", r.global_batch, r.length,
                r.model.is_t5() ? fmt::format(" + {}", r.target_length) : "", r.work.optimizer);
-    print_candidates(r, plan, shown);
+    print_candidates(plan, shown);
   } else {
     fmt::print("\n");
   }
@@ -225,7 +226,7 @@ void print_plan(const PlanRequest& r, const Plan& plan, const Calibration& calib
   if (trains && plan.fits())
     fmt::print("evaluation beside it: {} documents at once\n", plan.evaluation);
   fmt::print("{}: {} documents at once\n", trains ? "inference, alone" : "fits", plan.inference);
-  fmt::print("memory: {}; time: products at {:.0f}% of the GPU's peak, or its memory's bandwidth\n",
+  fmt::print("memory: {}; time: products at {:.0f}% of the peak, or the memory's bandwidth\n",
              calibration.from.empty()
                  ? "from shapes alone"
                  : fmt::format("what grows with the batch x {:.2f}, as measured ({})",
@@ -262,7 +263,7 @@ void calibrate(CommandContext& c, const PlanRequest& r, CalibrationFile& file) {
       }
     }
   if (c.comm.is_root())
-    fmt::print("trials, {} updates each; nothing is saved\n{}\n", 4,
+    fmt::print("trials, three updates each; nothing is saved\n{}\n",
                format_table({"precision", "checkpointing", "micro-batch", "predicted GiB",
                              "measured GiB", "difference", "s/update"},
                             rows));
