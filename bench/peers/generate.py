@@ -96,13 +96,17 @@ class Peer:
         self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def run(self):
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return None
         line = self.process.stdout.readline()
         return json.loads(line) if line.startswith("{") else None
 
     def close(self):
-        self.process.stdin.close()
+        if self.process.poll() is None:
+            self.process.stdin.close()
         self.process.wait()
 
 

@@ -10,6 +10,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/device/gpu.hpp"
 #include "gpuhpc/kernels/isa.hpp"
+#include "gpuhpc/pipelines/planned_training.hpp"
 #include "gpuhpc/report/terminal.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
@@ -79,23 +80,10 @@ PlannedModel chosen_model(const Options& o) {
 
 PlannedWork work_of(const CommandContext& c, const PlannedModel& model, bool cuda, int ranks) {
   const Options& o = c.options;
-  const TrainingOptions& training = o.shared.training;
-  const FineTuneOptions& tune = o.shared.fine_tune;
-  PlannedWork work;
-  work.job = o.plan.job_kind();
-  work.cuda = cuda;
-  const kernels::Isa isa = kernels::best_isa();
-  work.cpu_fp32 = isa >= kernels::Isa::avx2, work.cpu_bf16 = isa >= kernels::Isa::avx512_bf16;
-  work.optimizer = training.train.optimizer;
-  work.ranks = ranks;
-  work.bf16_gradients = training.parallel.reduce_in_bfloat16();
-  work.reproducible = training.parallel.reproducible;
-  work.dropout = work.attention_dropout = tune.dropout;
-  if (tune.dropout < 0) {
-    work.dropout = model.is_t5() ? model.t5().dropout : model.encoder().hidden_dropout;
-    work.attention_dropout = model.is_t5() ? work.dropout : model.encoder().attention_dropout;
-  }
-  work.trained_layers = model.is_t5() ? -1 : tune.layers;
+  PlannedWork work =
+      planned_training(o.plan.job_kind(), model, o.shared.fine_tuning(), cuda, ranks);
+  // These are tried; request_of says which.
+  work.precision = PlannedWork().precision, work.checkpointing = work.zero1 = false;
   work.masked = o.pretrain.masking.share;
   work.label_smoothing = work.job == PlanJob::seq2seq ? o.seq2seq.learning.label_smoothing : 0;
   if (work.job == PlanJob::embedding)

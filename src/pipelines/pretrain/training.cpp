@@ -14,6 +14,7 @@
 #include "gpuhpc/nn/masked_language_model.hpp"
 #include "gpuhpc/pipelines/model_card.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
+#include "gpuhpc/pipelines/planned_training.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -150,6 +151,11 @@ void PretrainTrainingStage::run(const StageContext& c, const TrainedFiles& out) 
                   tuning.encoder.max_length, texts.length);
     c.log->info("{} texts in {} pieces of at most {} tokens, {} pieces held out",
                 texts.task.documents(), texts.task.size(), texts.length, texts.held_out().size());
+    const PlannedModel planned = planned_model(pretraining.start.folder().string());
+    PlannedWork work =
+        planned_training(PlanJob::pretrain, planned, tuning, c.device.cuda, c.comm.size());
+    work.masked = pretraining.masking.share;
+    log_memory(c.log, planned, work, tuning, texts.length);
   }
   encoder.train_top_layers(tuning.encoder.layers);
   ParameterArena arena(

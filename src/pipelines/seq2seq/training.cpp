@@ -8,6 +8,7 @@
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
+#include "gpuhpc/pipelines/planned_training.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -112,6 +113,14 @@ void Seq2SeqTrainingStage::run(const StageContext& c, const TrainedFiles& out) c
   if (c.comm.is_root())
     c.log->info("{} pairs, {} of them held out; {} parameters", task.size(),
                 session->held_out.size(), t5_parameter_count(model.config()));
+  if (c.comm.is_root()) {
+    const PlannedModel planned = planned_model(learning.start.folder().string());
+    PlannedWork work =
+        planned_training(PlanJob::seq2seq, planned, tuning, c.device.cuda, c.comm.size());
+    work.label_smoothing = learning.options.label_smoothing;
+    log_memory(c.log, planned, work, tuning, learning.options.source_length,
+               learning.options.target_length);
+  }
   model.learn_everything();
   ParameterArena arena(
       parameter_groups({{"model", tuning.encoder.encoder_rate, trained_parameters(model)}},
