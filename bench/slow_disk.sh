@@ -18,7 +18,7 @@ echo "$device $((rate << 20))" >$blkio/blkio.throttle.read_bps_device
 echo $((memory << 20)) >$memory_group/memory.limit_in_bytes
 program=${GPUHPC:-build/release/gpuhpc}
 words=(pretrain --input.dir "$texts" --run.dir "$work/run" --model.encoder .deps/models/all-MiniLM-L6-v2 --device.kind cpu --train.batch 128
-  --train.micro-batch 8 --train.max-length 128 --train.validation 0 --pipeline.to training)
+  --train.micro-batch 8 --train.max-length 128 --train.validation 0 --train.checkpoint-minutes 0 --pipeline.to training)
 "$program" "${words[@]}" --pretrain.data-only true --train.max-steps 400 >"$work/fast.txt" 2>&1
 du -sm "$work/run/stages" | sed 's/\t.*/ MB of shards/'
 echo "page cache:  $(grep 'data path' "$work/fast.txt")"
@@ -28,9 +28,9 @@ slow() {  # in the group, from an empty page cache
 }
 slow "$program" "${words[@]}" --pretrain.data-only true --train.max-steps "$batches" >"$work/slow.txt" 2>&1
 echo "$rate MB/s:     $(grep 'data path' "$work/slow.txt")"
-# Starting reads every file whole; what a training waits for comes after that.
+# Starting reads every file whole, the first updates the program's own libraries: what a training waits for comes after that.
 slow "$program" "${words[@]}" --train.max-steps $((batches / 2)) >"$work/training.txt" 2>&1 &
-until grep -q 'global batch' "$work/training.txt" || ! kill -0 $! 2>/dev/null; do sleep .2; done
+until grep -q ' training: ' "$work/training.txt" || ! kill -0 $! 2>/dev/null; do sleep .2; done
 echo "$device $later" >$blkio/blkio.throttle.read_bps_device
 wait $! || { tail -3 "$work/training.txt" >&2; exit 1; }
 echo "training, $later bytes/s once it has begun:"

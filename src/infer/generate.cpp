@@ -29,6 +29,8 @@ T5Generator::T5Generator(const T5& model, TextTemplate form, std::int64_t source
       plan_(infer, device),
       decoder_(model, compute_type(plan_)) {
   options_.check();
+  // A step reads all weights, for however few texts: more of them at once than an encoder's.
+  if (infer.token_budget == 0 && !plan_.cuda) plan_.budget = 8192;
   if (2 * options_.beams > model.config().vocabulary_size)
     throw usage_error("--generate.beams {} are too many for a vocabulary of {}", options_.beams,
                       model.config().vocabulary_size);

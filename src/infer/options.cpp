@@ -40,7 +40,7 @@ void declare(config::Section& section, InferOptions& options) {
       .execution();
   section
       .option("token-budget", options.token_budget,
-              "size of one batch; 0 takes 2048 on CPUs and 32768 on GPUs")
+              "size of one batch; 0 takes 2048 on CPUs (generate: 8192) and 32768 on GPUs")
       .range(0, 1 << 30)
       .unit("tokens");
 }
