@@ -1,16 +1,20 @@
 """Fine-tuning a sentence encoder on pairs: gpuhpc train-embedding beside sentence-transformers, same rows, loss, batch, rates and steps.
 
     python bench/peers/train_embedding.py --model .deps/models/all-MiniLM-L6-v2 --train pairs/train.jsonl --test pairs/test.jsonl \\
-        --program build/release/gpuhpc [--rows 5000] [--batch 64] [--seeds 3] [--precision bf16] [--matryoshka 128,64]
+        --program build/release/gpuhpc [--rows 5000] [--batch 64] [--micro-batch 32] [--seeds 3] [--precision bf16] [--matryoshka 128,64]
 
 Rows are {"anchor", "positive"} (data_tools/make_description_pairs.py makes 50,000 real ones). Both use in-batch negatives (scale 20), AdamW, 2e-5 at a
-batch of 32 in proportion to the batch, a tenth of warm-up, linear decay, clipping at 1, dropout .1, 128 tokens, one epoch. Printed for each seed: NDCG@10
-on the test rows before and after (of both by sentence-transformers' InformationRetrievalEvaluator in fp32, from the folders that were left), and pairs
-per second of training (loading and evaluation left out). The two take turns.
+batch of 32 in proportion to the batch, a tenth of warm-up, linear decay, clipping at 1, dropout .1, 128 tokens, one epoch. --micro-batch: the batch is
+computed in such pieces with the whole batch's gradient (GradCache: CachedMultipleNegativesRankingLoss there). Printed for each seed: NDCG@10 on the test
+rows before and after (of both by sentence-transformers' InformationRetrievalEvaluator in fp32, from the folders that were left), pairs per second of
+training (loading and evaluation left out), and the peak memory of the process that trained. The two take turns.
 """
 import argparse
 import json
+import multiprocessing
+import os
 import random
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -47,10 +51,14 @@ def ndcg(folder, rows, widths):
 
 
 def train_theirs(options, rows, seed, folder):
+    torch.set_num_threads(options.threads)
     torch.manual_seed(seed)
     model = SentenceTransformer(options.model, device="cpu")
     model.max_seq_length = LENGTH
-    loss = losses.MultipleNegativesRankingLoss(model, scale=20)
+    if options.micro_batch:
+        loss = losses.CachedMultipleNegativesRankingLoss(model, scale=20, mini_batch_size=options.micro_batch)
+    else:
+        loss = losses.MultipleNegativesRankingLoss(model, scale=20)
     if options.widths:
         loss = losses.MatryoshkaLoss(model, loss, matryoshka_dims=[model.get_embedding_dimension(), *options.widths])
     plain = [p for n, p in model.named_parameters() if n.endswith("bias") or "LayerNorm" in n]
@@ -78,7 +86,7 @@ def train_theirs(options, rows, seed, folder):
         optimizer.zero_grad()
     seconds = time.perf_counter() - start
     model.save(str(folder))
-    return seconds
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def train_ours(options, rows, seed, folder):
@@ -88,12 +96,17 @@ def train_ours(options, rows, seed, folder):
     command = [options.program, "train-embedding", "--embedding.train", train, "--run.dir", folder / "run", "--model.encoder", options.model,
                "--device.kind", "cpu", "--device.threads", str(options.threads), "--train.batch", str(options.batch), "--train.seed", str(seed),
                "--train.precision", options.precision, "--pipeline.to", "training"]
+    if options.micro_batch:
+        command += ["--train.micro-batch", str(options.micro_batch)]
     if options.widths:
         command += ["--embedding.matryoshka", ",".join(map(str, options.widths))]
-    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"gpuhpc ended with {os.waitstatus_to_exitcode(status)}: {command}")
     (stage,) = (folder / "run" / "stages").glob("*-training")
     steps = [json.loads(line) for line in (stage / "metrics.jsonl").read_text().splitlines()]
-    return sum(step["step_seconds"] for step in steps), stage / "model"
+    return sum(step["step_seconds"] for step in steps), used.ru_maxrss / 1024, stage / "model"
 
 
 def main():
@@ -103,6 +116,7 @@ def main():
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--test-rows", type=int, default=2000)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--micro-batch", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="bf16")
@@ -112,19 +126,21 @@ def main():
     torch.set_num_threads(options.threads)
     rows, test = read_rows(options.train, options.rows), read_rows(options.test, options.test_rows)
     show = lambda found: ", ".join(f"{width}: {value:.4f}" for width, value in found.items())  # noqa: E731
-    print(f"{len(rows)} pairs to learn from, {len(test)} to search, batch {options.batch}, {options.precision}, {options.threads} threads")
+    pieces = f" in pieces of {options.micro_batch}" if options.micro_batch else ""
+    print(f"{len(rows)} pairs to learn from, {len(test)} to search, batch {options.batch}{pieces}, {options.precision}, {options.threads} threads")
     print(f"start                      NDCG@10 {show(ndcg(options.model, test, options.widths))}", flush=True)
     ends, speeds = {"ours": [], "theirs": []}, {"ours": [], "theirs": []}
     for seed in range(options.seeds):
         with tempfile.TemporaryDirectory() as work:
-            seconds, model = train_ours(options, rows, seed + 1, Path(work) / "ours")
-            theirs = train_theirs(options, rows, seed + 1, Path(work) / "theirs")
-            for who, took, folder in (("ours", seconds, model), ("theirs", theirs, Path(work) / "theirs")):
+            seconds, peak, model = train_ours(options, rows, seed + 1, Path(work) / "ours")
+            with multiprocessing.get_context("spawn").Pool(1) as one:  # a process of its own, whose memory is seen
+                theirs, their_peak = one.apply(train_theirs, (options, rows, seed + 1, Path(work) / "theirs"))
+            for who, took, most, folder in (("ours", seconds, peak, model), ("theirs", theirs, their_peak, Path(work) / "theirs")):
                 found = ndcg(folder, test, options.widths)
                 ends[who].append(next(iter(found.values())))
                 speeds[who].append(len(rows) / took)
                 name = "gpuhpc" if who == "ours" else "sentence-transformers"
-                print(f"{name:21} seed {seed + 1} NDCG@10 {show(found)}; {speeds[who][-1]:.1f} pairs/s", flush=True)
+                print(f"{name:21} seed {seed + 1} NDCG@10 {show(found)}; {speeds[who][-1]:.1f} pairs/s, peak {most:.0f} MiB", flush=True)
     print(f"mean NDCG@10: gpuhpc {statistics.mean(ends['ours']):.4f}, sentence-transformers {statistics.mean(ends['theirs']):.4f}; "
           f"pairs/s, medians: {statistics.median(speeds['ours']) / statistics.median(speeds['theirs']):.2f} times")
 

@@ -140,6 +140,7 @@ refused stage-before 2 'encoding*' '' '$run --pipeline.from training'
 refused decode 78 'decode.minimum*' '' '$run --decode.minimum 9 --decode.maximum 3'
 refused header 2 'submission-header is `one`; give two column names' '' '$run --output.submission-header one'
 refused nli-model 2 'needs the folder of a cross-encoder: --taxoclass.nli-model' '' '$run --pipeline.method taxoclass --taxoclass.similarity nli'
+refused against-parents 2 'is the sum of its children*give --taxoclass.against-parents false or' '' '$run --pipeline.method taxoclass --taxoclass.against-parents true'
 refused batches 2 'train.batch-per-rank*' '' '$run --train.batch 8 --train.batch-per-rank 4'
 refused ranks-input 65 'in/labels.txt:2: no tab in the line; write' 'sed -i "2s/\t/ /" in/labels.txt' '$mpirun 2 $run'
 

@@ -96,11 +96,17 @@ void declare(config::Section& section, TrainedHeadOptions& o) {
       .range(0.01, 1000);
 }
 
-void SimilarityOptions::check() const {
-  if (backend == "nli" && nli_model.empty())
+void TaxoclassOptions::check() const {
+  if (similarity.backend == "nli" && similarity.nli_model.empty())
     throw usage_error(
         "--taxoclass.similarity nli needs the folder of a cross-encoder: --taxoclass.nli-model "
         "DIR");
+  if (cores.against_parents && similarity.sums_paths())
+    throw usage_error(
+        "--taxoclass.against-parents: with --taxoclass.similarity embedding a parent's probability "
+        "is the sum of its children's, so that no child could win; give "
+        "--taxoclass.against-parents "
+        "false or --taxoclass.calibration names");
 }
 
 void StatementOptions::check() const {

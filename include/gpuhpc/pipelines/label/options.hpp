@@ -108,7 +108,7 @@ struct SimilarityOptions {
   // embedding: summed upwards from leaf posteriors, or each class's own cosine
   std::string calibration = "paths";
   std::string nli_model;  // nli: its folder
-  void check() const;     // usage_error: nli without its model
+  bool sums_paths() const { return backend == "embedding" && calibration == "paths"; }
 };
 struct EntailmentOptions {
   static constexpr const char* section = "taxoclass";
@@ -168,6 +168,8 @@ struct TaxoclassOptions {
   CoreOptions cores;
   GraphOptions graph;
   SelfTrainingOptions self_training;
+  // usage_error: nli without its model; parents as rivals of probabilities that are summed upwards
+  void check() const;
 };
 
 // [pipeline]: what the encoder learns from the unlabelled training corpus before anything else.

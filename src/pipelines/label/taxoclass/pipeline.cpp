@@ -18,7 +18,7 @@ namespace gpuhpc {
 Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                             const LabelInputs& in, const std::filesystem::path& run_folder) {
   const TaxoclassOptions& t = o.taxoclass;
-  t.similarity.check();
+  t.check();
   const ExpectedLeavesOption leaves = o.expected_leaves();
   const SeedOption seed{shared.training.train.seed};
   const FineTuning training = shared.fine_tuning();
@@ -29,7 +29,7 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                                 shared.shards, o.class_texts, o.scoring.centring});
   // The sentence encoder's posterior is made where something reads it: its own similarity, the
   // examples of a cross-encoder that is trained here, or labels that are the teacher's as well.
-  const bool own_paths = t.similarity.backend == "embedding" && t.similarity.calibration == "paths";
+  const bool own_paths = t.similarity.sums_paths();
   std::optional<PosteriorFiles> posterior;
   if (own_paths || t.similarity.backend == "pair" || t.self_training.labels_from != "classifier")
     posterior = pipeline.add(
