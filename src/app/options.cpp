@@ -92,6 +92,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("term weights of lexical neighbours", l.scoring.tfidf);
   set.add("nearest documents", l.scoring.neighbours);
   set.add("the trainer", s.training.train, s.fine_tune);
+  set.add("how texts reach the trainer", s.training.loader);
   set.add("where the time of a step goes", s.training.profile);
   set.add("how the ranks work together", s.training.parallel);
   set.add("from scores to labels", l.decode, o.review);

@@ -68,7 +68,8 @@ double mean_loss(Task& task, std::span<const std::int64_t> items, Communicator& 
       const Range range = block_items(b, std::ssize(items), block);
       const auto part = items.subspan(static_cast<std::size_t>(range.first),
                                       static_cast<std::size_t>(range.size()));
-      task.load(part);
+      const std::any loaded = task.load(part, std::nullopt);
+      task.take(loaded);
       const LossSum loss = task.loss(part, std::nullopt);
       terms.insert(terms.end(), {loss.sum.item<double>(), loss.count});
     }
@@ -86,6 +87,7 @@ TrainContext train_context(const StageContext& c, const TrainingOptions& o,
           .device = c.device,
           .parallel = o.parallel,
           .profile = o.profile,
+          .loader = o.loader,
           .checkpoints = c.checkpoints,
           .folder = out.folder(),
           .run_folder = c.run_folder,

@@ -69,7 +69,8 @@ StepReport Trainer::step() {
   const auto start = std::chrono::steady_clock::now();
   double computed = 0, summed = 0, own_tokens = 0;
   // 1 take the next global batch
-  const std::vector<std::int64_t> batch = traced(trace, "data", [&] { return sampler_.next(); });
+  traced(trace, "data", [&] { draw(); });
+  const Batch& batch = batch_in_hand_;
   double data = seconds_since(start);
   Share share;
   Verdict verdict = Verdict::again;
@@ -82,7 +83,7 @@ StepReport Trainer::step() {
     summed = seconds_since(start);
     // 4 agree: did anyone fail? is everything finite? From here on `share` is that of all ranks.
     // (again: out of memory somewhere)
-    verdict = traced(trace, "agreement", [&] { return agree(share, batch); });
+    verdict = traced(trace, "agreement", [&] { return agree(share, batch.items); });
   }
   // 5 update on the mean gradient
   const double multiplier = learning_rate_multiplier(schedule_, state_.step) * batch_factor_,
@@ -96,15 +97,15 @@ StepReport Trainer::step() {
   // 6 count and report
   const double seconds = seconds_since(start);
   const StepReport report{.step = state_.step + 1,
-                          .epoch = sampler_.epoch(),
-                          .corpus = corpora()[sampler_.corpus()].name,
+                          .epoch = batch.epoch,
+                          .corpus = corpora()[batch.corpus].name,
                           .loss = share.loss / share.count,
                           .gradient_norm = share.norm,
                           .learning_rate_multiplier = multiplier,
                           .skipped = verdict == Verdict::skip,
                           .documents = static_cast<std::int64_t>(share.documents),
                           .tokens = static_cast<std::int64_t>(share.tokens),
-                          .micro_batch = largest_micro_batch(batch),
+                          .micro_batch = largest_micro_batch(batch.items),
                           .loss_scale = scale,
                           .tokens_per_second = share.tokens / seconds,
                           .own_tokens = own_tokens,
@@ -117,36 +118,73 @@ StepReport Trainer::step() {
   return report;
 }
 
-void Trainer::load(std::span<const std::int64_t> items, Share& share) {
+// The next batch comes into hand. Behind it others are drawn and cut until the loader's threads
+// have enough to do.
+void Trainer::draw() {
+  hand_.clear();
+  if (ahead_.empty()) ahead_.push_back(draw_one(state_.step));
+  batch_in_hand_ = std::move(ahead_.front());
+  ahead_.pop_front();
+  if (!loader_.has_threads()) return;
+  std::int64_t asked = 0;
+  for (const Batch& batch : ahead_) asked += batch.mine.size();
+  const auto drawn = [&] { return batch_in_hand_.step + 1 + std::ssize(ahead_); };
+  while (asked < context_.loader.prefetch && std::ssize(ahead_) < context_.loader.prefetch &&
+         drawn() < total_steps()) {
+    ahead_.push_back(draw_one(drawn()));
+    asked += ahead_.back().mine.size();
+  }
+}
+
+Trainer::Batch Trainer::draw_one(std::int64_t step) {
+  Batch batch{.items = sampler_.next(),
+              .step = step,
+              .epoch = sampler_.epoch(),
+              .number = sampler_.batch(),
+              .corpus = sampler_.corpus(),
+              .ends_epoch = sampler_.epoch_over()};
+  cut(batch);
+  return batch;
+}
+
+void Trainer::cut(Batch& batch) {
+  const int fewest = fewest_pieces(batch.items);
+  batch.pieces = cut_micro_batches(task_, batch.items, state_.micro_batch, fewest);
+  batch.mine = micro_batches_of_rank(std::ssize(batch.pieces), comm_.rank(), comm_.size());
+  for (std::int64_t i = batch.mine.first; i < batch.mine.last; ++i)
+    loader_.ask(batch.pieces[static_cast<std::size_t>(i)], batch.step);
+}
+
+// One of my micro-batches, in their order: a second pass finds it in the hand.
+void Trainer::take(std::int64_t piece, Share& share) {
   const auto start = std::chrono::steady_clock::now();
-  traced(trace_ ? &*trace_ : nullptr, "data", [&] { task_.load(items); });
+  const auto place = static_cast<std::size_t>(piece - batch_in_hand_.mine.first);
+  traced(trace_ ? &*trace_ : nullptr, "data", [&] {
+    if (place == hand_.size()) hand_.push_back(loader_.next());
+    task_.take(hand_[place]);
+  });
   share.data_seconds += seconds_since(start);
 }
 
-Trainer::Share Trainer::accumulate(std::span<const std::int64_t> batch) {
+Trainer::Share Trainer::accumulate(const Batch& batch) {
   Share share;
   Trace* const trace = trace_ ? &*trace_ : nullptr;
-  const std::int64_t count =
-      piece_count(std::ssize(batch), state_.micro_batch, fewest_pieces(batch));
-  const Range mine = micro_batches_of_rank(count, comm_.rank(), comm_.size());
-  const bool in_two_passes = task_.scope(batch) == LossScope::global_batch && count > 1;
+  const Pieces& pieces = batch.pieces;
+  const std::int64_t count = std::ssize(pieces);
+  const Range mine = batch.mine;
+  const bool in_two_passes = task_.scope(batch.items) == LossScope::global_batch && count > 1;
   sync_.begin();
   try {
-    const auto start = std::chrono::steady_clock::now();
-    const Pieces pieces = traced(trace, "data", [&] {
-      return cut_micro_batches(task_, batch, state_.micro_batch, fewest_pieces(batch));
-    });
-    share.data_seconds += seconds_since(start);
     at::Tensor cached;  // (items of my micro-batches, W)
     if (in_two_passes) {
-      cached = cached_gradients(batch, pieces, mine, share);
+      cached = cached_gradients(batch, share);
       if (!cached.defined())
         return share;  // somebody failed: the agreement says what becomes of it
     }
     std::int64_t row = 0;
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
       const std::vector<std::int64_t>& items = pieces[static_cast<std::size_t>(i)];
-      load(items, share);
+      take(i, share);
       LossSum loss;
       at::Tensor rows;
       traced(trace, "forward", [&] {
@@ -182,14 +220,15 @@ Trainer::Share Trainer::accumulate(std::span<const std::int64_t> batch) {
 // of my micro-batches, one behind the other. Undefined when some rank failed. Every rank computes
 // the loss of all rows; what it gives parameters of its own, and the loss itself, count once, on
 // rank 0.
-at::Tensor Trainer::cached_gradients(std::span<const std::int64_t> batch, const Pieces& pieces,
-                                     const Range& mine, Share& share) {
+at::Tensor Trainer::cached_gradients(const Batch& batch, Share& share) {
+  const Pieces& pieces = batch.pieces;
+  const Range mine = batch.mine;
   std::vector<float> own;
   try {
     const c10::NoGradGuard no_graph;
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
       const std::vector<std::int64_t>& items = pieces[static_cast<std::size_t>(i)];
-      load(items, share);
+      take(i, share);
       const at::Tensor rows = task_.represent(items, seed(i)).to(at::kCPU, at::kFloat).contiguous();
       own.insert(own.end(), rows.const_data_ptr<float>(),
                  rows.const_data_ptr<float>() + rows.numel());
@@ -206,18 +245,19 @@ at::Tensor Trainer::cached_gradients(std::span<const std::int64_t> batch, const 
   }();
   std::vector<float> all = comm_.all_gather_v(std::span<const float>(own));
   const std::int64_t width = comm_.all_reduce_value(width_here, Reduce::max);
-  if (share.error || std::ssize(all) != width * std::ssize(batch)) return {};
+  if (share.error || std::ssize(all) != width * std::ssize(batch.items)) return {};
   // From the order of the micro-batches to that of the batch, which does not depend on them.
   std::unordered_map<std::int64_t, std::int64_t> place;
   for (const auto& items : pieces)
     for (const std::int64_t item : items) place.emplace(item, std::ssize(place));
   std::vector<std::int64_t> order;
-  for (const std::int64_t item : batch) order.push_back(place.at(item));
+  for (const std::int64_t item : batch.items) order.push_back(place.at(item));
   const at::Device device = model_.parameters().device();
   const at::Tensor places = at::tensor(order).to(device),
-                   gathered = at::from_blob(all.data(), {std::ssize(batch), width}).to(device),
+                   gathered =
+                       at::from_blob(all.data(), {std::ssize(batch.items), width}).to(device),
                    rows = gathered.index_select(0, places).set_requires_grad(true);
-  const LossSum loss = task_.batch_loss(rows, batch);
+  const LossSum loss = task_.batch_loss(rows, batch.items);
   const at::Tensor scaled = scaler_.dynamic() ? loss.sum * scaler_.scale() : loss.sum;
   if (comm_.is_root()) {
     scaled.backward();
@@ -316,6 +356,9 @@ void Trainer::shrink_micro_batch(std::span<const std::int64_t> batch,
                                 state_.step + 1));
     });
   state_.micro_batch = before / 2;
+  loader_.forget(), hand_.clear();
+  cut(batch_in_hand_);
+  for (Batch& ahead : ahead_) cut(ahead);
   if (!model_.parameters().is_cpu()) at::accelerator::emptyCache();
   if (context_.log && comm_.is_root())
     context_.log->warn(
@@ -350,7 +393,7 @@ void Trainer::count(const StepReport& report) {
 void Trainer::end_of_step() {
   const bool due = options_.validate_every > 0
                        ? state_.step % options_.validate_every == 0 || state_.step == total_steps()
-                       : sampler_.epoch_over();
+                       : batch_in_hand_.ends_epoch;
   if (due && !sampler_.validation().empty()) validate();
   if (checkpointer_) checkpointer_->after_step(*this, writers_, stop_ || over());
   if (trace_ && trace_->complete(state_.step, stop_ || over()))

@@ -60,6 +60,7 @@ Trainer::Trainer(ParameterArena& model, Task& task, const TrainOptions& options,
                           : Lamb::Sum{})),
       scaler_(options.scaler_options(!model.parameters().is_cpu())),
       sampler_(task, options, course_, batch_),
+      loader_(task, context_.loader.threads(context_.device.threads)),
       schedule_{sampler_.total_steps(), warmup_steps(course_.warmup, sampler_.total_steps()),
                 course_.decay},
       rule_(rate_rule(options.rate_rule)),
@@ -102,7 +103,7 @@ void Trainer::prepare() {
 bool Trainer::fits(std::span<const std::int64_t> items) {
   std::exception_ptr error;
   try {
-    task_.load(items);
+    load_now(items);
     const LossSum loss = task_.loss(items, 0);
     (loss.sum * scaler_.scale()).backward();
   } catch (...) {
@@ -190,11 +191,11 @@ void Trainer::validate() {
   on_root(comm_, [&] {
     if (!metrics_) return;
     const c10::NoGradGuard no_grad;
-    metrics_->validation(state_.step, sampler_.epoch(), values, task_.samples());
+    metrics_->validation(state_.step, batch_in_hand_.epoch, values, task_.samples());
   });
   if (!context_.log || !comm_.is_root()) return;
-  context_.log->info("epoch {}: validation loss {:.5f}{}{} on {} documents{}", sampler_.epoch() + 1,
-                     loss, of_each.empty() ? "" : of_each + ")",
+  context_.log->info("epoch {}: validation loss {:.5f}{}{} on {} documents{}",
+                     batch_in_hand_.epoch + 1, loss, of_each.empty() ? "" : of_each + ")",
                      name.empty() ? "" : fmt::format(", {} {:.5f}", name, state_.metric),
                      items.size(), better ? ", the best so far" : "");
   if (over() && state_.step < total_steps())
@@ -234,9 +235,14 @@ double Trainer::mean_loss(std::span<const std::int64_t> items) {
   return sum / count;
 }
 
+void Trainer::load_now(std::span<const std::int64_t> items) {
+  hand_ = {task_.load(items, std::nullopt)};
+  task_.take(hand_.front());
+}
+
 LossSum Trainer::loss_without_graph(std::span<const std::int64_t> items, std::int64_t at_once) {
   if (task_.scope(items) == LossScope::item) {
-    task_.load(items);
+    load_now(items);
     return task_.loss(items, std::nullopt);
   }
   return task_.batch_loss(rows_without_graph(items, at_once), items);
@@ -247,7 +253,7 @@ at::Tensor Trainer::rows_without_graph(std::span<const std::int64_t> items, std:
   for (std::size_t first = 0; first < items.size(); first += static_cast<std::size_t>(at_once)) {
     const auto part =
         items.subspan(first, std::min(static_cast<std::size_t>(at_once), items.size() - first));
-    task_.load(part);
+    load_now(part);
     rows.push_back(task_.represent(part, std::nullopt).to(at::kFloat));
   }
   return at::cat(rows);
@@ -273,7 +279,7 @@ at::Tensor Trainer::rows_of_all(std::span<const std::int64_t> items) {
 
 TrainerState Trainer::state() const {
   TrainerState state = state_;
-  state.epoch = sampler_.epoch(), state.batch = sampler_.batch();
+  state.epoch = batch_in_hand_.epoch, state.batch = batch_in_hand_.number;
   state.loss_scale = scaler_.scale();
   state.good_steps = scaler_.good_steps();
   return state;
@@ -282,6 +288,8 @@ TrainerState Trainer::state() const {
 void Trainer::restore(const TrainerState& state) {
   state_ = state;
   sampler_.seek(state.epoch, state.batch);
+  batch_in_hand_ = {.epoch = state.epoch, .number = state.batch};
+  ahead_.clear(), loader_.forget();
   scaler_.restore(state.loss_scale, state.good_steps);
 }
 
@@ -322,11 +330,14 @@ std::string Trainer::describe() const {
   return fmt::format(
       "training {} parameters on {} documents, {}{} steps: {} ranks x micro-batch {} x "
       "accumulation {} {} global batch {}; base rates {} for a batch of {}, rule {}, peak rates {} "
-      "after {} steps, then {}; {}, {}, {}; seed {}",
+      "after {} steps, then {}; {}, {}, {}; {}; seed {}",
       model_.parameter_count(), sampler_.items(), epochs, total_steps(), shape.ranks,
       shape.micro_batch, shape.accumulation, exact ? "=" : ">=", batch, base, options_.base_batch,
       name_of(rule_), peak, schedule_.warmup_steps, name_of(course_.decay), options_.optimizer,
       name_of(options_.precision_kind(!model_.parameters().is_cpu())), context_.parallel.strategy,
+      loader_.has_threads() ? fmt::format("{} loader threads, prefetch {}", loader_.threads(),
+                                          context_.loader.prefetch)
+                            : "no loader threads",
       options_.seed);
 }
 

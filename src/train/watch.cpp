@@ -231,10 +231,11 @@ std::string describe_times(const TrainSummary& s) {
 std::vector<std::string> time_advice(const TrainSummary& s) {
   std::vector<std::string> sentences;
   if (const double data = percent(s.data_seconds, s); data > 5)
-    sentences.push_back(
-        fmt::format("{:.0f}% of the training went into waiting for data: put the run folder on a "
-                    "faster disk, or start fewer ranks on a host",
-                    data));
+    sentences.push_back(fmt::format(
+        "{:.0f}% of the training went into waiting for data: more --data.workers (12) with "
+        "--data.prefetch 6 where cores are idle, else put the run folder on a faster "
+        "disk, or start fewer ranks on a host",
+        data));
   if (const double sums = percent(s.exposed_communication_seconds, s); sums > 20)
     sentences.push_back(
         fmt::format("{:.0f}% of the training went into sums over ranks that no computing hides: a "

@@ -78,7 +78,8 @@ class MixedTask : public ::testing::Test {
   };
   Learnt learn(EmbeddingTask task, const Items& items) {
     table.mutable_grad() = at::Tensor();
-    task.load(items);
+    const std::any loaded = task.load(items, 0);
+    task.take(loaded);
     const LossSum loss = task.loss(items, std::nullopt);
     loss.sum.backward();
     return {loss.sum.item<double>(), loss.count, table.grad().clone()};

@@ -64,7 +64,7 @@ TEST(Trace, HoldsThePhasesOfTheChosenStepsOneWithinTheOther) {
   // Data: the global batch, its micro-batches, and each of the three when it is packed.
   EXPECT_EQ(count, (std::map<std::string, int>{{"step 3", 1},
                                                {"step 4", 1},
-                                               {"data", 10},
+                                               {"data", 8},
                                                {"forward", 6},
                                                {"backward", 6},
                                                {"loss", 6},

@@ -78,6 +78,7 @@ class Resume : public CheckpointFolder {
                     {.comm = comm,
                      .log = log_,
                      .parallel = parallel,
+                     .loader = {.workers = 2, .prefetch = 9},
                      .checkpoints = folder_,
                      .folder = folder_ / "stage",
                      .run_folder = folder_ / "run",

@@ -239,7 +239,7 @@ TEST(Trainer, DescribesTheRunInOneLine) {
             "training 816 parameters on 100 documents, 2 epochs, 10 steps: 1 ranks x micro-batch "
             "24 x accumulation 1 = global batch 24 documents; base rates model 0.01, "
             "model.no-decay 0.01 for a batch of 32, rule none, peak rates 0.01, 0.01 after 1 "
-            "steps, then linear; adamw, fp32, ddp; seed 42");
+            "steps, then linear; adamw, fp32, ddp; no loader threads; seed 42");
 }
 
 // Validation of 100 documents and these; their loss is minus `values`, one an epoch.

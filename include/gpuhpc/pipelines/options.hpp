@@ -9,6 +9,7 @@
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/infer/options.hpp"
 #include "gpuhpc/nn/encoder_config.hpp"
+#include "gpuhpc/train/loader.hpp"
 #include "gpuhpc/train/options.hpp"
 #include "gpuhpc/train/profile.hpp"
 
@@ -48,6 +49,7 @@ struct TrainingOptions {
   TrainOptions train;
   ParallelOptions parallel;
   ProfileOptions profile;
+  LoaderOptions loader;
 };
 
 // [train], beside the Trainer's own: how an encoder learns. Defaults are those of the student

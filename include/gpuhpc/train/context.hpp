@@ -11,6 +11,7 @@
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/comm/options.hpp"
 #include "gpuhpc/device/device.hpp"
+#include "gpuhpc/train/loader.hpp"
 #include "gpuhpc/train/profile.hpp"
 
 namespace gpuhpc {
@@ -60,6 +61,7 @@ struct TrainContext {
   DeviceChoice device = {};
   ParallelOptions parallel = {};
   ProfileOptions profile = {};
+  LoaderOptions loader = {};
   // Folders; where one is empty, nothing of its kind is written.
   std::filesystem::path checkpoints = {};  // outlives a run that is stopped or killed
   std::filesystem::path folder = {};  // metrics.jsonl (first beside the checkpoints), ranks.jsonl

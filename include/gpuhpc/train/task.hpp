@@ -2,6 +2,7 @@
 // What a Trainer learns: a training job is one Task.
 #include <ATen/core/Tensor.h>
 
+#include <any>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -56,9 +57,15 @@ class Task {
   // validation, for metrics.jsonl. None: null.
   virtual Json samples() { return {}; }
 
-  // Called right before a loss or representation of the same items: what the host must read and
-  // pack for them. Its time counts as waiting for data.
-  virtual void load(std::span<const std::int64_t> /*items*/) {}
+  // What the host must read and pack for a loss or representation of these items in the update
+  // after `step` others; no step: validation. A function of these two alone: the loader's threads
+  // call it before the items' turn, several at once.
+  virtual std::any load(std::span<const std::int64_t> /*items*/,
+                        std::optional<std::int64_t> /*step*/) const {
+    return {};
+  }
+  // What a loss or representation of the same items follows upon: `loaded` stays until then.
+  virtual void take(const std::any& /*loaded*/) {}
   // A batch of scope `item` needs this one alone.
   virtual LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed);
   // A batch of scope `global_batch` needs these two: a row per item (B,W), all that its loss needs
@@ -82,14 +89,17 @@ class PackedTask : public Task {
   using Loss = std::function<LossSum(const PackedIds&, DropoutSeed)>;
   explicit PackedTask(Loss loss) : loss_(std::move(loss)) {}
   virtual PackedIds pack(std::span<const std::int64_t> items) const = 0;
-  void load(std::span<const std::int64_t> items) override { packed_ = pack(items); }
+  std::any load(std::span<const std::int64_t> items, std::optional<std::int64_t>) const override {
+    return pack(items);
+  }
+  void take(const std::any& loaded) override { packed_ = std::any_cast<PackedIds>(&loaded); }
   LossSum loss(std::span<const std::int64_t>, DropoutSeed seed) override {
-    return loss_(packed_, seed);
+    return loss_(*packed_, seed);
   }
 
  private:
   Loss loss_;
-  PackedIds packed_;
+  const PackedIds* packed_ = nullptr;
 };
 
 // Documents of several datasets, numbered one dataset behind the other (real, then generated), cut

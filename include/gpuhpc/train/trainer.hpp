@@ -6,7 +6,9 @@
 // other ranks (SyncBatchNorm).
 #include <ATen/core/Tensor.h>
 
+#include <any>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -70,11 +72,22 @@ class Trainer {
     double data_seconds = 0;
     std::exception_ptr error;
   };
+  // A global batch, and the place of it in the training.
+  struct Batch {
+    std::vector<std::int64_t> items = {};
+    std::int64_t step = 0, epoch = 0, number = 0;  // updates before it; from 0; of its epoch
+    std::size_t corpus = 0;
+    bool ends_epoch = false;
+    Pieces pieces = {};
+    Range mine = {};  // of the pieces
+  };
   // The step (trainer.cpp).
-  Share accumulate(std::span<const std::int64_t> batch);
-  void load(std::span<const std::int64_t> items, Share& share);
-  at::Tensor cached_gradients(std::span<const std::int64_t> batch, const Pieces& pieces,
-                              const Range& mine, Share& share);
+  void draw();
+  Batch draw_one(std::int64_t step);
+  void cut(Batch& batch);
+  Share accumulate(const Batch& batch);
+  void take(std::int64_t piece, Share& share);
+  at::Tensor cached_gradients(const Batch& batch, Share& share);
   Verdict agree(Share& share, std::span<const std::int64_t> batch);
   void shrink_micro_batch(std::span<const std::int64_t> batch, const std::exception_ptr& error);
   int fewest_pieces(std::span<const std::int64_t> batch) const;
@@ -89,6 +102,7 @@ class Trainer {
   void resume();
   void validate();
   std::int64_t items_at_once() const;
+  void load_now(std::span<const std::int64_t> items);
   std::vector<CorpusItems> corpora() const;
   LossSum loss_without_graph(std::span<const std::int64_t> items, std::int64_t at_once);
   at::Tensor rows_without_graph(std::span<const std::int64_t> items, std::int64_t at_once);
@@ -108,6 +122,10 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
   Sampler sampler_;
+  Batch batch_in_hand_;         // or the one of the last update
+  std::deque<Batch> ahead_;     // drawn, not in hand yet
+  std::vector<std::any> hand_;  // what was loaded of it so far
+  Loader loader_;
   Schedule schedule_;
   RateRule rule_;
   double batch_factor_;

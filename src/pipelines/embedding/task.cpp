@@ -88,16 +88,18 @@ LossScope EmbeddingTask::scope(std::span<const std::int64_t> batch) const {
                                                                      : LossScope::global_batch;
 }
 
-void EmbeddingTask::load(std::span<const std::int64_t> items) {
+std::any EmbeddingTask::load(std::span<const std::int64_t> items,
+                             std::optional<std::int64_t>) const {
   const Set& set = set_of(items.front());
-  packed_.clear();
+  PackedIds packed;
   for (std::size_t c = 0; c < set.columns; ++c)
-    for (const std::int64_t item : items) packed_.add(item, tokens(set, item, c), form_);
+    for (const std::int64_t item : items) packed.add(item, tokens(set, item, c), form_);
+  return packed;
 }
 
 at::Tensor EmbeddingTask::represent(std::span<const std::int64_t> items, DropoutSeed seed) {
   const auto columns = static_cast<std::int64_t>(set_of(items.front()).columns);
-  const at::Tensor vectors = embed_(packed_, seed).to(at::kFloat);  // (columns x items, W)
+  const at::Tensor vectors = embed_(*packed_, seed).to(at::kFloat);  // (columns x items, W)
   return vectors.reshape({columns, std::ssize(items), vectors.size(1)})
       .transpose(0, 1)
       .reshape({std::ssize(items), columns * vectors.size(1)});

@@ -121,10 +121,16 @@ MaskedPlaces MaskedLanguageTask::mask(PackedIds& batch, std::int64_t step) const
   return masked;
 }
 
+std::any MaskedLanguageTask::load(std::span<const std::int64_t> items,
+                                  std::optional<std::int64_t> step) const {
+  MaskedBatch batch{packed(items), {}};
+  batch.masked = mask(batch.ids, step.value_or(-1));
+  return batch;
+}
+
 LossSum MaskedLanguageTask::loss(std::span<const std::int64_t>, DropoutSeed seed) {
-  PackedIds batch = packed_;
-  const MaskedPlaces masked = mask(batch, seed ? step_ : -1);
-  return {loss_(batch, masked, seed), static_cast<double>(masked.places.size())};
+  const auto& [ids, masked] = *batch_;
+  return {loss_(ids, masked, seed), static_cast<double>(masked.places.size())};
 }
 
 }  // namespace gpuhpc

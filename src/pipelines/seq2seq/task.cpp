@@ -39,16 +39,18 @@ std::int64_t Seq2SeqTask::cost(std::int64_t item) const {
   return std::ssize(tokens(item, 0)) + std::ssize(tokens(item, 1)) + 2 * form_.specials();
 }
 
-void Seq2SeqTask::load(std::span<const std::int64_t> items) {
-  sources_.clear(), targets_.clear();
+std::any Seq2SeqTask::load(std::span<const std::int64_t> items, std::optional<std::int64_t>) const {
+  Pairs pairs;
   for (const std::int64_t item : items) {
-    sources_.add(item, tokens(item, 0), form_);
-    targets_.add(item, tokens(item, 1), form_);
+    pairs.sources.add(item, tokens(item, 0), form_);
+    pairs.targets.add(item, tokens(item, 1), form_);
   }
+  return pairs;
 }
 
 LossSum Seq2SeqTask::loss(std::span<const std::int64_t>, DropoutSeed seed) {
-  return {loss_(sources_, targets_, seed), static_cast<double>(targets_.token_ids.size())};
+  const auto& [sources, targets] = *pairs_;
+  return {loss_(sources, targets, seed), static_cast<double>(targets.token_ids.size())};
 }
 
 }  // namespace gpuhpc

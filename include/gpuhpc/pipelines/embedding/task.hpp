@@ -44,7 +44,9 @@ class EmbeddingTask : public Task {
   // The first text, where the loss is over the batch.
   std::int64_t key(std::int64_t item) const override;
   LossScope scope(std::span<const std::int64_t> batch) const override;
-  void load(std::span<const std::int64_t> items) override;
+  std::any load(std::span<const std::int64_t> items,
+                std::optional<std::int64_t> step) const override;
+  void take(const std::any& loaded) override { packed_ = std::any_cast<PackedIds>(&loaded); }
   at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed) override;
   LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items) override;
   std::string figure_name() const override {
@@ -74,7 +76,7 @@ class EmbeddingTask : public Task {
   TextTemplate form_;
   Embed embed_;
   const PairClassifier* head_;
-  PackedIds packed_;                       // column after column
+  const PackedIds* packed_ = nullptr;      // column after column
   std::optional<RowEvaluator> evaluator_;  // made at the first validation
 };
 

@@ -30,16 +30,14 @@ class MaskedLanguageTask : public Task {
                      std::vector<bool> continues, std::uint64_t seed, Loss loss);
   std::int64_t size() const override { return first_piece_.back(); }
   std::int64_t cost(std::int64_t item) const override;
-  void load(std::span<const std::int64_t> items) override { packed_ = packed(items); }
+  std::any load(std::span<const std::int64_t> items,
+                std::optional<std::int64_t> step) const override;
+  void take(const std::any& loaded) override { batch_ = std::any_cast<MaskedBatch>(&loaded); }
   PackedIds packed(std::span<const std::int64_t> items) const;  // as they are, nothing masked
   LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed) override;
   bool has_perplexity() const override { return true; }
   void show(std::function<Json()> samples) { samples_ = std::move(samples); }
   Json samples() override { return samples_ ? samples_() : Json(); }
-  bool before_step(std::int64_t step) override {
-    step_ = step;
-    return true;
-  }
   // The pieces of a document; documents are numbered over all files.
   Range pieces(std::int64_t document) const {
     const auto d = static_cast<std::size_t>(document);
@@ -76,8 +74,11 @@ class MaskedLanguageTask : public Task {
   std::uint64_t seed_;
   Loss loss_;
   std::function<Json()> samples_;
-  std::int64_t step_ = 0;
-  PackedIds packed_;
+  struct MaskedBatch {
+    PackedIds ids;
+    MaskedPlaces masked;
+  };
+  const MaskedBatch* batch_ = nullptr;
 };
 
 }  // namespace gpuhpc

@@ -21,7 +21,9 @@ class Seq2SeqTask : public Task {
   std::int64_t rows(std::size_t file) const { return first_[file + 1] - first_[file]; }
   std::int64_t cost(std::int64_t item) const override;
   bool has_perplexity() const override { return true; }
-  void load(std::span<const std::int64_t> items) override;
+  std::any load(std::span<const std::int64_t> items,
+                std::optional<std::int64_t> step) const override;
+  void take(const std::any& loaded) override { pairs_ = std::any_cast<Pairs>(&loaded); }
   LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed) override;
   // Column 0 (source) or 1 (target), cut, without special tokens; and its text as it is.
   std::span<const std::int32_t> tokens(std::int64_t item, std::size_t column) const;
@@ -34,7 +36,10 @@ class Seq2SeqTask : public Task {
   std::int64_t lengths_[2];
   TextTemplate form_;
   Loss loss_;
-  PackedIds sources_, targets_;
+  struct Pairs {
+    PackedIds sources, targets;
+  };
+  const Pairs* pairs_ = nullptr;
 };
 
 }  // namespace gpuhpc
