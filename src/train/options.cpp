@@ -93,9 +93,11 @@ void declare(config::Section& section, TrainOptions& options) {
       .range(0, many)
       .unit("tokens");
   section
-      .option("micro-batch", options.micro_batch,
-              "documents computed at once; a rank adds up the gradients of its micro-batches (0: "
-              "one micro-batch per rank; auto: the most that fit memory, tried at the start)")
+      .option(
+          "micro-batch", options.micro_batch,
+          "documents computed at once; a rank adds up the gradients of its micro-batches (0: "
+          "one micro-batch per rank; auto: the most that fit memory, on processors the fastest of "
+          "those, tried at the start)")
       .range(-1, many)
       .word("auto", -1)
       .unit("documents")

@@ -6,6 +6,7 @@
 #include <limits>
 #include <new>
 #include <numeric>
+#include <ranges>
 #include <string_view>
 #include <unordered_set>
 
@@ -208,6 +209,16 @@ std::int64_t largest_fitting(std::int64_t limit, const std::function<bool(std::i
     (fits(middle) ? good : bad) = middle;
   }
   return good;
+}
+
+std::int64_t fastest_size(std::int64_t limit, const std::function<double(std::int64_t)>& seconds) {
+  std::vector<std::pair<std::int64_t, double>> tried;  // size, seconds per item
+  for (std::int64_t size = 1; size < 2 * limit; size *= 2) {
+    const std::int64_t items = std::min(size, limit);
+    tried.emplace_back(items, seconds(items) / static_cast<double>(items));
+  }
+  const double best = std::ranges::min(tried | std::views::values);
+  return std::ranges::find_if(tried, [&](const auto& t) { return t.second <= 1.05 * best; })->first;
 }
 
 bool is_out_of_memory(const std::exception_ptr& error) {

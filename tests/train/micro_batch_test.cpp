@@ -30,6 +30,24 @@ TEST(LargestFitting, ComesWithinAnEighthAndNeverAbove) {
     }
 }
 
+TEST(FastestSize, IsTheSmallestOfThoseThatAreAboutAsFast) {
+  std::vector<std::int64_t> tried;
+  const auto found = [&](std::int64_t limit, double once, double square) {
+    tried.clear();
+    return fastest_size(limit, [&](std::int64_t size) {
+      tried.push_back(size);
+      const auto n = static_cast<double>(size);
+      return once + n + square * n * n;
+    });
+  };
+  EXPECT_EQ(found(24, 4, .0), 24);  // per item 1 + 4 / n
+  EXPECT_EQ(tried, (std::vector<std::int64_t>{1, 2, 4, 8, 16, 24}));
+  EXPECT_EQ(found(64, .9, .0), 16);  // 1.056 at 16, 1.014 at 64
+  EXPECT_EQ(found(64, 4, .03), 8);   // 1.74 at 8, 1.73 at 16
+  EXPECT_EQ(found(1, 4, .03), 1);
+  EXPECT_EQ(tried, std::vector<std::int64_t>{1});
+}
+
 std::exception_ptr thrown(const auto& error) { return std::make_exception_ptr(error); }
 
 TEST(OutOfMemory, IsToldFromOtherErrors) {
