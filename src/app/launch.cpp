@@ -6,6 +6,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/device/gpu.hpp"
 
 namespace gpuhpc {
 
@@ -53,6 +54,14 @@ DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& opt
     if (options.kind != "cpu") check_same_kind(ranks);
     choice = choose_device(options, {mine.cuda_devices, share_of_cores(cores, on_host)},
                            comm.node_rank(), comm.node_size());
+    if (choice.cuda) mine.bus = query_gpu(choice.index).bus;
+  });
+  const std::vector<std::string> buses = comm.all_gather_strings(mine.bus);
+  run_collectively(comm, [&] {
+    std::vector<RankPlace> ranks;
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+      ranks.push_back({hosts[rank], buses[rank], gpus[rank]});
+    check_gpus_apart(ranks);
   });
   return choice;
 }

@@ -8,6 +8,7 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/json.hpp"
@@ -284,8 +285,10 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
     times.push_back({stage.name, run_stage(pipeline, i, context, ledger), false});
     if (comm.is_root())
       log->info(
-          "stage {}/{} {} took {}; peak memory {} MiB{}", i + 1, stages.size(), stage.name,
+          "stage {}/{} {} took {}; peak memory {} MiB{}{}", i + 1, stages.size(), stage.name,
           format_duration(times.back().seconds), peak_memory() >> 20,
+          device.cuda ? fmt::format(", of the GPU {} MiB", device_memory(device.index).peak >> 20)
+                      : "",
           stage.reference_time.empty()
               ? ""
               : fmt::format(" (the guide of the Python set-up states {})", stage.reference_time));

@@ -59,6 +59,17 @@ class NcclWatch {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) throw Error(ExitCode::peer, failure_);
   }
+  // What NCCL knows by now, not only what the thread has seen.
+  void check() {
+    int state = NcclApi::kSuccess;
+    const int result = use([&] { return api_.comm_get_async_error(comm_, state); });
+    for (const int code : {result, state})
+      if (code != NcclApi::kSuccess && code != NcclApi::kInProgress) {
+        fail(fmt::format("rank {} on {}: NCCL failed: {}; NCCL_DEBUG=WARN tells more", host_.rank(),
+                         host_.host(), api_.error_text(code)));
+        throw_failure();
+      }
+  }
   // Every use of the communicator: nobody aborts it meanwhile, and none happens after.
   template <typename Call>
   int use(const Call& call) {
@@ -147,8 +158,13 @@ class NcclWork final : public Work {
  public:
   NcclWork(const NcclApi& api, NcclWatch& watch, std::shared_ptr<Event> done)
       : api_(api), watch_(watch), done_(std::move(done)) {}
+  // A device that has failed refuses this, too, while the error that says so is on its way.
   ~NcclWork() override {
-    if (!waited_) api_.stream_wait_event(api_.compute_stream(), done_->handle());
+    if (waited_) return;
+    try {
+      api_.stream_wait_event(api_.compute_stream(), done_->handle());
+    } catch (const Error&) {
+    }
   }
   void wait() override {
     waited_ = true;
@@ -171,14 +187,22 @@ class NcclCommunicator final : public Communicator {
     on_root(host_,
             [&] { check(api_.get_unique_id(id), "making the id of the NCCL communicator"); });
     host_.broadcast(id.data(), std::ssize(id), DataType::uint8, 0);
-    run_collectively(host_, [&] { connect(id); });
-    stream_ = api_.create_stream();
+    try {
+      run_collectively(host_, [&] {
+        connect(id);
+        stream_ = api_.create_stream();
+      });
+    } catch (const Error&) {  // this rank may have connected while another failed
+      if (comm_ != nullptr) api_.comm_abort(comm_);
+      if (stream_ != nullptr) api_.destroy_stream(stream_);
+      throw;
+    }
     watch_ = std::make_unique<NcclWatch>(host_, api_, comm_, static_cast<double>(options.timeout));
   }
   ~NcclCommunicator() override {
     const bool failed = watch_->failed();
     watch_.reset();
-    if (!failed && !end_in_order()) api_.comm_abort(comm_);
+    if (!failed) end();
     api_.destroy_stream(stream_);
   }
 
@@ -193,6 +217,7 @@ class NcclCommunicator final : public Communicator {
     watch_->set_timeout(static_cast<double>(options.timeout));
   }
 
+  void check() override { watch_->check(); }
   void barrier() override { host_.barrier(); }
   void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override {
     start_all_reduce(data, count, type, reduce)->wait();
@@ -273,23 +298,20 @@ class NcclCommunicator final : public Communicator {
   void connect(const NcclId& id) {
     api_.set_device();
     const std::string what = "connecting the ranks by NCCL (each needs a GPU of its own)";
-    try {
-      settle(api_.comm_init_rank_config(comm_, size(), id, rank()), what,
-             static_cast<double>(options_.timeout) / 2);
-    } catch (const Error&) {
-      if (comm_ != nullptr) api_.comm_abort(comm_);
-      throw;
-    }
+    settle(api_.comm_init_rank_config(comm_, size(), id, rank()), what,
+           static_cast<double>(options_.timeout) / 2);
   }
 
-  // All work is done; false: the ranks do not come to an end together.
-  bool end_in_order() {
+  // All work is done. Where the ranks do not come to an end together, it is cut off; what was
+  // destroyed, though with an error, is not touched again.
+  void end() {
     try {
       settle(api_.comm_finalize(comm_), "ending the NCCL communicator", 10);
-      return api_.comm_destroy(comm_) == NcclApi::kSuccess;
     } catch (const Error&) {
-      return false;
+      api_.comm_abort(comm_);
+      return;
     }
+    api_.comm_destroy(comm_);
   }
 
   template <typename Call>

@@ -3,6 +3,7 @@
 #include "gpuhpc/base/error.hpp"
 
 #ifdef GPUHPC_WITH_CUDA
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -53,7 +54,9 @@ cudaEvent_t event_of(NcclApi::Event event) { return static_cast<cudaEvent_t>(eve
 
 void add_streams(NcclApi& api, int index) {
   api.set_device = [index] { check_cuda(cudaSetDevice(index), "cudaSetDevice"); };
-  api.create_stream = [] {
+  // Streams and events belong to the device that is the thread's present one when they are made.
+  api.create_stream = [index] {
+    const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(index));
     // High priority: a collective's few blocks must not queue behind a backward pass that fills the
     // device.
     int lowest = 0, highest = 0;
@@ -64,19 +67,19 @@ void add_streams(NcclApi& api, int index) {
                "cudaStreamCreate");
     return static_cast<NcclApi::Stream>(stream);
   };
-  api.destroy_stream = [](NcclApi::Stream stream) {
-    check_cuda(cudaStreamDestroy(stream_of(stream)), "cudaStreamDestroy");
-  };
+  // Destructors call these two: what a failed device answers is nothing to throw then.
+  api.destroy_stream = [](NcclApi::Stream stream) { cudaStreamDestroy(stream_of(stream)); };
+  api.destroy_event = [](NcclApi::Event event) { cudaEventDestroy(event_of(event)); };
   api.compute_stream = [index] {
     return static_cast<NcclApi::Stream>(
         c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(index)).stream());
   };
-  api.create_event = [] {
+  api.create_event = [index] {
+    const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(index));
     cudaEvent_t event = nullptr;
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
     return static_cast<NcclApi::Event>(event);
   };
-  api.destroy_event = [](NcclApi::Event event) { cudaEventDestroy(event_of(event)); };
   api.record_event = [](NcclApi::Event event, NcclApi::Stream stream) {
     check_cuda(cudaEventRecord(event_of(event), stream_of(stream)), "cudaEventRecord");
   };

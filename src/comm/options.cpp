@@ -48,9 +48,10 @@ void declare(config::Section& section, ParallelOptions& options) {
       .word("all", 0)
       .execution();
   section
-      .option("reduce-type", options.reduce_type,
-              "type in which gradients travel between ranks; bf16 halves the bytes and is added up "
-              "in fp32")
+      .option(
+          "reduce-type", options.reduce_type,
+          "type in which gradients travel between ranks; bf16 halves the bytes; MPI's sums of it "
+          "are fp32, NCCL rounds to bf16 at every hop")
       .one_of({"fp32", "bf16"});
   section
       .option("bucket-bytes", options.bucket_bytes,

@@ -1,6 +1,7 @@
 #include "gpuhpc/device/device.hpp"
 
 #include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <sched.h>
@@ -82,6 +83,7 @@ DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& fact
 
 void apply(const DeviceOptions& options, const DeviceChoice& choice) {
   at::set_num_threads(choice.threads);
+  if (choice.cuda) at::accelerator::setDeviceIndex(static_cast<c10::DeviceIndex>(choice.index));
   if (options.memory_limit > 0 && choice.cuda)
     limit_cuda_memory(options.memory_limit, choice.index);
   limit_host_memory(choice.cuda ? 0 : options.memory_limit);

@@ -108,7 +108,9 @@ at::Tensor between(const at::Tensor& bias, std::int64_t queries, std::int64_t ke
 at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const PackedOffsets& q_offsets, const PackedOffsets& k_offsets,
                            const AttentionOptions& options) {
-  const auto queries = q.split_with_sizes(q_offsets.lengths()),
+  // Divided before they are multiplied: the scores of fp16 end at 65,504.
+  const auto queries = (options.divisor == 1 ? q : q / options.divisor)
+                           .split_with_sizes(q_offsets.lengths()),
              keys = k.split_with_sizes(k_offsets.lengths()),
              values = v.split_with_sizes(k_offsets.lengths());
   std::vector<at::Tensor> parts;
@@ -116,7 +118,7 @@ at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::T
     const at::Tensor own = queries[b].transpose(0, 1), others = keys[b].transpose(0, 1);
     at::Tensor scores = at::matmul(own, others.transpose(1, 2));
     if (options.scores) scores = options.scores(scores, own, others);
-    scores = scores.to(at::kFloat) / options.divisor;
+    scores = scores.to(at::kFloat);
     if (options.bias.defined())
       scores = scores + between(options.bias, scores.size(1), scores.size(2));
     if (options.causal)

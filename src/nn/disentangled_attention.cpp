@@ -1,28 +1,28 @@
 #include "plain_layer.hpp"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/tensor.h>
 
 #include "cpu_layer.hpp"
 
 namespace gpuhpc {
 namespace {
 
-// (L,L) int64: for query i and key j the row of the position table, counted from the lowest one
-// used.
-at::Tensor rows_between(const RelativeAttention& relative, std::int64_t tokens, at::Device device) {
-  const at::Tensor rows = at::empty({tokens, tokens}, at::TensorOptions().dtype(at::kLong));
-  const std::int64_t lowest = relative.row(1 - tokens);
-  std::vector<std::int64_t> of_distance;
-  for (std::int64_t d = 1 - tokens; d < tokens; ++d)
-    of_distance.push_back(relative.row(d) - lowest);
-  auto* place = rows.mutable_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < tokens; ++i)
-    for (std::int64_t j = 0; j < tokens; ++j)
-      *place++ = of_distance[static_cast<std::size_t>(i - j + tokens - 1)];
-  return rows.to(device);
+// The row of the position table at distance (query - key) of longest-1, .., 1-longest: int64.
+at::Tensor rows_at_distances(const RelativeAttention& relative, std::int64_t longest,
+                             at::Device device) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t distance = longest - 1; distance > -longest; --distance)
+    rows.push_back(relative.row(distance));
+  return at::tensor(rows).to(device);
+}
+
+// (L,L) of these: for query i and key j the row at distance i - j.
+at::Tensor between(const at::Tensor& rows, std::int64_t tokens) {
+  const std::int64_t longest = (rows.size(0) + 1) / 2;
+  return rows.narrow(0, longest - tokens, 2 * tokens - 1).unfold(0, tokens, 1).flip({0});
 }
 
 // (rows, H) -> (A, rows, D)
@@ -45,17 +45,20 @@ std::pair<at::Tensor, at::Tensor> position_keys_and_queries(const std::vector<at
 
 std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>
 disentangled_scores(const EncoderConfig& config, const std::vector<at::Tensor>& parameters,
-                    const ForwardOptions& options) {
+                    const ForwardOptions& options, std::int64_t longest, double divisor) {
   const at::Tensor positions =
       seeded_dropout(parameters[position_vectors], options.hidden_dropout, options.generator);
   const auto [keys, queries] = position_keys_and_queries(parameters, positions, options.compute);
+  // One small copy for all documents of the layer. The queries of positions are divided before
+  // anything is added up, as those of tokens are: fp16 ends at 65,504.
   return [relative = *config.relative, position_keys = by_head(keys, config.heads),
-          position_queries = by_head(queries, config.heads)](const at::Tensor& products,
-                                                             const at::Tensor& own_queries,
-                                                             const at::Tensor& own_keys) {
+          position_queries = by_head(queries / divisor, config.heads),
+          at_distances = rows_at_distances(*config.relative, longest, keys.device())](
+             const at::Tensor& products, const at::Tensor& own_queries,
+             const at::Tensor& own_keys) {
     const std::int64_t tokens = products.size(1), lowest = relative.row(1 - tokens),
                        used = relative.row(tokens - 1) + 1 - lowest;
-    const at::Tensor rows = rows_between(relative, tokens, products.device());
+    const at::Tensor rows = between(at_distances, tokens) - lowest;
     const auto with_positions = [&](const at::Tensor& content,
                                     const at::Tensor& vectors) {  // (A,L,R)
       return at::matmul(content, vectors.narrow(1, lowest, used).transpose(1, 2));

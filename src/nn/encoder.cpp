@@ -230,11 +230,14 @@ at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& 
   return seeded_dropout(hidden, options.hidden_dropout, options.generator);
 }
 
+void choose_products(at::Device device, const ForwardOptions& options) {
+  if (device.is_cuda()) at::globalContext().setAllowTF32CuBLAS(options.tf32);
+}
+
 at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden,
                            const PackedTokens& batch, const ForwardOptions& options,
                            bool first_tokens) const {
-  if (device_.is_cuda() && options.compute == at::kFloat)
-    at::globalContext().setAllowTF32CuBLAS(options.tf32);
+  choose_products(device_, options);
   const std::shared_ptr<CpuLayerContext> no_layers;
   const auto& context = options.compute == at::kFloat      ? fp32_layers_
                         : options.compute == at::kBFloat16 ? bf16_layers_

@@ -10,13 +10,14 @@ namespace gpuhpc {
 namespace {
 
 at::Tensor to_device(std::span<const std::int32_t> values, at::ScalarType type, at::Device device) {
-  at::Tensor host =
-      at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(type));
+  // From pinned memory the copy runs beside the host, which packs what comes next.
+  at::Tensor host = at::empty({static_cast<std::int64_t>(values.size())},
+                              at::TensorOptions().dtype(type).pinned_memory(device.is_cuda()));
   if (type == at::kLong)
     std::copy(values.begin(), values.end(), host.data_ptr<std::int64_t>());
   else
     std::copy(values.begin(), values.end(), host.data_ptr<std::int32_t>());
-  return host.to(device);
+  return host.to(device, /*non_blocking=*/device.is_cuda());
 }
 
 }  // namespace

@@ -158,7 +158,8 @@ at::Tensor plain_layer(const EncoderConfig& config, const std::vector<at::Tensor
   AttentionOptions how{.divisor = std::sqrt(kinds * static_cast<double>(config.head_size())),
                        .dropout = options.attention_dropout,
                        .generator = options.generator};
-  if (config.relative) how.scores = disentangled_scores(config, p, options);
+  if (config.relative)
+    how.scores = disentangled_scores(config, p, options, batch.max_len, how.divisor);
   if (config.distances) how.bias = p[relative_bias];
   const at::Tensor context = attention(split[0], split[1], split[2], batch, batch, how);
   const at::Tensor attended = add_and_norm(

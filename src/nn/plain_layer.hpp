@@ -46,9 +46,10 @@ at::Tensor checkpointed(const LayerBody& body, const std::vector<at::Tensor>& pa
 std::pair<at::Tensor, at::Tensor> position_keys_and_queries(
     const std::vector<at::Tensor>& parameters, const at::Tensor& positions, at::ScalarType compute);
 
-// The scores of AttentionOptions, in (A,L,L): content with content, and both with positions.
+// The scores of AttentionOptions, in (A,L,L) for documents of at most `longest` tokens: content
+// with content, and both with positions. Queries come divided by `divisor`.
 std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>
 disentangled_scores(const EncoderConfig& config, const std::vector<at::Tensor>& parameters,
-                    const ForwardOptions& options);
+                    const ForwardOptions& options, std::int64_t longest, double divisor);
 
 }  // namespace gpuhpc

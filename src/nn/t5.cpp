@@ -131,6 +131,7 @@ std::vector<at::Tensor> T5::layer(bool decoder, std::int64_t index) const {
 
 at::Tensor T5::stack(bool decoder, const PackedTokens& tokens, const at::Tensor& encoded,
                      const PackedOffsets& source, const ForwardOptions& options) const {
+  choose_products(device_, options);
   check_token_ids(tokens.token_ids, config_.vocabulary_size);
   const at::Tensor bias =
       distance_bias(bias_table(decoder), config_.buckets(decoder), tokens.max_len);

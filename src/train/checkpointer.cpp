@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
@@ -71,6 +72,8 @@ void Checkpointer::after_step(Trainer& trainer, const WriterStatus& anywhere, bo
 
 void Checkpointer::save(Trainer& trainer, const TrainerState& state) {
   const CheckpointState checkpoint = to_checkpoint(state, trainer.optimizer().steps());
+  // Weights that were gathered by a collective that failed are not worth one.
+  run_collectively(comm_, [&] { trainer.sync().check(); });
   const double seconds = store_.start(buffers_of(trainer), checkpoint);
   wanted_ = false;
   last_save_ = Clock::now();

@@ -1,5 +1,6 @@
 #include "gpuhpc/train/gradient_sync.hpp"
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
@@ -215,6 +216,12 @@ void GradientSync::learn() {
   if (!computed_) order[0] = -1;  // rank 0 had nothing to do: the next step may know
   comm_.broadcast(std::span<std::int64_t>(order));
   if (order[0] >= 0) order_ = std::move(order);
+}
+
+void GradientSync::check() const {
+  const at::Device device = arena_.gradients().device();
+  if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
+  channel_.check();
 }
 
 void GradientSync::gather_parameters() {

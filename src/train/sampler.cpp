@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <new>
@@ -231,9 +232,15 @@ bool is_out_of_memory(const std::exception_ptr& error) {
     return true;
   } catch (const c10::OutOfMemoryError&) {
     return true;
-  } catch (const c10::Error& e) {  // LibTorch's own host allocator has no type of its own
-    return std::string_view(e.what_without_backtrace()).find("DefaultCPUAllocator") !=
-           std::string_view::npos;
+  } catch (const c10::Error& e) {
+    // Those that have no type of their own: LibTorch's host allocator, the CUDA runtime and the
+    // libraries on it, which take memory beside LibTorch's.
+    const std::string_view text(e.what_without_backtrace());
+    return std::ranges::any_of(
+        std::array{"DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED",
+                   "CUSOLVER_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+                   "CUDA error: out of memory", "CUDA driver error: out of memory"},
+        [&](const char* sign) { return text.find(sign) != std::string_view::npos; });
   } catch (...) {
     return false;
   }

@@ -276,8 +276,13 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
   // of the sum over ranks: under ddp all ranks hold it, and all must clip alike, so rank 0's counts
   double square = 0;
   const bool counts = comm_.is_root() || sync_.sharded();
-  for (const Range& range : sync_.owned())
-    if (counts) square += square_sum(model_.gradients().narrow(0, range.first, range.size()));
+  try {
+    for (const Range& range : sync_.owned())
+      if (counts) square += square_sum(model_.gradients().narrow(0, range.first, range.size()));
+    sync_.check();  // on a GPU the sums are there only now
+  } catch (...) {
+    if (!share.error) share.error = std::current_exception();
+  }
   const bool usable = !share.error && std::isfinite(share.loss) && std::isfinite(square),
              starved = is_out_of_memory(share.error);
   const WriterStatus writer = checkpointer_ ? checkpointer_->status() : WriterStatus{};

@@ -84,6 +84,11 @@ std::vector<CorpusItems> Trainer::corpora() const {
 // processors, whose caches are small, the largest is seldom the fastest: those that fit are timed.
 void Trainer::prepare() {
   if (state_.micro_batch >= 0) return;
+  if (!model_.parameters().is_cpu()) {  // NCCL takes its memory at its first collective
+    sync_.begin();
+    sync_.finish(/*failed=*/true);
+    sync_.gather_parameters();
+  }
   std::int64_t limit = block_count(sampler_.largest_batch(), comm_.size());
   for (const CorpusItems& corpus : corpora()) {
     std::vector<std::int64_t> items(static_cast<std::size_t>(corpus.items.size()));

@@ -5,6 +5,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/thread.hpp"
+#include "over_another.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -12,36 +13,13 @@ namespace {
 using testing::HasSubstr;
 
 // Another communicator whose sums are wrong in one element.
-class WrongSums final : public Communicator {
+class WrongSums final : public OverAnother {
  public:
-  explicit WrongSums(Communicator& right) : right_(right) {}
-  int rank() const override { return right_.rank(); }
-  int size() const override { return right_.size(); }
-  int node_rank() const override { return right_.node_rank(); }
-  int node_size() const override { return right_.node_size(); }
-  std::string host() const override { return right_.host(); }
-  void barrier() override { right_.barrier(); }
+  using OverAnother::OverAnother;
   void all_reduce(void* data, std::int64_t count, DataType type, Reduce reduce) override {
-    right_.all_reduce(data, count, type, reduce);
+    OverAnother::all_reduce(data, count, type, reduce);
     if (count > 77) static_cast<float*>(data)[77] += 1;
   }
-  void broadcast(void* data, std::int64_t count, DataType type, int root) override {
-    right_.broadcast(data, count, type, root);
-  }
-  void all_gather(const void* send, std::int64_t count, DataType type, void* receive) override {
-    right_.all_gather(send, count, type, receive);
-  }
-  void all_gather_ragged(const void* send, std::int64_t count, DataType type, void* receive,
-                         std::span<const std::int64_t> counts) override {
-    right_.all_gather_ragged(send, count, type, receive, counts);
-  }
-  void reduce_scatter(const void* send, void* receive, std::int64_t count, DataType type,
-                      Reduce reduce) override {
-    right_.reduce_scatter(send, receive, count, type, reduce);
-  }
-
- private:
-  Communicator& right_;
 };
 
 TEST(MeasureAllReduce, RightAnswersHaveARate) {

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/nccl.hpp"
 
 namespace gpuhpc {
@@ -33,6 +34,9 @@ class NcclDouble {
   }
   void break_network() { broken_ = true; }  // comm_get_async_error tells
   void refuse_id() { refuses_id_ = true; }
+  void refuse_to_connect() { refuses_to_connect_ = true; }
+  // Every call of the compute stream throws from now on, as after an error that stays.
+  void break_device(bool broken = true) { device_broken_ = broken; }
   int alive() const { return alive_; }  // streams, events and communicators not yet destroyed
   bool aborted() const { return aborted_; }
 
@@ -94,7 +98,8 @@ class NcclDouble {
   int group_ = 0;
   std::atomic<int> progress_ = 0;  // polls that still answer "in progress"
   std::atomic<int> alive_ = 0;
-  std::atomic<bool> broken_ = false, refuses_id_ = false, aborted_ = false;
+  std::atomic<bool> broken_ = false, refuses_id_ = false, refuses_to_connect_ = false,
+                    device_broken_ = false, aborted_ = false;
 };
 
 inline NcclApi NcclDouble::api() {
@@ -146,6 +151,8 @@ inline void NcclDouble::add_streams(NcclApi& api) {
   };
   api.stream_wait_event = [this](void* stream, void* event) {
     log(stream == nullptr ? "compute waits" : "own waits");
+    if (stream == nullptr && device_broken_)
+      throw internal_error("cudaStreamWaitEvent failed: an illegal memory access");
     const auto shared = *static_cast<std::shared_ptr<FakeEvent>*>(event);
     if (stream == nullptr)
       wait_for(shared.get());
@@ -205,7 +212,7 @@ inline void NcclDouble::add_life_cycle(NcclApi& api) {
   };
   api.comm_init_rank_config = [this](void*& comm, int size, const NcclId& id, int rank) {
     log("init " + std::to_string(rank) + " of " + std::to_string(size));
-    if (id[127] != 'x') return kSystemError;
+    if (id[127] != 'x' || refuses_to_connect_) return kSystemError;
     ++alive_;
     comm = this;
     progress_ = 3;

@@ -92,6 +92,36 @@ TEST_F(Nccl, ARankWithoutAnIdStopsAllRanks) {
               HasSubstr("making the id of the NCCL communicator failed: system error 2"));
   EXPECT_EQ(double_.alive(), 0);
 }
+// A rank that had connected when another could not gives everything back.
+TEST_F(Nccl, ARankThatCannotConnectStopsAllRanks) {
+  if (host_->rank() == host_->size() - 1) double_.refuse_to_connect();
+  EXPECT_THAT(failure_of([&] { connect(); }),
+              HasSubstr("connecting the ranks by NCCL (each needs a GPU of its own) failed"));
+  EXPECT_EQ(double_.alive(), 0);
+  EXPECT_EQ(double_.aborted(), host_->rank() != host_->size() - 1);
+}
+// What fails when wait() has only ordered the streams is told by check(), before results are used.
+TEST_F(Nccl, AFailureBehindWaitIsToldByTheCheck) {
+  const auto comm = connect();
+  std::vector<float> data(4, 1.0f);
+  comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum);
+  comm->check();
+  double_.break_network();
+  EXPECT_THAT(failure_of([&] { comm->check(); }),
+              HasSubstr("NCCL failed: remote process exited; NCCL_DEBUG=WARN tells more"));
+  EXPECT_TRUE(double_.aborted());
+  EXPECT_THAT(failure_of([&] { comm->check(); }), HasSubstr("remote process exited"));
+}
+// An error of the device travels up, and what was under way is dropped without another.
+TEST_F(Nccl, WorkIsDroppedOnADeviceThatFailed) {
+  const auto comm = connect();
+  std::vector<float> data(4, 1.0f);
+  auto work = comm->start_all_reduce(data.data(), 4, DataType::float32, Reduce::sum);
+  double_.break_device();
+  work.reset();
+  double_.break_device(false);
+  comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum);  // the first has ended, too
+}
 TEST_F(Nccl, AnErrorOfTheNetworkAbortsAndIsThrownFromThenOn) {
   if (host_->size() == 1) return;  // alone a collective ends before anybody looks
   std::vector<float> data(4,

@@ -57,7 +57,13 @@ TEST(OutOfMemory, IsToldFromOtherErrors) {
       thrown(c10::OutOfMemoryError({__func__, __FILE__, 1}, "CUDA out of memory"))));
   EXPECT_TRUE(is_out_of_memory(
       thrown(c10::Error({__func__, __FILE__, 1}, "DefaultCPUAllocator: can't allocate memory"))));
+  for (const char* text : {"CUDA error: out of memory\nCUDA kernel errors might be asynchronous",
+                           "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(h)`",
+                           "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"})
+    EXPECT_TRUE(is_out_of_memory(thrown(c10::Error({__func__, __FILE__, 1}, text)))) << text;
   EXPECT_FALSE(is_out_of_memory(thrown(c10::Error({__func__, __FILE__, 1}, "shapes differ"))));
+  EXPECT_FALSE(is_out_of_memory(
+      thrown(c10::Error({__func__, __FILE__, 1}, "CUDA error: an illegal memory access"))));
   EXPECT_FALSE(is_out_of_memory(thrown(std::runtime_error("no"))));
   EXPECT_FALSE(is_out_of_memory(nullptr));
 }

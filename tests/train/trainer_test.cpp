@@ -12,6 +12,7 @@
 #include <numeric>
 #include <thread>
 
+#include "../comm/over_another.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/train/sampler.hpp"
 #include "tiny_model.hpp"
@@ -428,6 +429,35 @@ TEST(Trainer, TheMicroBatchIsTriedWhenTheTaskIsReady) {
   TrainOptions options = tiny_options();
   options.micro_batch = -1;
   EXPECT_EQ(Trainer(task.arena, task, options, {.comm = *comm}).run().steps, 10);
+}
+
+// Sums of a collective that failed behind its wait() are finite, and still nothing learns from
+// them.
+TEST(Trainer, NothingIsLearntFromSumsThatFailed) {
+  class Lost final : public OverAnother {
+   public:
+    using OverAnother::OverAnother;
+    void check() override {
+      if (lost) throw Error(ExitCode::peer, "rank 1 on b: NCCL failed");
+    }
+    bool lost = false;
+  };
+  const auto single = make_single_communicator();
+  Lost comm(*single);
+  TinyTask task(100);
+  std::vector<float> last;
+  Trainer trainer(task.arena, task, tiny_options(), {.comm = comm, .report = [&](const auto& r) {
+                                                       last = task.weights();
+                                                       comm.lost = r.step == 3;
+                                                     }});
+  try {
+    trainer.run();
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::peer);
+  }
+  EXPECT_EQ(trainer.state().step, 3);
+  EXPECT_EQ(task.weights(), last);
 }
 
 TEST(TrainOptions, AreDeclaredOnce) {

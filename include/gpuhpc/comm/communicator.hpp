@@ -61,6 +61,10 @@ class Communicator {
   // this object.
   virtual PeerBoard* peer_board() { return nullptr; }
 
+  // Throws peer when a collective failed behind its wait(): where wait() only orders streams, what
+  // was read since may be anything.
+  virtual void check() {}
+
   virtual void barrier() = 0;
   virtual void all_reduce(void* data, std::int64_t count, DataType type,
                           Reduce reduce) = 0;                                           // in place

@@ -32,6 +32,10 @@ struct ForwardOptions {
   std::optional<at::Generator> generator;  // of the device; needed when a dropout is above 0
 };
 
+// Before a forward pass: whether a GPU may round the inputs of fp32 products (process-wide, so the
+// pass before, of another kind perhaps, does not decide it).
+void choose_products(at::Device device, const ForwardOptions& options);
+
 class CpuLayerContext;
 
 class Encoder {

@@ -49,6 +49,9 @@ class GradientSync {
   // did not run to its end, there is nothing to learn from it.
   void finish(bool failed = false);
   // After the update of owned(): all ranks hold all parameters. Nothing to do under ddp.
+  // Waits for the device, and throws peer when a collective that it waited for had failed: what was
+  // computed behind it may be anything.
+  void check() const;
   void gather_parameters();
 
   bool sharded() const { return options_.shard; }

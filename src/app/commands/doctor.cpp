@@ -43,10 +43,8 @@ void show_places(CommandContext& c) {
              threads = gather(std::to_string(c.device.threads));
   on_root(comm, [&] {
     Table by_rank, by_host;
-    std::vector<RankPlace> ranks;
     std::set<std::string> seen;
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-      ranks.push_back({hosts[rank], buses[rank], 0});
       by_rank.push_back({std::to_string(rank), hosts[rank], places[rank], cores[rank],
                          threads[rank], devices[rank]});
       if (seen.insert(hosts[rank]).second)
@@ -57,7 +55,6 @@ void show_places(CommandContext& c) {
                hosts.size() == 1 ? "" : "s", by_host.size(), by_host.size() == 1 ? "" : "s",
                format_table({"rank", "host", "local rank", "cores", "threads", "device"}, by_rank),
                format_table({"host", "ranks", "GPU pairs with direct access", "network"}, by_host));
-    check_gpus_apart(ranks);
   });
 }
 
