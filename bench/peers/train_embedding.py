@@ -96,8 +96,7 @@ def train_ours(options, rows, seed, folder):
     command = [options.program, "train-embedding", "--embedding.train", train, "--run.dir", folder / "run", "--model.encoder", options.model,
                "--device.kind", "cpu", "--device.threads", str(options.threads), "--train.batch", str(options.batch), "--train.seed", str(seed),
                "--train.precision", options.precision, "--pipeline.to", "training"]
-    if options.micro_batch:
-        command += ["--train.micro-batch", str(options.micro_batch)]
+    command += ["--train.micro-batch", str(options.micro_batch or options.batch)]  # the whole batch at once, as theirs
     if options.widths:
         command += ["--embedding.matryoshka", ",".join(map(str, options.widths))]
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
