@@ -1,0 +1,483 @@
+#include "gpuhpc/nn/cpu_t5.hpp"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu_products.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/kernels/decoder_kernels.hpp"
+#include "gpuhpc/nn/host_matrices.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using kernels::AlignedBuffer;
+using kernels::BFloat16;
+using kernels::kPanel;
+using kernels::PackedMatrix;
+using kernels::round_up;
+
+constexpr std::int64_t page_tokens = 32;    // tokens of a text whose keys and values are one piece
+constexpr std::int64_t rows_at_once = 384;  // tokens of sources whose activations fit the cache
+constexpr std::int64_t rows_of_block = 96;  // that go up and down through a slice of feed-forward
+constexpr std::int64_t slice_bytes = 320 * 1024;  // of weights that stay in the cache meanwhile
+
+// Attention or feed-forward: its norm, what multiplies the normed rows and what leads back to them.
+template <typename T>
+struct Part {
+  std::vector<float> norm;
+  PackedMatrix<T> in, gate, out;  // gate: of a gated feed-forward
+};
+template <typename T>
+struct EncoderLayer {
+  Part<T> attention, feed_forward;
+};
+template <typename T>
+struct DecoderLayer {
+  Part<T> attention, source, feed_forward;
+  PackedMatrix<T> source_keys;  // and values
+};
+
+// A number for each head and distance of the key from the query: (A, 2 reach - 1).
+struct DistanceTable {
+  Matrix values;
+  DistanceTable(const at::Tensor& table, const DistanceBuckets& buckets, std::int64_t longest)
+      : values(to_matrix(distance_bias(table, buckets, round_up(longest, 32)))) {}
+  const float* at_distance_0() const { return values.values.data() + values.columns / 2; }
+};
+
+std::vector<float> padded(const at::Tensor& vector, double scale = 1) {
+  std::vector<float> all = to_matrix(vector).values;
+  for (float& value : all) value = static_cast<float>(value * scale);
+  all.resize(static_cast<std::size_t>(round_up(std::ssize(all), kPanel)));
+  return all;
+}
+
+// Keys and values of sources that were encoded together: (layer, keys and values, A, tokens, D).
+template <typename T>
+struct SourceBlock {
+  std::int64_t rows = 0;
+  AlignedBuffer<T> values;
+};
+
+template <typename T>
+class Weights final : public CpuT5 {
+ public:
+  Weights(const T5& model, kernels::Isa isa, std::int64_t longest_source, std::int64_t longest)
+      : config(model.config()),
+        head_size(round_up(config.head_size, 32)),
+        width(round_up(config.hidden_size, kPanel)),
+        inner(config.heads * head_size),
+        longest_text(longest),
+        encoder_kernels(kernels::encoder_kernels<T>(isa)),
+        decoder_kernels(kernels::decoder_kernels<T>(isa)),
+        words(model.words().detach()),
+        source_bias(model.bias_table(false).detach(), config.buckets(false), longest_source),
+        text_bias(model.bias_table(true).detach(), config.buckets(true), longest),
+        source_norm(padded(model.final_norm(false))),
+        // what the head wants before it
+        text_norm(padded(
+            model.final_norm(true),
+            config.scaled_head ? 1 / std::sqrt(static_cast<double>(config.hidden_size)) : 1)),
+        head(kernels::pack<T>(to_matrix(model.head()).view())) {
+    if (!words.is_cpu() || !words.is_contiguous())
+      throw internal_error("the T5 of processors needs contiguous CPU weights");
+    for (std::int64_t i = 0; i < config.layers; ++i) {
+      const std::vector<at::Tensor> p = model.layer(false, i);
+      layers.push_back({attention(&p[0], {p[0], p[1], p[2]}), feed_forward(&p[5], p.back())});
+    }
+    for (std::int64_t i = 0; i < config.decoder_layers; ++i) {
+      const std::vector<at::Tensor> p = model.layer(true, i);
+      decoder_layers.push_back({attention(&p[0], {p[0], p[1], p[2]}), attention(&p[5], {p[5]}),
+                                feed_forward(&p[10], p.back()), by_heads({p[6], p[7]})});
+    }
+    zeros.resize(static_cast<std::size_t>(
+        round_up(std::max({config.vocabulary_size, config.intermediate_size, 3 * inner}), kPanel)));
+  }
+  std::unique_ptr<CpuT5Texts> make_texts(std::int64_t beams) const override;
+
+  T5Config config;
+  std::int64_t head_size, width, inner;  // padded: D, hidden size, A D
+  std::int64_t longest_text;
+  kernels::EncoderKernels<T> encoder_kernels;
+  kernels::DecoderKernels<T> decoder_kernels;
+  at::Tensor words;
+  DistanceTable source_bias, text_bias;
+  std::vector<float> source_norm, text_norm, zeros;
+  PackedMatrix<T> head;
+  std::vector<EncoderLayer<T>> layers;
+  std::vector<DecoderLayer<T>> decoder_layers;
+
+ private:
+  // Weights side by side whose outputs are heads, each padded to 32 with zeros.
+  PackedMatrix<T> by_heads(const std::vector<at::Tensor>& weights) const {
+    Matrix all(std::ssize(weights) * inner, config.hidden_size);
+    for (std::size_t w = 0; w < weights.size(); ++w) {
+      const Matrix weight = to_matrix(weights[w]);
+      for (std::int64_t n = 0; n < weight.rows; ++n)
+        std::ranges::copy(weight.row(n),
+                          all.row(static_cast<std::int64_t>(w) * inner +
+                                  n / config.head_size * head_size + n % config.head_size)
+                              .begin());
+    }
+    return kernels::pack<T>(all.view());
+  }
+  // p: q, k, v, o, norm
+  Part<T> attention(const at::Tensor* p, const std::vector<at::Tensor>& in) const {
+    const Matrix weight = to_matrix(p[3]);
+    Matrix out(config.hidden_size, inner);
+    for (std::int64_t n = 0; n < weight.rows; ++n)
+      for (std::int64_t k = 0; k < weight.columns; ++k)
+        out.row(
+            n)[static_cast<std::size_t>(k / config.head_size * head_size + k % config.head_size)] =
+            weight.row(n)[static_cast<std::size_t>(k)];
+    return {padded(p[4]), by_heads(in), {}, kernels::pack<T>(out.view())};
+  }
+  // p: wi (wi_0, wi_1), wo
+  Part<T> feed_forward(const at::Tensor* p, const at::Tensor& norm) const {
+    const auto packed = [](const at::Tensor& weight) {
+      return kernels::pack<T>(to_matrix(weight).view());
+    };
+    return {padded(norm), packed(p[0]), config.gated ? packed(p[1]) : PackedMatrix<T>(),
+            packed(p[config.gated ? 2 : 1])};
+  }
+};
+
+// Rows on their way through layers, whatever they are.
+template <typename T>
+class Stream {
+ public:
+  explicit Stream(const Weights<T>& weights) : w_(weights) {}
+
+  // `rows` rows, of which row i becomes the vector of token(i).
+  template <typename Token>
+  void begin(std::int64_t rows, const Token& token) {
+    rows_ = rows;
+    const std::int64_t all = round_up(rows, 32);
+    residual_.resize(all * w_.width);
+    input_.resize(all * w_.width);
+    heads_.resize((all + 32) * 3 * w_.inner);  // attention reads behind a source
+    context_.resize(all * w_.inner);
+    const std::int64_t hidden = w_.config.hidden_size;
+    const float* words = w_.words.template const_data_ptr<float>();
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t id = token(r);
+      if (id < 0 || id >= w_.config.vocabulary_size)
+        throw internal_error("token id {} of a vocabulary of {}", id, w_.config.vocabulary_size);
+      std::copy_n(words + id * hidden, hidden, residual_.data() + r * w_.width);
+    }
+    std::fill_n(residual_.data() + rows * w_.width, (all - rows) * w_.width, 0.0F);
+  }
+  std::int64_t rows() const { return rows_; }
+  T* heads() { return heads_.data(); }
+  T* context() { return context_.data(); }
+
+  void norm(const std::vector<float>& gamma) {
+    w_.decoder_kernels.rms_norm({residual_.data(), w_.width, rows_, w_.config.hidden_size,
+                                 gamma.data(), static_cast<float>(w_.config.epsilon), input_.data(),
+                                 w_.width});
+  }
+  // input -> output, of `panels` panels from `first`, all rows
+  void multiply(const PackedMatrix<T>& weight, std::int64_t first, std::int64_t panels, T* output,
+                std::int64_t stride) {
+    each_slice(weight.rows, panels, [&](std::int64_t p, std::int64_t count) {
+      w_.encoder_kernels.linear({input_.data(), w_.width, rows_, &weight, first + p, count,
+                                 w_.zeros.data(), kernels::Activation::none, output + p * kPanel,
+                                 stride});
+    });
+  }
+  void multiply(const PackedMatrix<T>& weight) {
+    multiply(weight, 0, weight.panels(), heads_.data(), weight.columns);
+  }
+  // residual += context x weight
+  void add_context(const PackedMatrix<T>& weight) {
+    each_slice(weight.rows, weight.panels(), [&](std::int64_t p, std::int64_t count) {
+      kernels::AccumulateCall<T> call{
+          context_.data(), w_.inner, rows_, &weight, residual_.data() + p * kPanel, w_.width};
+      call.first_panel = p, call.panels = count;
+      w_.encoder_kernels.accumulate(call);
+    });
+  }
+  // output (rows, columns) = input x weight
+  void scores(const PackedMatrix<T>& weight, float* output) {
+    each_slice(weight.rows, weight.panels(), [&](std::int64_t p, std::int64_t count) {
+      kernels::AccumulateCall<T> call{input_.data(),       w_.width,      rows_, &weight,
+                                      output + p * kPanel, weight.columns};
+      call.first_panel = p, call.panels = count, call.overwrite = true;
+      w_.encoder_kernels.accumulate(call);
+    });
+  }
+  // Slice by slice of the wide dimension, whose activations are never stored whole.
+  void feed_forward(const Part<T>& part) {
+    norm(part.norm);
+    const std::int64_t most = slice_panels(w_.width), stride = most * kPanel;
+    wide_.resize(rows_of_block * stride);
+    gate_.resize(rows_of_block * stride);
+    each_slice(w_.width, part.in.panels(), [&](std::int64_t p, std::int64_t count) {
+      for (std::int64_t row = 0; row < rows_; row += rows_of_block) {
+        const std::int64_t rows = std::min(rows_of_block, rows_ - row);
+        kernels::LinearCall<T> up{input_.data() + row * w_.width,
+                                  w_.width,
+                                  rows,
+                                  &part.in,
+                                  p,
+                                  count,
+                                  w_.zeros.data(),
+                                  kernel_activation(w_.config.activation),
+                                  wide_.data(),
+                                  stride};
+        w_.encoder_kernels.linear(up);
+        if (w_.config.gated) {
+          up.weight = &part.gate, up.activation = kernels::Activation::none;
+          up.output = gate_.data();
+          w_.encoder_kernels.linear(up);
+          w_.decoder_kernels.gate({wide_.data(), gate_.data(), stride, rows, count * kPanel});
+        }
+        kernels::AccumulateCall<T> down{
+            wide_.data(), stride, rows, &part.out, residual_.data() + row * w_.width, w_.width};
+        down.first_k = p * kPanel, down.depth = count * kPanel;
+        w_.encoder_kernels.accumulate(down);
+      }
+    });
+  }
+
+ private:
+  static std::int64_t slice_panels(std::int64_t depth) {
+    return std::max<std::int64_t>(
+        1, slice_bytes / (depth * kPanel * static_cast<std::int64_t>(sizeof(T))));
+  }
+  // use(first, count) on panels whose weights fit the cache.
+  template <typename Use>
+  static void each_slice(std::int64_t depth, std::int64_t panels, const Use& use) {
+    const std::int64_t each = slice_panels(depth);
+    for (std::int64_t p = 0; p < panels; p += each) use(p, std::min(each, panels - p));
+  }
+
+  const Weights<T>& w_;
+  std::int64_t rows_ = 0;
+  AlignedBuffer<float> residual_;             // (rows, width)
+  AlignedBuffer<T> input_, heads_, context_;  // (rows, width), (rows, 3 inner), (rows, inner)
+  AlignedBuffer<T> wide_, gate_;              // (rows of a block, slice of the wide dimension)
+};
+
+template <typename T>
+class Texts final : public CpuT5Texts {
+ public:
+  Texts(const Weights<T>& weights, std::int64_t beams)
+      : w_(weights), beams_(beams), stream_(weights) {}
+
+  std::vector<std::int64_t> add(const PackedIds& sources) override {
+    const kernels::KernelScope<T> scope(w_.encoder_kernels);
+    std::vector<std::int64_t> numbers;
+    for (std::int64_t first = 0, last = 0; first < sources.size(); first = last) {
+      std::int64_t tokens = 0;
+      while (last < sources.size() &&
+             (last == first || tokens + sources.length(last) <= rows_at_once))
+        tokens += sources.length(last++);
+      const auto block = encode(sources, first, last);
+      for (std::int64_t b = first, row = 0; b < last; row += sources.length(b++)) {
+        if (free_.empty()) free_.push_back(std::ssize(sources_)), sources_.emplace_back();
+        numbers.push_back(free_.back());
+        free_.pop_back();
+        Source& source = at(numbers.back());
+        source.block = block, source.first = row, source.tokens = sources.length(b);
+        source.histories.assign(1, {});
+      }
+    }
+    return numbers;
+  }
+
+  void remove(std::int64_t source) override {
+    at(source) = {};
+    free_.push_back(source);
+  }
+
+  Scores step(std::span<const Row> rows) override {
+    const kernels::KernelScope<T> scope(w_.encoder_kernels);
+    const std::int64_t count = std::ssize(rows);
+    stream_.begin(count, [&](std::int64_t r) { return rows[static_cast<std::size_t>(r)].token; });
+    scores_.resize(round_up(count, 32) * w_.head.columns);
+    go_on(rows);
+    for (std::size_t i = 0; i < w_.decoder_layers.size(); ++i) {
+      const DecoderLayer<T>& layer = w_.decoder_layers[i];
+      stream_.norm(layer.attention.norm);
+      stream_.multiply(layer.attention.in);
+      keep(static_cast<std::int64_t>(i));
+      for (const Group& group : groups_) attend_to_text(group, static_cast<std::int64_t>(i));
+      stream_.add_context(layer.attention.out);
+      stream_.norm(layer.source.norm);
+      stream_.multiply(layer.source.in);
+      for (const Group& group : groups_) attend_to_source(group, static_cast<std::int64_t>(i));
+      stream_.add_context(layer.source.out);
+      stream_.feed_forward(layer.feed_forward);
+    }
+    stream_.norm(w_.text_norm);
+    stream_.scores(w_.head, scores_.data());
+    return {scores_.data(), w_.head.columns};
+  }
+
+ private:
+  using History = std::vector<std::uint8_t>;  // which of the beams' places holds each token's keys
+  struct Source {
+    std::shared_ptr<const SourceBlock<T>> block;
+    std::int64_t first = 0, tokens = 0;  // in the block
+    std::vector<History> histories;      // of each row
+    // (layer, keys and values, A, page_tokens, beams, D)
+    std::vector<std::unique_ptr<AlignedBuffer<T>>> pages;
+  };
+  // Rows of one source in a step, and where their keys are listed.
+  struct Group {
+    Source* source;
+    std::int64_t row, rows, keys, source_keys;
+  };
+  Source& at(std::int64_t source) { return sources_.at(static_cast<std::size_t>(source)); }
+  std::int64_t page_head() const { return page_tokens * beams_ * w_.head_size; }
+
+  // Where the rows' keys are, at this token and before: the same in each layer.
+  void go_on(std::span<const Row> rows) {
+    groups_.clear(), keys_.clear();
+    std::int64_t most = 0;
+    for (std::int64_t first = 0, last = 0; first < std::ssize(rows); first = last) {
+      const auto of = [&](std::int64_t r) { return rows[static_cast<std::size_t>(r)]; };
+      while (last < std::ssize(rows) && of(last).source == of(first).source) ++last;
+      Source& source = at(of(first).source);
+      std::vector<History> histories;
+      for (std::int64_t r = first; r < last; ++r) {
+        histories.push_back(source.histories.at(static_cast<std::size_t>(of(r).parent)));
+        histories.back().push_back(static_cast<std::uint8_t>(r - first));
+      }
+      source.histories = std::move(histories);
+      const std::int64_t length = std::ssize(source.histories.front());
+      if (length > w_.longest_text || last - first > beams_)
+        throw internal_error("a decoder of {} tokens and {} beams is asked for more",
+                             w_.longest_text, beams_);
+      if (length > std::ssize(source.pages) * page_tokens)
+        source.pages.push_back(std::make_unique<AlignedBuffer<T>>(
+            std::ssize(w_.decoder_layers) * 2 * w_.config.heads * page_head()));
+      Group group{&source, first, last - first, std::ssize(keys_), 0};
+      for (const History& history : source.histories)
+        for (std::int64_t t = 0; t < length; ++t)
+          keys_.push_back(source.pages[static_cast<std::size_t>(t / page_tokens)]->data() +
+                          (t % page_tokens * beams_ + history[static_cast<std::size_t>(t)]) *
+                              w_.head_size);
+      group.source_keys = std::ssize(keys_);
+      for (std::int64_t t = 0; t < source.tokens; ++t)
+        keys_.push_back(source.block->values.data() + (source.first + t) * w_.head_size);
+      groups_.push_back(group);
+      most = std::max({most, length, source.tokens});
+    }
+    attention_.resize(round_up(most, 16));
+  }
+
+  // The new tokens' keys and values to their pages.
+  void keep(std::int64_t layer) {
+    const std::int64_t values = w_.config.heads * page_head();
+    for (const Group& group : groups_) {
+      const std::int64_t place = std::ssize(group.source->histories.front()) - 1;
+      T* const page = group.source->pages.back()->data() + layer * 2 * values;
+      for (std::int64_t r = 0; r < group.rows; ++r)
+        for (const std::int64_t part : {0, 1})
+          for (std::int64_t head = 0; head < w_.config.heads; ++head)
+            std::copy_n(stream_.heads() + (group.row + r) * 3 * w_.inner + (1 + part) * w_.inner +
+                            head * w_.head_size,
+                        w_.head_size,
+                        page + part * values + head * page_head() +
+                            (place % page_tokens * beams_ + r) * w_.head_size);
+    }
+  }
+
+  kernels::CachedAttentionCall<T> attention_of(const Group& group, std::int64_t query_stride) {
+    kernels::CachedAttentionCall<T> call;
+    call.query = stream_.heads() + group.row * query_stride, call.query_stride = query_stride;
+    call.queries = group.rows, call.heads = w_.config.heads, call.head_size = w_.head_size;
+    call.output = stream_.context() + group.row * w_.inner, call.output_stride = w_.inner;
+    call.scratch = attention_.data();
+    return call;
+  }
+  void attend_to_text(const Group& group, std::int64_t layer) {
+    kernels::CachedAttentionCall<T> call = attention_of(group, 3 * w_.inner);
+    call.rows = keys_.data() + group.keys;
+    call.keys = call.rows_stride = std::ssize(group.source->histories.front());
+    call.head_step = page_head(), call.value_step = w_.config.heads * page_head();
+    call.offset = layer * 2 * call.value_step;
+    call.bias = w_.text_bias.at_distance_0() - (call.keys - 1);
+    call.bias_step = w_.text_bias.values.columns;
+    w_.decoder_kernels.attention(call);
+  }
+  void attend_to_source(const Group& group, std::int64_t layer) {
+    kernels::CachedAttentionCall<T> call = attention_of(group, w_.inner);
+    call.rows = keys_.data() + group.source_keys, call.keys = group.source->tokens;
+    call.head_step = group.source->block->rows * w_.head_size;
+    call.value_step = w_.config.heads * call.head_step;
+    call.offset = layer * 2 * call.value_step;
+    w_.decoder_kernels.attention(call);
+  }
+
+  std::shared_ptr<const SourceBlock<T>> encode(const PackedIds& sources, std::int64_t first,
+                                               std::int64_t last) {
+    const auto begin = [&](std::int64_t b) {
+      return sources.offsets[static_cast<std::size_t>(b)] -
+             sources.offsets[static_cast<std::size_t>(first)];
+    };
+    const std::int64_t tokens = begin(last);
+    stream_.begin(tokens, [&](std::int64_t r) {
+      return sources.token_ids[static_cast<std::size_t>(
+          sources.offsets[static_cast<std::size_t>(first)] + r)];
+    });
+    std::int64_t longest = 0;
+    for (std::int64_t b = first; b < last; ++b) longest = std::max(longest, sources.length(b));
+    scratch_.resize(kernels::attention_scratch_bytes(longest, w_.head_size));
+    for (const EncoderLayer<T>& layer : w_.layers) {
+      stream_.norm(layer.attention.norm);
+      stream_.multiply(layer.attention.in);
+      for (std::int64_t b = first; b < last; ++b)
+        w_.encoder_kernels.attention({stream_.heads() + begin(b) * 3 * w_.inner, 3 * w_.inner,
+                                      w_.inner, 2 * w_.inner, sources.length(b), w_.config.heads,
+                                      w_.head_size, 1.0F, stream_.context() + begin(b) * w_.inner,
+                                      w_.inner, scratch_.data(), w_.source_bias.at_distance_0(), -1,
+                                      w_.source_bias.values.columns});
+      stream_.add_context(layer.attention.out);
+      stream_.feed_forward(layer.feed_forward);
+    }
+    stream_.norm(w_.source_norm);
+    auto block = std::make_shared<SourceBlock<T>>();
+    block->rows = round_up(tokens, 32);
+    const std::int64_t head = block->rows * w_.head_size;
+    block->values.resize(std::ssize(w_.decoder_layers) * 2 * w_.config.heads * head);
+    T* to = block->values.data();
+    for (const DecoderLayer<T>& layer : w_.decoder_layers)
+      for (std::int64_t part = 0; part < 2 * w_.config.heads; ++part, to += head)
+        stream_.multiply(layer.source_keys, part * w_.head_size / kPanel, w_.head_size / kPanel, to,
+                         w_.head_size);
+    return block;
+  }
+
+  const Weights<T>& w_;
+  std::int64_t beams_;
+  Stream<T> stream_;
+  std::vector<Source> sources_;
+  std::vector<std::int64_t> free_;  // numbers without a source
+  std::vector<Group> groups_;       // of the present step
+  std::vector<const T*> keys_;
+  AlignedBuffer<float> scores_, attention_;
+  AlignedBuffer<std::byte> scratch_;
+};
+
+template <typename T>
+std::unique_ptr<CpuT5Texts> Weights<T>::make_texts(std::int64_t beams) const {
+  return std::make_unique<Texts<T>>(*this, beams);
+}
+
+}  // namespace
+
+std::unique_ptr<CpuT5> make_cpu_t5(const T5& model, CpuPrecision precision, kernels::Isa isa,
+                                   std::int64_t longest_source, std::int64_t longest_text) {
+  const at::NoGradGuard no_grad;
+  if (precision == CpuPrecision::bf16)
+    return std::make_unique<Weights<BFloat16>>(model, isa, longest_source, longest_text);
+  return std::make_unique<Weights<float>>(model, isa, longest_source, longest_text);
+}
+
+}  // namespace gpuhpc
