@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cpu_products.hpp"
+#include "cpu_slices.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/kernels/decoder_kernels.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
@@ -17,19 +18,64 @@ using kernels::AlignedBuffer;
 using kernels::BFloat16;
 using kernels::kPanel;
 using kernels::PackedMatrix;
+using kernels::Prefetch;
 using kernels::round_up;
 
 constexpr std::int64_t page_tokens = 32;    // tokens of a text whose keys and values are one piece
 constexpr std::int64_t rows_at_once = 384;  // tokens of sources whose activations fit the cache
-constexpr std::int64_t rows_of_block = 96;  // that go up and down through a slice of feed-forward
-constexpr std::int64_t slice_bytes = 320 * 1024;  // of weights that stay in the cache meanwhile
+
+// A matrix, and what is read behind each slice of it.
+template <typename T>
+struct Weight {
+  PackedMatrix<T> packed;
+  Slices slices;
+  std::vector<Prefetch> next;
+
+  Weight() = default;
+  explicit Weight(PackedMatrix<T> matrix)
+      : packed(std::move(matrix)),
+        slices(packed.panels(), slice_panels<T>(packed.rows)),
+        next(static_cast<std::size_t>(slices.count())) {}
+};
 
 // Attention or feed-forward: its norm, what multiplies the normed rows and what leads back to them.
 template <typename T>
 struct Part {
   std::vector<float> norm;
-  PackedMatrix<T> in, gate, out;  // gate: of a gated feed-forward
+  Weight<T> in, gate;          // gate: of a gated feed-forward
+  std::vector<Weight<T>> out;  // of a feed-forward one for each slice of `in`
 };
+
+// Puts weights one behind the other in the order in which a pass reads them.
+template <typename T>
+class Chain {
+ public:
+  void add(Weight<T>& weight, std::int64_t slice) {
+    const Prefetch own = panels_of(weight.packed, weight.slices, slice);
+    if (last_ == nullptr)
+      first_ = own;
+    else
+      *last_ = own;
+    last_ = &weight.next[static_cast<std::size_t>(slice)];
+  }
+  void add(Weight<T>& weight) {
+    for (std::int64_t slice = 0; slice < weight.slices.count(); ++slice) add(weight, slice);
+  }
+  void add_attention(Part<T>& part) { add(part.in), add(part.out[0]); }
+  void add_feed_forward(Part<T>& part) {
+    for (std::int64_t slice = 0; slice < part.in.slices.count(); ++slice) {
+      add(part.in, slice);
+      if (!part.gate.next.empty()) add(part.gate, slice);
+      add(part.out[static_cast<std::size_t>(slice)]);
+    }
+  }
+  void close() { *last_ = first_; }  // the next pass is alike
+
+ private:
+  Prefetch first_;
+  Prefetch* last_ = nullptr;
+};
+
 template <typename T>
 struct EncoderLayer {
   Part<T> attention, feed_forward;
@@ -37,7 +83,7 @@ struct EncoderLayer {
 template <typename T>
 struct DecoderLayer {
   Part<T> attention, source, feed_forward;
-  PackedMatrix<T> source_keys;  // and values
+  Weight<T> source_keys;  // and values
 };
 
 // A number for each head and distance of the key from the query: (A, 2 reach - 1).
@@ -91,8 +137,17 @@ class Weights final : public CpuT5 {
     for (std::int64_t i = 0; i < config.decoder_layers; ++i) {
       const std::vector<at::Tensor> p = model.layer(true, i);
       decoder_layers.push_back({attention(&p[0], {p[0], p[1], p[2]}), attention(&p[5], {p[5]}),
-                                feed_forward(&p[10], p.back()), by_heads({p[6], p[7]})});
+                                feed_forward(&p[10], p.back()), Weight<T>(by_heads({p[6], p[7]}))});
     }
+    Chain<T> sources, texts;
+    for (EncoderLayer<T>& layer : layers)
+      sources.add_attention(layer.attention), sources.add_feed_forward(layer.feed_forward);
+    for (DecoderLayer<T>& layer : decoder_layers) {
+      texts.add_attention(layer.attention), texts.add_attention(layer.source);
+      texts.add_feed_forward(layer.feed_forward);
+    }
+    texts.add(head);
+    texts.close();
     zeros.resize(static_cast<std::size_t>(
         round_up(std::max({config.vocabulary_size, config.intermediate_size, 3 * inner}), kPanel)));
   }
@@ -106,7 +161,7 @@ class Weights final : public CpuT5 {
   at::Tensor words;
   DistanceTable source_bias, text_bias;
   std::vector<float> source_norm, text_norm, zeros;
-  PackedMatrix<T> head;
+  Weight<T> head;
   std::vector<EncoderLayer<T>> layers;
   std::vector<DecoderLayer<T>> decoder_layers;
 
@@ -133,15 +188,20 @@ class Weights final : public CpuT5 {
         out.row(
             n)[static_cast<std::size_t>(k / config.head_size * head_size + k % config.head_size)] =
             weight.row(n)[static_cast<std::size_t>(k)];
-    return {padded(p[4]), by_heads(in), {}, kernels::pack<T>(out.view())};
+    Part<T> part{padded(p[4]), Weight<T>(by_heads(in)), {}, {}};
+    part.out.emplace_back(kernels::pack<T>(out.view()));
+    return part;
   }
   // p: wi (wi_0, wi_1), wo
   Part<T> feed_forward(const at::Tensor* p, const at::Tensor& norm) const {
     const auto packed = [](const at::Tensor& weight) {
-      return kernels::pack<T>(to_matrix(weight).view());
+      return Weight<T>(kernels::pack<T>(to_matrix(weight).view()));
     };
-    return {padded(norm), packed(p[0]), config.gated ? packed(p[1]) : PackedMatrix<T>(),
-            packed(p[config.gated ? 2 : 1])};
+    Part<T> part{padded(norm), packed(p[0]), config.gated ? packed(p[1]) : Weight<T>(), {}};
+    for (PackedMatrix<T>& slice :
+         pack_slices<T>(to_matrix(p[config.gated ? 2 : 1]).view(), part.in.slices))
+      part.out.emplace_back(std::move(slice));
+    return part;
   }
 };
 
@@ -179,80 +239,77 @@ class Stream {
                                  gamma.data(), static_cast<float>(w_.config.epsilon), input_.data(),
                                  w_.width});
   }
-  // input -> output, of `panels` panels from `first`, all rows
+  // Panels [first, first + panels) of input x weight to `output`.
   void multiply(const PackedMatrix<T>& weight, std::int64_t first, std::int64_t panels, T* output,
-                std::int64_t stride) {
-    each_slice(weight.rows, panels, [&](std::int64_t p, std::int64_t count) {
-      w_.encoder_kernels.linear({input_.data(), w_.width, rows_, &weight, first + p, count,
-                                 w_.zeros.data(), kernels::Activation::none, output + p * kPanel,
-                                 stride});
-    });
+                std::int64_t stride, Prefetch next = {}) {
+    w_.encoder_kernels.linear({input_.data(), w_.width, rows_, &weight, first, panels,
+                               w_.zeros.data(), kernels::Activation::none, output, stride, next});
   }
-  void multiply(const PackedMatrix<T>& weight) {
-    multiply(weight, 0, weight.panels(), heads_.data(), weight.columns);
+  void multiply(const Weight<T>& weight) {
+    for (std::int64_t s = 0; s < weight.slices.count(); ++s)
+      multiply(weight.packed, weight.slices.first(s), weight.slices.size(s),
+               heads_.data() + weight.slices.first(s) * kPanel, weight.packed.columns,
+               weight.next[static_cast<std::size_t>(s)]);
   }
   // residual += context x weight
-  void add_context(const PackedMatrix<T>& weight) {
-    each_slice(weight.rows, weight.panels(), [&](std::int64_t p, std::int64_t count) {
-      kernels::AccumulateCall<T> call{
-          context_.data(), w_.inner, rows_, &weight, residual_.data() + p * kPanel, w_.width};
-      call.first_panel = p, call.panels = count;
-      w_.encoder_kernels.accumulate(call);
-    });
+  void add_context(const Weight<T>& weight) {
+    accumulate(weight, context_.data(), w_.inner, residual_.data(), w_.width, false);
   }
   // output (rows, columns) = input x weight
-  void scores(const PackedMatrix<T>& weight, float* output) {
-    each_slice(weight.rows, weight.panels(), [&](std::int64_t p, std::int64_t count) {
-      kernels::AccumulateCall<T> call{input_.data(),       w_.width,      rows_, &weight,
-                                      output + p * kPanel, weight.columns};
-      call.first_panel = p, call.panels = count, call.overwrite = true;
-      w_.encoder_kernels.accumulate(call);
-    });
+  void scores(const Weight<T>& weight, float* output) {
+    accumulate(weight, input_.data(), w_.width, output, weight.packed.columns, true);
   }
   // Slice by slice of the wide dimension, whose activations are never stored whole.
   void feed_forward(const Part<T>& part) {
     norm(part.norm);
-    const std::int64_t most = slice_panels(w_.width), stride = most * kPanel;
-    wide_.resize(rows_of_block * stride);
-    gate_.resize(rows_of_block * stride);
-    each_slice(w_.width, part.in.panels(), [&](std::int64_t p, std::int64_t count) {
-      for (std::int64_t row = 0; row < rows_; row += rows_of_block) {
-        const std::int64_t rows = std::min(rows_of_block, rows_ - row);
-        kernels::LinearCall<T> up{input_.data() + row * w_.width,
-                                  w_.width,
-                                  rows,
-                                  &part.in,
-                                  p,
-                                  count,
-                                  w_.zeros.data(),
-                                  kernel_activation(w_.config.activation),
-                                  wide_.data(),
-                                  stride};
-        w_.encoder_kernels.linear(up);
+    const Slices& slices = part.in.slices;
+    const std::int64_t stride = slices.each * kPanel;
+    wide_.resize(kRowBlock * stride);
+    gate_.resize(kRowBlock * stride);
+    for (std::int64_t s = 0; s < slices.count(); ++s)
+      for (std::int64_t row = 0; row < rows_; row += kRowBlock) {
+        const std::int64_t rows = std::min(kRowBlock, rows_ - row);
+        const auto next = [&](const Weight<T>& weight, std::int64_t slice) {
+          return share(weight.next[static_cast<std::size_t>(slice)], row, rows, rows_);
+        };
+        const auto up = [&](const Weight<T>& weight, kernels::Activation activation, T* output) {
+          w_.encoder_kernels.linear({input_.data() + row * w_.width, w_.width, rows, &weight.packed,
+                                     slices.first(s), slices.size(s), w_.zeros.data(), activation,
+                                     output, stride, next(weight, s)});
+        };
+        up(part.in, kernel_activation(w_.config.activation), wide_.data());
         if (w_.config.gated) {
-          up.weight = &part.gate, up.activation = kernels::Activation::none;
-          up.output = gate_.data();
-          w_.encoder_kernels.linear(up);
-          w_.decoder_kernels.gate({wide_.data(), gate_.data(), stride, rows, count * kPanel});
+          up(part.gate, kernels::Activation::none, gate_.data());
+          w_.decoder_kernels.gate(
+              {wide_.data(), gate_.data(), stride, rows, slices.size(s) * kPanel});
         }
+        const Weight<T>& out = part.out[static_cast<std::size_t>(s)];
         kernels::AccumulateCall<T> down{
-            wide_.data(), stride, rows, &part.out, residual_.data() + row * w_.width, w_.width};
-        down.first_k = p * kPanel, down.depth = count * kPanel;
-        w_.encoder_kernels.accumulate(down);
+            wide_.data(), stride, rows, &out.packed, residual_.data() + row * w_.width, w_.width};
+        for (std::int64_t i = 0; i < out.slices.count(); ++i) {
+          down.first_panel = out.slices.first(i), down.panels = out.slices.size(i);
+          down.output = residual_.data() + row * w_.width + down.first_panel * kPanel;
+          down.next = next(out, i);
+          w_.encoder_kernels.accumulate(down);
+        }
       }
-    });
   }
 
  private:
-  static std::int64_t slice_panels(std::int64_t depth) {
-    return std::max<std::int64_t>(
-        1, slice_bytes / (depth * kPanel * static_cast<std::int64_t>(sizeof(T))));
-  }
-  // use(first, count) on panels whose weights fit the cache.
-  template <typename Use>
-  static void each_slice(std::int64_t depth, std::int64_t panels, const Use& use) {
-    const std::int64_t each = slice_panels(depth);
-    for (std::int64_t p = 0; p < panels; p += each) use(p, std::min(each, panels - p));
+  void accumulate(const Weight<T>& weight, const T* input, std::int64_t stride, float* output,
+                  std::int64_t output_stride, bool overwrite) {
+    for (std::int64_t s = 0; s < weight.slices.count(); ++s) {
+      kernels::AccumulateCall<T> call{input,
+                                      stride,
+                                      rows_,
+                                      &weight.packed,
+                                      output + weight.slices.first(s) * kPanel,
+                                      output_stride,
+                                      weight.next[static_cast<std::size_t>(s)]};
+      call.first_panel = weight.slices.first(s), call.panels = weight.slices.size(s);
+      call.overwrite = overwrite;
+      w_.encoder_kernels.accumulate(call);
+    }
   }
 
   const Weights<T>& w_;
@@ -298,7 +355,7 @@ class Texts final : public CpuT5Texts {
     const kernels::KernelScope<T> scope(w_.encoder_kernels);
     const std::int64_t count = std::ssize(rows);
     stream_.begin(count, [&](std::int64_t r) { return rows[static_cast<std::size_t>(r)].token; });
-    scores_.resize(round_up(count, 32) * w_.head.columns);
+    scores_.resize(round_up(count, 32) * w_.head.packed.columns);
     go_on(rows);
     for (std::size_t i = 0; i < w_.decoder_layers.size(); ++i) {
       const DecoderLayer<T>& layer = w_.decoder_layers[i];
@@ -306,16 +363,16 @@ class Texts final : public CpuT5Texts {
       stream_.multiply(layer.attention.in);
       keep(static_cast<std::int64_t>(i));
       for (const Group& group : groups_) attend_to_text(group, static_cast<std::int64_t>(i));
-      stream_.add_context(layer.attention.out);
+      stream_.add_context(layer.attention.out[0]);
       stream_.norm(layer.source.norm);
       stream_.multiply(layer.source.in);
       for (const Group& group : groups_) attend_to_source(group, static_cast<std::int64_t>(i));
-      stream_.add_context(layer.source.out);
+      stream_.add_context(layer.source.out[0]);
       stream_.feed_forward(layer.feed_forward);
     }
     stream_.norm(w_.text_norm);
     stream_.scores(w_.head, scores_.data());
-    return {scores_.data(), w_.head.columns};
+    return {scores_.data(), w_.head.packed.columns};
   }
 
  private:
@@ -438,7 +495,7 @@ class Texts final : public CpuT5Texts {
                                       w_.head_size, 1.0F, stream_.context() + begin(b) * w_.inner,
                                       w_.inner, scratch_.data(), w_.source_bias.at_distance_0(), -1,
                                       w_.source_bias.values.columns});
-      stream_.add_context(layer.attention.out);
+      stream_.add_context(layer.attention.out[0]);
       stream_.feed_forward(layer.feed_forward);
     }
     stream_.norm(w_.source_norm);
@@ -449,8 +506,8 @@ class Texts final : public CpuT5Texts {
     T* to = block->values.data();
     for (const DecoderLayer<T>& layer : w_.decoder_layers)
       for (std::int64_t part = 0; part < 2 * w_.config.heads; ++part, to += head)
-        stream_.multiply(layer.source_keys, part * w_.head_size / kPanel, w_.head_size / kPanel, to,
-                         w_.head_size);
+        stream_.multiply(layer.source_keys.packed, part * w_.head_size / kPanel,
+                         w_.head_size / kPanel, to, w_.head_size);
     return block;
   }
 
