@@ -11,6 +11,11 @@
 #include "search.hpp"
 
 namespace gpuhpc {
+namespace {
+
+constexpr std::int64_t tokens_at_once = 384;  // of sources that a thread encodes together
+
+}  // namespace
 
 // Sources of one rank: their places among all, shortest first. `pack` and `use` are called by one
 // thread at a time.
@@ -59,8 +64,9 @@ class T5Generator::Writer {
   // Is it worth to encode more? Few sources at a time would read the encoder's weights for little.
   bool hungry() const { return std::ssize(running_) <= enough_; }
   bool has_room() const {
-    return std::ssize(running_) + std::ssize(waiting_) < most_ &&
-           (running_.empty() && waiting_.empty() ? true : tokens_ < g_.plan_.budget);
+    return packed_.offsets.back() < tokens_at_once &&
+           std::ssize(running_) + std::ssize(waiting_) < most_ &&
+           (tokens_ == 0 || tokens_ < g_.plan_.budget);
   }
   // `pack` adds the source at that place.
   void take(std::int64_t place, const std::function<void(std::int64_t, PackedIds&)>& pack) {
@@ -68,7 +74,9 @@ class T5Generator::Writer {
     tokens_ += packed_.length(packed_.size() - 1);
     waiting_.push_back(place);
   }
-  void encode() {
+  // What was taken. False: nothing.
+  bool encode() {
+    if (waiting_.empty()) return false;
     const std::vector<std::int64_t> numbers = texts_->add(packed_);
     for (std::size_t i = 0; i < numbers.size(); ++i)
       running_.push_back({{g_.options_, g_.model_.config(), packed_.documents[i]},
@@ -77,6 +85,7 @@ class T5Generator::Writer {
                           packed_.length(static_cast<std::int64_t>(i))});
     packed_.clear(), waiting_.clear();
     enough_ = std::ssize(running_) * 3 / 4;
+    return true;
   }
   // One more token of each; finished(place, text).
   template <typename Finished>
@@ -121,12 +130,13 @@ void T5Generator::write_on_processors(const Work& work) const {
   const auto write = [&] {
     Writer writer(*this, most);
     while (true) {
-      if (writer.hungry()) {
-        const std::unique_lock lock(mutex);
+      const auto take = [&] {
+        const std::lock_guard lock(mutex);
         while (left > 0 && writer.has_room())
           writer.take(work.places[static_cast<std::size_t>(--left)], work.pack);
-      }
-      writer.encode();
+      };
+      // A little at a time, so that all threads get long ones and short ones.
+      for (bool more = writer.hungry(); more; more = writer.encode()) take();
       if (writer.idle()) break;
       writer.step([&](std::int64_t place, TokenList text) {
         const std::lock_guard lock(mutex);

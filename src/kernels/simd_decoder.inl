@@ -25,7 +25,15 @@ void rms_norm_simd(const RmsNormCall<T>& call) {
   }
 }
 
-// scores[t] of `count` keys, padded to whole registers with what counts nothing; returns their
+// Keys and values are long in memory, in pieces too short for the processor to foresee: each one's
+// reading asks for what is read behind it.
+template <typename T>
+inline void fetch(const T* row, std::int64_t size) {
+  for (std::int64_t i = 0; i < size; i += 64 / static_cast<std::int64_t>(sizeof(T)))
+    __builtin_prefetch(row + i, 0, 3);
+}
+
+// scores[t] of all keys, padded to whole registers with what counts nothing; returns their
 // highest. kWidth keys at a time: each one's products stay in a register of their own until all are
 // turned around, so that no key's are summed up alone.
 template <typename T, typename V>
@@ -34,8 +42,10 @@ inline float cached_scores(const CachedAttentionCall<T>& call, const T* query, c
   V highest = V::set(-1e30F);
   for (std::int64_t t = 0; t < call.keys; t += V::kWidth) {
     const T* keys[V::kWidth];
-    for (int r = 0; r < V::kWidth; ++r)
+    for (int r = 0; r < V::kWidth; ++r) {
       keys[r] = rows[t + r < call.keys ? t + r : call.keys - 1] + step;
+      fetch(keys[r] + call.value_step, call.head_size);
+    }
     V parts[V::kWidth];
 #pragma GCC unroll 16
     for (int r = 0; r < V::kWidth; ++r) parts[r] = V::set(0.0F);
@@ -63,18 +73,20 @@ inline float cached_scores(const CachedAttentionCall<T>& call, const T* query, c
 // output = sum over keys of weight x value, times factor; J registers at a time.
 template <typename T, typename V, int J>
 inline void weigh(const CachedAttentionCall<T>& call, const T* const* rows, std::int64_t step,
-                  float factor, T* output) {
+                  std::int64_t next, float factor, T* output) {
   V even[J], odd[J];
 #pragma GCC unroll 4
   for (int j = 0; j < J; ++j) even[j] = odd[j] = V::set(0.0F);
   std::int64_t t = 0;
   for (; t + 2 <= call.keys; t += 2) {
-    const T *value = rows[t] + step, *next = rows[t + 1] + step;
+    const T *value = rows[t] + step, *behind = rows[t + 1] + step;
+    fetch(value + next, J * V::kWidth);
+    fetch(behind + next, J * V::kWidth);
     const V weight = V::set(call.scratch[t]), other = V::set(call.scratch[t + 1]);
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) {
       even[j] = V::fma(weight, Io<T, V>::load(value + j * V::kWidth), even[j]);
-      odd[j] = V::fma(other, Io<T, V>::load(next + j * V::kWidth), odd[j]);
+      odd[j] = V::fma(other, Io<T, V>::load(behind + j * V::kWidth), odd[j]);
     }
   }
   if (t < call.keys) {
@@ -107,11 +119,13 @@ void cached_attention_simd(const CachedAttentionCall<T>& call) {
       }
       const float factor = 1.0F / V::sum(sum);
       T* output = call.output + q * call.output_stride + column;
+      // from a value to the next head's key
+      const std::int64_t next = call.head_step - call.value_step;
       std::int64_t i = 0;
       for (; i + 4 * V::kWidth <= call.head_size; i += 4 * V::kWidth)
-        weigh<T, V, 4>(call, rows, step + call.value_step + i, factor, output + i);
+        weigh<T, V, 4>(call, rows, step + call.value_step + i, next, factor, output + i);
       for (; i < call.head_size; i += 2 * V::kWidth)
-        weigh<T, V, 2>(call, rows, step + call.value_step + i, factor, output + i);
+        weigh<T, V, 2>(call, rows, step + call.value_step + i, next, factor, output + i);
     }
 }
 
