@@ -3,13 +3,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "cpu_products.hpp"
-#include "cpu_slices.hpp"
-#include "gpuhpc/base/error.hpp"
-#include "gpuhpc/kernels/decoder_kernels.hpp"
-#include "gpuhpc/nn/host_matrices.hpp"
+#include "cpu_t5_weights.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -24,83 +20,6 @@ using kernels::round_up;
 constexpr std::int64_t page_tokens = 32;    // tokens of a text whose keys and values are one piece
 constexpr std::int64_t rows_at_once = 384;  // tokens of sources whose activations fit the cache
 
-// A matrix, and what is read behind each slice of it.
-template <typename T>
-struct Weight {
-  PackedMatrix<T> packed;
-  Slices slices;
-  std::vector<Prefetch> next;
-
-  Weight() = default;
-  explicit Weight(PackedMatrix<T> matrix)
-      : packed(std::move(matrix)),
-        slices(packed.panels(), slice_panels<T>(packed.rows)),
-        next(static_cast<std::size_t>(slices.count())) {}
-};
-
-// Attention or feed-forward: its norm, what multiplies the normed rows and what leads back to them.
-template <typename T>
-struct Part {
-  std::vector<float> norm;
-  Weight<T> in, gate;          // gate: of a gated feed-forward
-  std::vector<Weight<T>> out;  // of a feed-forward one for each slice of `in`
-};
-
-// Puts weights one behind the other in the order in which a pass reads them.
-template <typename T>
-class Chain {
- public:
-  void add(Weight<T>& weight, std::int64_t slice) {
-    const Prefetch own = panels_of(weight.packed, weight.slices, slice);
-    if (last_ == nullptr)
-      first_ = own;
-    else
-      *last_ = own;
-    last_ = &weight.next[static_cast<std::size_t>(slice)];
-  }
-  void add(Weight<T>& weight) {
-    for (std::int64_t slice = 0; slice < weight.slices.count(); ++slice) add(weight, slice);
-  }
-  void add_attention(Part<T>& part) { add(part.in), add(part.out[0]); }
-  void add_feed_forward(Part<T>& part) {
-    for (std::int64_t slice = 0; slice < part.in.slices.count(); ++slice) {
-      add(part.in, slice);
-      if (!part.gate.next.empty()) add(part.gate, slice);
-      add(part.out[static_cast<std::size_t>(slice)]);
-    }
-  }
-  void close() { *last_ = first_; }  // the next pass is alike
-
- private:
-  Prefetch first_;
-  Prefetch* last_ = nullptr;
-};
-
-template <typename T>
-struct EncoderLayer {
-  Part<T> attention, feed_forward;
-};
-template <typename T>
-struct DecoderLayer {
-  Part<T> attention, source, feed_forward;
-  Weight<T> source_keys;  // and values
-};
-
-// A number for each head and distance of the key from the query: (A, 2 reach - 1).
-struct DistanceTable {
-  Matrix values;
-  DistanceTable(const at::Tensor& table, const DistanceBuckets& buckets, std::int64_t longest)
-      : values(to_matrix(distance_bias(table, buckets, round_up(longest, 32)))) {}
-  const float* at_distance_0() const { return values.values.data() + values.columns / 2; }
-};
-
-std::vector<float> padded(const at::Tensor& vector, double scale = 1) {
-  std::vector<float> all = to_matrix(vector).values;
-  for (float& value : all) value = static_cast<float>(value * scale);
-  all.resize(static_cast<std::size_t>(round_up(std::ssize(all), kPanel)));
-  return all;
-}
-
 // Keys and values of sources that were encoded together: (layer, keys and values, A, tokens, D).
 template <typename T>
 struct SourceBlock {
@@ -108,108 +27,11 @@ struct SourceBlock {
   AlignedBuffer<T> values;
 };
 
-template <typename T>
-class Weights final : public CpuT5 {
- public:
-  Weights(const T5& model, kernels::Isa isa, std::int64_t longest_source, std::int64_t longest)
-      : config(model.config()),
-        head_size(round_up(config.head_size, 32)),
-        width(round_up(config.hidden_size, kPanel)),
-        inner(config.heads * head_size),
-        longest_text(longest),
-        encoder_kernels(kernels::encoder_kernels<T>(isa)),
-        decoder_kernels(kernels::decoder_kernels<T>(isa)),
-        words(model.words().detach()),
-        source_bias(model.bias_table(false).detach(), config.buckets(false), longest_source),
-        text_bias(model.bias_table(true).detach(), config.buckets(true), longest),
-        source_norm(padded(model.final_norm(false))),
-        // what the head wants before it
-        text_norm(padded(
-            model.final_norm(true),
-            config.scaled_head ? 1 / std::sqrt(static_cast<double>(config.hidden_size)) : 1)),
-        head(kernels::pack<T>(to_matrix(model.head()).view())) {
-    if (!words.is_cpu() || !words.is_contiguous())
-      throw internal_error("the T5 of processors needs contiguous CPU weights");
-    for (std::int64_t i = 0; i < config.layers; ++i) {
-      const std::vector<at::Tensor> p = model.layer(false, i);
-      layers.push_back({attention(&p[0], {p[0], p[1], p[2]}), feed_forward(&p[5], p.back())});
-    }
-    for (std::int64_t i = 0; i < config.decoder_layers; ++i) {
-      const std::vector<at::Tensor> p = model.layer(true, i);
-      decoder_layers.push_back({attention(&p[0], {p[0], p[1], p[2]}), attention(&p[5], {p[5]}),
-                                feed_forward(&p[10], p.back()), Weight<T>(by_heads({p[6], p[7]}))});
-    }
-    Chain<T> sources, texts;
-    for (EncoderLayer<T>& layer : layers)
-      sources.add_attention(layer.attention), sources.add_feed_forward(layer.feed_forward);
-    for (DecoderLayer<T>& layer : decoder_layers) {
-      texts.add_attention(layer.attention), texts.add_attention(layer.source);
-      texts.add_feed_forward(layer.feed_forward);
-    }
-    texts.add(head);
-    texts.close();
-    zeros.resize(static_cast<std::size_t>(
-        round_up(std::max({config.vocabulary_size, config.intermediate_size, 3 * inner}), kPanel)));
-  }
-  std::unique_ptr<CpuT5Texts> make_texts(std::int64_t beams) const override;
-
-  T5Config config;
-  std::int64_t head_size, width, inner;  // padded: D, hidden size, A D
-  std::int64_t longest_text;
-  kernels::EncoderKernels<T> encoder_kernels;
-  kernels::DecoderKernels<T> decoder_kernels;
-  at::Tensor words;
-  DistanceTable source_bias, text_bias;
-  std::vector<float> source_norm, text_norm, zeros;
-  Weight<T> head;
-  std::vector<EncoderLayer<T>> layers;
-  std::vector<DecoderLayer<T>> decoder_layers;
-
- private:
-  // Weights side by side whose outputs are heads, each padded to 32 with zeros.
-  PackedMatrix<T> by_heads(const std::vector<at::Tensor>& weights) const {
-    Matrix all(std::ssize(weights) * inner, config.hidden_size);
-    for (std::size_t w = 0; w < weights.size(); ++w) {
-      const Matrix weight = to_matrix(weights[w]);
-      for (std::int64_t n = 0; n < weight.rows; ++n)
-        std::ranges::copy(weight.row(n),
-                          all.row(static_cast<std::int64_t>(w) * inner +
-                                  n / config.head_size * head_size + n % config.head_size)
-                              .begin());
-    }
-    return kernels::pack<T>(all.view());
-  }
-  // p: q, k, v, o, norm
-  Part<T> attention(const at::Tensor* p, const std::vector<at::Tensor>& in) const {
-    const Matrix weight = to_matrix(p[3]);
-    Matrix out(config.hidden_size, inner);
-    for (std::int64_t n = 0; n < weight.rows; ++n)
-      for (std::int64_t k = 0; k < weight.columns; ++k)
-        out.row(
-            n)[static_cast<std::size_t>(k / config.head_size * head_size + k % config.head_size)] =
-            weight.row(n)[static_cast<std::size_t>(k)];
-    Part<T> part{padded(p[4]), Weight<T>(by_heads(in)), {}, {}};
-    part.out.emplace_back(kernels::pack<T>(out.view()));
-    return part;
-  }
-  // p: wi (wi_0, wi_1), wo
-  Part<T> feed_forward(const at::Tensor* p, const at::Tensor& norm) const {
-    const auto packed = [](const at::Tensor& weight) {
-      return Weight<T>(kernels::pack<T>(to_matrix(weight).view()));
-    };
-    Part<T> part{padded(norm), packed(p[0]), config.gated ? packed(p[1]) : Weight<T>(), {}};
-    for (PackedMatrix<T>& slice :
-         pack_slices<T>(to_matrix(p[config.gated ? 2 : 1]).view(), part.in.slices))
-      part.out.emplace_back(std::move(slice));
-    return part;
-  }
-};
-
 // Rows on their way through layers, whatever they are.
 template <typename T>
 class Stream {
  public:
-  explicit Stream(const Weights<T>& weights) : w_(weights) {}
+  explicit Stream(const T5Weights<T>& weights) : w_(weights) {}
 
   // `rows` rows, of which row i becomes the vector of token(i).
   template <typename Token>
@@ -245,22 +67,22 @@ class Stream {
     w_.encoder_kernels.linear({input_.data(), w_.width, rows_, &weight, first, panels,
                                w_.zeros.data(), kernels::Activation::none, output, stride, next});
   }
-  void multiply(const Weight<T>& weight) {
+  void multiply(const SlicedWeight<T>& weight) {
     for (std::int64_t s = 0; s < weight.slices.count(); ++s)
       multiply(weight.packed, weight.slices.first(s), weight.slices.size(s),
                heads_.data() + weight.slices.first(s) * kPanel, weight.packed.columns,
                weight.next[static_cast<std::size_t>(s)]);
   }
   // residual += context x weight
-  void add_context(const Weight<T>& weight) {
+  void add_context(const SlicedWeight<T>& weight) {
     accumulate(weight, context_.data(), w_.inner, residual_.data(), w_.width, false);
   }
   // output (rows, columns) = input x weight
-  void scores(const Weight<T>& weight, float* output) {
+  void scores(const SlicedWeight<T>& weight, float* output) {
     accumulate(weight, input_.data(), w_.width, output, weight.packed.columns, true);
   }
   // Slice by slice of the wide dimension, whose activations are never stored whole.
-  void feed_forward(const Part<T>& part) {
+  void feed_forward(const T5Part<T>& part) {
     norm(part.norm);
     const Slices& slices = part.in.slices;
     const std::int64_t stride = slices.each * kPanel;
@@ -269,10 +91,11 @@ class Stream {
     for (std::int64_t s = 0; s < slices.count(); ++s)
       for (std::int64_t row = 0; row < rows_; row += kRowBlock) {
         const std::int64_t rows = std::min(kRowBlock, rows_ - row);
-        const auto next = [&](const Weight<T>& weight, std::int64_t slice) {
+        const auto next = [&](const SlicedWeight<T>& weight, std::int64_t slice) {
           return share(weight.next[static_cast<std::size_t>(slice)], row, rows, rows_);
         };
-        const auto up = [&](const Weight<T>& weight, kernels::Activation activation, T* output) {
+        const auto up = [&](const SlicedWeight<T>& weight, kernels::Activation activation,
+                            T* output) {
           w_.encoder_kernels.linear({input_.data() + row * w_.width, w_.width, rows, &weight.packed,
                                      slices.first(s), slices.size(s), w_.zeros.data(), activation,
                                      output, stride, next(weight, s)});
@@ -283,7 +106,7 @@ class Stream {
           w_.decoder_kernels.gate(
               {wide_.data(), gate_.data(), stride, rows, slices.size(s) * kPanel});
         }
-        const Weight<T>& out = part.out[static_cast<std::size_t>(s)];
+        const SlicedWeight<T>& out = part.out[static_cast<std::size_t>(s)];
         kernels::AccumulateCall<T> down{
             wide_.data(), stride, rows, &out.packed, residual_.data() + row * w_.width, w_.width};
         for (std::int64_t i = 0; i < out.slices.count(); ++i) {
@@ -296,7 +119,7 @@ class Stream {
   }
 
  private:
-  void accumulate(const Weight<T>& weight, const T* input, std::int64_t stride, float* output,
+  void accumulate(const SlicedWeight<T>& weight, const T* input, std::int64_t stride, float* output,
                   std::int64_t output_stride, bool overwrite) {
     for (std::int64_t s = 0; s < weight.slices.count(); ++s) {
       kernels::AccumulateCall<T> call{input,
@@ -312,7 +135,7 @@ class Stream {
     }
   }
 
-  const Weights<T>& w_;
+  const T5Weights<T>& w_;
   std::int64_t rows_ = 0;
   AlignedBuffer<float> residual_;             // (rows, width)
   AlignedBuffer<T> input_, heads_, context_;  // (rows, width), (rows, 3 inner), (rows, inner)
@@ -322,7 +145,7 @@ class Stream {
 template <typename T>
 class Texts final : public CpuT5Texts {
  public:
-  Texts(const Weights<T>& weights, std::int64_t beams)
+  Texts(const T5Weights<T>& weights, std::int64_t beams)
       : w_(weights), beams_(beams), stream_(weights) {}
 
   std::vector<std::int64_t> add(const PackedIds& sources) override {
@@ -358,7 +181,7 @@ class Texts final : public CpuT5Texts {
     scores_.resize(round_up(count, 32) * w_.head.packed.columns);
     go_on(rows);
     for (std::size_t i = 0; i < w_.decoder_layers.size(); ++i) {
-      const DecoderLayer<T>& layer = w_.decoder_layers[i];
+      const T5DecoderLayer<T>& layer = w_.decoder_layers[i];
       stream_.norm(layer.attention.norm);
       stream_.multiply(layer.attention.in);
       keep(static_cast<std::int64_t>(i));
@@ -486,7 +309,7 @@ class Texts final : public CpuT5Texts {
     std::int64_t longest = 0;
     for (std::int64_t b = first; b < last; ++b) longest = std::max(longest, sources.length(b));
     scratch_.resize(kernels::attention_scratch_bytes(longest, w_.head_size));
-    for (const EncoderLayer<T>& layer : w_.layers) {
+    for (const T5EncoderLayer<T>& layer : w_.layers) {
       stream_.norm(layer.attention.norm);
       stream_.multiply(layer.attention.in);
       for (std::int64_t b = first; b < last; ++b)
@@ -504,14 +327,14 @@ class Texts final : public CpuT5Texts {
     const std::int64_t head = block->rows * w_.head_size;
     block->values.resize(std::ssize(w_.decoder_layers) * 2 * w_.config.heads * head);
     T* to = block->values.data();
-    for (const DecoderLayer<T>& layer : w_.decoder_layers)
+    for (const T5DecoderLayer<T>& layer : w_.decoder_layers)
       for (std::int64_t part = 0; part < 2 * w_.config.heads; ++part, to += head)
         stream_.multiply(layer.source_keys.packed, part * w_.head_size / kPanel,
                          w_.head_size / kPanel, to, w_.head_size);
     return block;
   }
 
-  const Weights<T>& w_;
+  const T5Weights<T>& w_;
   std::int64_t beams_;
   Stream<T> stream_;
   std::vector<Source> sources_;
@@ -523,9 +346,17 @@ class Texts final : public CpuT5Texts {
 };
 
 template <typename T>
-std::unique_ptr<CpuT5Texts> Weights<T>::make_texts(std::int64_t beams) const {
-  return std::make_unique<Texts<T>>(*this, beams);
-}
+class TypedT5 final : public CpuT5 {
+ public:
+  TypedT5(const T5& model, kernels::Isa isa, std::int64_t longest_source, std::int64_t longest_text)
+      : weights_(model, isa, longest_source, longest_text) {}
+  std::unique_ptr<CpuT5Texts> make_texts(std::int64_t beams) const override {
+    return std::make_unique<Texts<T>>(weights_, beams);
+  }
+
+ private:
+  T5Weights<T> weights_;
+};
 
 }  // namespace
 
@@ -533,8 +364,8 @@ std::unique_ptr<CpuT5> make_cpu_t5(const T5& model, CpuPrecision precision, kern
                                    std::int64_t longest_source, std::int64_t longest_text) {
   const at::NoGradGuard no_grad;
   if (precision == CpuPrecision::bf16)
-    return std::make_unique<Weights<BFloat16>>(model, isa, longest_source, longest_text);
-  return std::make_unique<Weights<float>>(model, isa, longest_source, longest_text);
+    return std::make_unique<TypedT5<BFloat16>>(model, isa, longest_source, longest_text);
+  return std::make_unique<TypedT5<float>>(model, isa, longest_source, longest_text);
 }
 
 }  // namespace gpuhpc
