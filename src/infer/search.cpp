@@ -67,28 +67,33 @@ std::int32_t TextSearch::draw(std::span<const float> scores) {
   std::vector<std::int32_t> ids(scores.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto score = [&](std::int32_t id) { return scores[static_cast<std::size_t>(id)]; };
-  const auto kept = options_.top_k > 0
-                        ? std::min(ids.size(), static_cast<std::size_t>(options_.top_k))
-                        : ids.size();
   // Words of one score stand by their number, so that every machine draws alike.
-  std::ranges::partial_sort(ids, ids.begin() + static_cast<std::ptrdiff_t>(kept),
-                            [&](std::int32_t a, std::int32_t b) {
-                              return score(a) != score(b) ? score(a) > score(b) : a < b;
-                            });
-  ids.resize(kept);
-  std::vector<double> shares;
-  for (const std::int32_t id : ids)
-    shares.push_back(
-        std::exp((static_cast<double>(score(id)) - score(ids[0])) / options_.temperature));
-  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const auto better = [&](std::int32_t a, std::int32_t b) {
+    return score(a) != score(b) ? score(a) > score(b) : a < b;
+  };
+  if (const auto most = static_cast<std::size_t>(options_.top_k); most > 0 && most < ids.size()) {
+    std::ranges::partial_sort(ids, ids.begin() + options_.top_k, better);
+    ids.resize(most);
+  }
+  const float best = std::ranges::max(scores);
+  const auto share = [&](std::int32_t id) {
+    return std::exp((static_cast<double>(score(id)) - best) / options_.temperature);
+  };
   double sum = 0;
-  std::size_t count = 0;
-  while (count < shares.size() && (count == 0 || sum < options_.top_p * all))
-    sum += shares[count++];
+  for (const std::int32_t id : ids) sum += share(id);
+  if (options_.top_p < 1) {  // the best ones go behind the others, until they are enough
+    const auto worse = [&](std::int32_t a, std::int32_t b) { return better(b, a); };
+    const double wanted = options_.top_p * sum;
+    std::ranges::make_heap(ids, worse);
+    auto kept = ids.end();
+    for (sum = 0; kept != ids.begin() && (kept == ids.end() || sum < wanted); sum += share(*kept))
+      std::pop_heap(ids.begin(), kept--, worse);
+    ids.erase(ids.begin(), kept);
+  }
   double place = random_.uniform() * sum;
-  for (std::size_t i = 0; i + 1 < count; ++i)
-    if ((place -= shares[i]) < 0) return ids[i];
-  return ids[count - 1];
+  for (const std::int32_t id : ids)
+    if ((place -= share(id)) < 0) return id;
+  return ids.back();
 }
 
 void TextSearch::advance_beams(const kernels::WordKernels& kernels, float* scores,
