@@ -43,11 +43,16 @@ T5Generator::T5Generator(const T5& model, TextTemplate form, std::int64_t source
   if (source_length_ <= form_.specials())
     throw usage_error("--seq2seq.source-length {} leaves no room beside {} special tokens",
                       source_length_, form_.specials());
-  if (plan_.cuda)
+  if (plan_.cuda) {
     on_device_.emplace(model, plan_.forward.compute);
-  else
-    on_processors_ =
-        make_cpu_t5(model, plan_.precision, plan_.isa, source_length_, options_.max_length);
+    return;
+  }
+  if (plan_.precision == CpuPrecision::tf32) {
+    plan_.precision = CpuPrecision::fp32;
+    plan_.numbers = fmt::format("fp32 on {} (tf32 is for encoders)", to_string(plan_.isa));
+  }
+  on_processors_ =
+      make_cpu_t5(model, plan_.precision, plan_.isa, source_length_, options_.max_length);
 }
 
 std::string T5Generator::describe() const { return plan_.describe(); }
@@ -205,7 +210,9 @@ std::vector<TokenList> T5Generator::generate_together(
   std::ranges::stable_sort(order, {}, [&](std::int64_t d) { return cut(d).size(); });
   for (const std::int64_t document : order)
     lengths.push_back(std::ssize(cut(document)) + form_.specials());
-  const auto batches = cut_batches(lengths, plan_.budget, model_.config().hidden_size, plan_.most);
+  // Threads of a processor take sources one by one.
+  const auto batches =
+      cut_batches(lengths, plan_.budget, model_.config().hidden_size, plan_.cuda ? plan_.most : 1);
   std::vector<TokenList> mine;
   std::vector<std::int64_t> places;  // the source of each
   run_collectively(comm, [&] {
