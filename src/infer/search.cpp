@@ -13,18 +13,11 @@ namespace {
 
 constexpr float never = -std::numeric_limits<float>::infinity();
 
-void to_log_probabilities(std::span<float> scores) {
-  const float most = std::ranges::max(scores);
-  double sum = 0;
-  for (const float score : scores) sum += std::exp(static_cast<double>(score) - most);
-  const auto shift = static_cast<float>(most + std::log(sum));
-  for (float& score : scores) score -= shift;
-}
-
 }  // namespace
 
 TextSearch::TextSearch(const GenerateOptions& options, const T5Config& config, std::int64_t number)
     : options_(options),
+      words_(config.vocabulary_size),
       start_(config.start),
       eos_(config.eos),
       random_(static_cast<std::uint64_t>(options.seed), static_cast<std::uint64_t>(number)) {}
@@ -47,24 +40,24 @@ void TextSearch::apply_rules(std::span<float> scores, const Text& text) const {
   if (std::ssize(text.tokens) < options_.min_length) at(eos_) = never;
 }
 
-void TextSearch::advance(std::span<float> scores, std::int64_t rows) {
-  const auto words = std::ssize(scores) / rows;
-  if (rows != std::ssize(running_))
-    throw internal_error("{} rows of scores for {} texts", rows, running_.size());
+void TextSearch::advance(const kernels::WordKernels& kernels, float* scores, std::int64_t stride) {
   if (options_.beams == 1)
-    advance_one(scores);
+    advance_one(kernels, {scores, static_cast<std::size_t>(words_)});
   else
-    advance_beams(scores, words);
+    advance_beams(kernels, scores, stride);
 }
 
-void TextSearch::advance_one(std::span<float> scores) {
+void TextSearch::advance_one(const kernels::WordKernels& kernels, std::span<float> scores) {
   Text& text = running_.front();
   apply_rules(scores, text);
-  const auto id =
-      options_.sample
-          ? draw(scores)
-          : static_cast<std::int32_t>(std::ranges::max_element(scores) - scores.begin());
-  text.tokens.push_back(id);
+  std::int64_t id = 0;
+  if (options_.sample)
+    id = draw(scores);
+  else
+    for (std::int64_t next = 0; next < words_;
+         next = kernels.next_above(scores.data(), next, words_, scores.data()[next]))
+      id = next;
+  text.tokens.push_back(static_cast<std::int32_t>(id));
   over_ = id == eos_ || length() == options_.max_length;
   if (over_) finished_.push_back(text);
 }
@@ -74,54 +67,65 @@ std::int32_t TextSearch::draw(std::span<const float> scores) {
   std::vector<std::int32_t> ids(scores.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto score = [&](std::int32_t id) { return scores[static_cast<std::size_t>(id)]; };
-  const auto kept = options_.top_k > 0
-                        ? std::min(ids.size(), static_cast<std::size_t>(options_.top_k))
-                        : ids.size();
   // Words of one score stand by their number, so that every machine draws alike.
-  std::ranges::partial_sort(ids, ids.begin() + static_cast<std::ptrdiff_t>(kept),
-                            [&](std::int32_t a, std::int32_t b) {
-                              return score(a) != score(b) ? score(a) > score(b) : a < b;
-                            });
-  ids.resize(kept);
-  std::vector<double> shares;
-  for (const std::int32_t id : ids)
-    shares.push_back(
-        std::exp((static_cast<double>(score(id)) - score(ids[0])) / options_.temperature));
-  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const auto better = [&](std::int32_t a, std::int32_t b) {
+    return score(a) != score(b) ? score(a) > score(b) : a < b;
+  };
+  if (const auto most = static_cast<std::size_t>(options_.top_k); most > 0 && most < ids.size()) {
+    std::ranges::partial_sort(ids, ids.begin() + options_.top_k, better);
+    ids.resize(most);
+  }
+  const float best = std::ranges::max(scores);
+  const auto share = [&](std::int32_t id) {
+    return std::exp((static_cast<double>(score(id)) - best) / options_.temperature);
+  };
   double sum = 0;
-  std::size_t count = 0;
-  while (count < shares.size() && (count == 0 || sum < options_.top_p * all))
-    sum += shares[count++];
+  for (const std::int32_t id : ids) sum += share(id);
+  if (options_.top_p < 1) {  // the best ones go behind the others, until they are enough
+    const auto worse = [&](std::int32_t a, std::int32_t b) { return better(b, a); };
+    const double wanted = options_.top_p * sum;
+    std::ranges::make_heap(ids, worse);
+    auto kept = ids.end();
+    for (sum = 0; kept != ids.begin() && (kept == ids.end() || sum < wanted); sum += share(*kept))
+      std::pop_heap(ids.begin(), kept--, worse);
+    ids.erase(ids.begin(), kept);
+  }
   double place = random_.uniform() * sum;
-  for (std::size_t i = 0; i + 1 < count; ++i)
-    if ((place -= shares[i]) < 0) return ids[i];
-  return ids[count - 1];
+  for (const std::int32_t id : ids)
+    if ((place -= share(id)) < 0) return id;
+  return ids.back();
 }
 
-void TextSearch::advance_beams(std::span<float> scores, std::int64_t words) {
+void TextSearch::advance_beams(const kernels::WordKernels& kernels, float* scores,
+                               std::int64_t stride) {
   const auto beams = static_cast<std::size_t>(options_.beams);
-  for (std::size_t row = 0; row < running_.size(); ++row) {
-    const auto own =
-        scores.subspan(row * static_cast<std::size_t>(words), static_cast<std::size_t>(words));
-    to_log_probabilities(own);
-    apply_rules(own, running_[row]);
-    for (float& score : own) score += running_[row].score;
-  }
-  // The best continuations: twice as many as there are beams, so that enough of them go on.
-  const auto better = [&](std::int64_t a, std::int64_t b) {
-    const float of_a = scores[static_cast<std::size_t>(a)],
-                of_b = scores[static_cast<std::size_t>(b)];
-    return of_a != of_b ? of_a > of_b : a < b;
+  struct Place {
+    float score;
+    std::int64_t row, id;
   };
-  std::vector<std::int64_t> places;  // a heap: its worst in front
-  for (std::int64_t place = 0; place < std::ssize(scores); ++place) {
-    if (places.size() == 2 * beams) {
-      if (!better(place, places.front())) continue;
-      std::ranges::pop_heap(places, better);
-      places.pop_back();
+  const auto better = [](const Place& a, const Place& b) {
+    return a.score != b.score ? a.score > b.score : std::pair(a.row, a.id) < std::pair(b.row, b.id);
+  };
+  // The best continuations: twice as many as there are beams, so that enough of them go on. A heap,
+  // its worst in front.
+  std::vector<Place> places;
+  for (std::int64_t row = 0; row < std::ssize(running_); ++row) {
+    const Text& text = running_[static_cast<std::size_t>(row)];
+    const std::span<float> own(scores + row * stride, static_cast<std::size_t>(words_));
+    const float shift = kernels.log_sum_exp(own.data(), words_);
+    for (float& score : own) score -= shift;
+    apply_rules(own, text);
+    for (float& score : own) score += text.score;
+    for (std::int64_t id = 0; id < words_; ++id) {
+      if (places.size() == 2 * beams) {
+        id = kernels.next_above(own.data(), id, words_, places.front().score);
+        if (id == words_) break;
+        std::ranges::pop_heap(places, better);
+        places.pop_back();
+      }
+      places.push_back({own.data()[id], row, id});
+      std::ranges::push_heap(places, better);
     }
-    places.push_back(place);
-    std::ranges::push_heap(places, better);
   }
   std::ranges::sort(places, better);
   const std::int64_t made = length() + 1;
@@ -130,11 +134,11 @@ void TextSearch::advance_beams(std::span<float> scores, std::int64_t words) {
   const bool last = made == options_.max_length;
   std::vector<Text> next, ended;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    const std::int64_t place = places[rank], row = place / words;
-    Text text = running_[static_cast<std::size_t>(row)];
-    text.tokens.push_back(static_cast<std::int32_t>(place % words));
-    text.score = scores[static_cast<std::size_t>(place)];
-    text.parent = row;
+    const Place& place = places[rank];
+    Text text = running_[static_cast<std::size_t>(place.row)];
+    text.tokens.push_back(static_cast<std::int32_t>(place.id));
+    text.score = place.score;
+    text.parent = place.row;
     if (text.tokens.back() != eos_ && !last) {
       if (next.size() < beams) next.push_back(std::move(text));
     } else if (rank < beams) {

@@ -7,6 +7,7 @@
 
 #include "gpuhpc/base/random.hpp"
 #include "gpuhpc/infer/generate_options.hpp"
+#include "gpuhpc/kernels/decoder_kernels.hpp"
 #include "gpuhpc/nn/t5.hpp"
 
 namespace gpuhpc {
@@ -20,8 +21,9 @@ class TextSearch {
   };
   // `number`: of the document, which seeds its draws.
   TextSearch(const GenerateOptions& options, const T5Config& config, std::int64_t number);
-  // One more token: `scores` (rows x words) are the model's of the running texts, and used up.
-  void advance(std::span<float> scores, std::int64_t rows);
+  // One more token: `scores`, rows `stride` apart, are the model's of the running texts, and used
+  // up.
+  void advance(const kernels::WordKernels& kernels, float* scores, std::int64_t stride);
   bool over() const { return over_; }
   // In the order of their rows.
   const std::vector<Text>& running() const { return running_; }
@@ -29,12 +31,13 @@ class TextSearch {
 
  private:
   void apply_rules(std::span<float> scores, const Text& text) const;
-  void advance_one(std::span<float> scores);
+  void advance_one(const kernels::WordKernels& kernels, std::span<float> scores);
   std::int32_t draw(std::span<const float> scores);
-  void advance_beams(std::span<float> scores, std::int64_t words);
+  void advance_beams(const kernels::WordKernels& kernels, float* scores, std::int64_t stride);
   std::int64_t length() const { return std::ssize(running_.front().tokens); }
 
   GenerateOptions options_;
+  std::int64_t words_;
   std::int32_t start_, eos_;
   RandomStream random_;
   std::vector<Text> running_{Text{}}, finished_;  // the latter best first

@@ -11,6 +11,9 @@ struct V8 {
   static V8 max(V8 a, V8 b) { return {_mm256_max_ps(a.v, b.v)}; }
   static V8 min(V8 a, V8 b) { return {_mm256_min_ps(a.v, b.v)}; }
   static V8 abs(V8 a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0F), a.v)}; }
+  static bool any_above(V8 a, V8 b) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ)) != 0;
+  }
   static V8 floor(V8 a) { return {_mm256_floor_ps(a.v)}; }
   static V8 scale_by_power(V8 a, V8 power) {  // power is whole and >= -126
     const __m256i exponent = _mm256_slli_epi32(

@@ -9,6 +9,7 @@ namespace gpuhpc::kernels {
 namespace {
 
 #include "avx512_vector.inl"
+#include "simd_decoder.inl"
 #include "simd_f32.inl"
 #include "simd_math.inl"
 #include "simd_training.inl"
@@ -17,6 +18,8 @@ namespace {
 
 void set_avx512(EncoderKernels<float>& kernels) { set_f32<V16>(kernels); }
 void set_avx512(TrainingKernels<float>& kernels) { set_simd<float, V16>(kernels); }
+void set_avx512(DecoderKernels<float>& kernels) { set_decoder<float, V16>(kernels); }
+void set_avx512(WordKernels& kernels) { set_words<V16>(kernels); }
 
 }  // namespace gpuhpc::kernels
 

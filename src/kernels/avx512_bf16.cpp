@@ -10,6 +10,7 @@ namespace {
 
 #include "avx512_bf16.inl"
 #include "avx512_vector.inl"
+#include "fetcher.inl"
 #include "simd_math.inl"
 
 constexpr int kRows = 12, kQueries = 8;
@@ -24,8 +25,9 @@ inline __m512bh broadcast_pair(const BFloat16* at) {
 // R rows x 32 columns: acc += a x panel over k_count (a multiple of 32).
 template <int R>
 inline void multiply(const BFloat16* a, std::int64_t stride, std::int64_t k_step, const BFloat16* b,
-                     std::int64_t k_count, __m512 (&acc)[R][2]) {
-  for (std::int64_t k = 0; k < k_count; k += 32, a += k_step, b += 1024)
+                     std::int64_t k_count, Fetcher& fetcher, __m512 (&acc)[R][2]) {
+  for (std::int64_t k = 0; k < k_count; k += 32, a += k_step, b += 1024) {
+    fetcher.step();
     for (int pair = 0; pair < 16; ++pair) {
       const __m512bh b0 = pairs(_mm512_loadu_si512(b + pair * 32)),
                      b1 = pairs(_mm512_loadu_si512(b + 512 + pair * 32));
@@ -36,15 +38,22 @@ inline void multiply(const BFloat16* a, std::int64_t stride, std::int64_t k_step
         acc[r][1] = _mm512_dpbf16_ps(acc[r][1], b1, x);
       }
     }
+  }
+}
+
+template <typename Call>
+inline std::int64_t steps_of(const Call& call) {
+  return (call.rows + kRows - 1) / kRows * panels_of(call) * (depth_of(call) / 32);
 }
 
 template <Activation kActivation, int R>
-void linear_rows(const LinearCall<BFloat16>& call, std::int64_t row) {
+void linear_rows(const LinearCall<BFloat16>& call, std::int64_t row, Fetcher& fetcher) {
   for (std::int64_t p = 0; p < call.panels; ++p) {
     __m512 acc[R][2];
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = _mm512_setzero_ps();
     multiply<R>(call.input + row * call.input_stride, call.input_stride, 32,
-                call.weight->panel(call.first_panel + p, call.first_k), depth_of(call), acc);
+                call.weight->panel(call.first_panel + p, call.first_k), depth_of(call), fetcher,
+                acc);
     const float* bias = call.bias + (call.first_panel + p) * kPanel;
     const __m512 bias0 = _mm512_loadu_ps(bias), bias1 = _mm512_loadu_ps(bias + 16);
     BFloat16* output = call.output + row * call.output_stride + p * kPanel;
@@ -58,8 +67,8 @@ void linear_rows(const LinearCall<BFloat16>& call, std::int64_t row) {
 }
 
 template <int R>
-void accumulate_rows(const AccumulateCall<BFloat16>& call, const BFloat16* input,
-                     std::int64_t row) {
+void accumulate_rows(const AccumulateCall<BFloat16>& call, const BFloat16* input, std::int64_t row,
+                     Fetcher& fetcher) {
   const std::int64_t panels = panels_of(call);
   for (std::int64_t p = 0; p < panels; ++p) {
     float* output = call.output + row * call.output_stride + p * kPanel;
@@ -69,7 +78,8 @@ void accumulate_rows(const AccumulateCall<BFloat16>& call, const BFloat16* input
         acc[r][i] = call.overwrite ? _mm512_setzero_ps()
                                    : _mm512_loadu_ps(output + r * call.output_stride + 16 * i);
     multiply<R>(input, call.input_stride, call.k_step,
-                call.weight->panel(call.first_panel + p, call.first_k), depth_of(call), acc);
+                call.weight->panel(call.first_panel + p, call.first_k), depth_of(call), fetcher,
+                acc);
     for (int r = 0; r < R; ++r)
       for (int i = 0; i < 2; ++i)
         _mm512_storeu_ps(output + r * call.output_stride + 16 * i, acc[r][i]);
@@ -77,30 +87,32 @@ void accumulate_rows(const AccumulateCall<BFloat16>& call, const BFloat16* input
 }
 
 template <Activation kActivation, int R>
-void linear_rest(const LinearCall<BFloat16>& call, std::int64_t row) {
+void linear_rest(const LinearCall<BFloat16>& call, std::int64_t row, Fetcher& fetcher) {
   if constexpr (R > 0) {
     if (call.rows - row == R)
-      linear_rows<kActivation, R>(call, row);
+      linear_rows<kActivation, R>(call, row, fetcher);
     else
-      linear_rest<kActivation, R - 1>(call, row);
+      linear_rest<kActivation, R - 1>(call, row, fetcher);
   }
 }
 template <int R>
 void accumulate_rest(const AccumulateCall<BFloat16>& call, const BFloat16* input, std::int64_t row,
-                     std::int64_t count) {
+                     std::int64_t count, Fetcher& fetcher) {
   if constexpr (R > 0) {
     if (count == R)
-      accumulate_rows<R>(call, input, row);
+      accumulate_rows<R>(call, input, row, fetcher);
     else
-      accumulate_rest<R - 1>(call, input, row, count);
+      accumulate_rest<R - 1>(call, input, row, count, fetcher);
   }
 }
 
 template <Activation kActivation>
 void linear_activated(const LinearCall<BFloat16>& call) {
+  Fetcher fetcher(call.next, steps_of(call));
   std::int64_t row = 0;
-  for (; row + kRows <= call.rows; row += kRows) linear_rows<kActivation, kRows>(call, row);
-  linear_rest<kActivation, kRows - 1>(call, row);
+  for (; row + kRows <= call.rows; row += kRows)
+    linear_rows<kActivation, kRows>(call, row, fetcher);
+  linear_rest<kActivation, kRows - 1>(call, row, fetcher);
 }
 
 void linear(const LinearCall<BFloat16>& call) {
@@ -111,12 +123,14 @@ void linear(const LinearCall<BFloat16>& call) {
 void accumulate(const AccumulateCall<BFloat16>& call) {
   const std::int64_t evenly = call.row_step == 0 ? call.rows : 32;
   const BFloat16* input = call.input;
+  Fetcher fetcher(call.next, steps_of(call));
   for (std::int64_t first = 0; first < call.rows; first += evenly, input += call.row_step) {
     const std::int64_t last = first + evenly < call.rows ? first + evenly : call.rows;
     std::int64_t row = first;
     for (; row + kRows <= last; row += kRows)
-      accumulate_rows<kRows>(call, input + (row - first) * call.input_stride, row);
-    accumulate_rest<kRows - 1>(call, input + (row - first) * call.input_stride, row, last - row);
+      accumulate_rows<kRows>(call, input + (row - first) * call.input_stride, row, fetcher);
+    accumulate_rest<kRows - 1>(call, input + (row - first) * call.input_stride, row, last - row,
+                               fetcher);
   }
 }
 

@@ -11,6 +11,7 @@ struct V16 {
   static V16 max(V16 a, V16 b) { return {_mm512_max_ps(a.v, b.v)}; }
   static V16 min(V16 a, V16 b) { return {_mm512_min_ps(a.v, b.v)}; }
   static V16 abs(V16 a) { return {_mm512_abs_ps(a.v)}; }
+  static bool any_above(V16 a, V16 b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ) != 0; }
   static V16 floor(V16 a) {
     return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
   }

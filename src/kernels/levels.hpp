@@ -3,6 +3,7 @@
 // Those files are compiled for plain x86-64 up to their target macro (target.hpp), which stands
 // after all includes: no inline function of a shared header may be emitted with instructions that
 // another machine lacks.
+#include "gpuhpc/kernels/decoder_kernels.hpp"
 #include "gpuhpc/kernels/encoder_kernels.hpp"
 #include "gpuhpc/kernels/training_kernels.hpp"
 
@@ -24,6 +25,15 @@ void set_avx512(TrainingKernels<float>& kernels);
 void set_avx512_bf16(TrainingKernels<BFloat16>& kernels);
 void set_avx512_bf16(PackingKernels& kernels);
 void set_amx(TrainingKernels<BFloat16>& kernels);
+
+void set_generic(DecoderKernels<float>& kernels);
+void set_generic(DecoderKernels<BFloat16>& kernels);
+void set_avx2(DecoderKernels<float>& kernels);
+void set_avx512(DecoderKernels<float>& kernels);
+void set_avx512_bf16(DecoderKernels<BFloat16>& kernels);
+void set_generic(WordKernels& kernels);
+void set_avx2(WordKernels& kernels);
+void set_avx512(WordKernels& kernels);
 
 // Calls work.operator()<A>() where A is `activation`, so that a kernel knows it when it is
 // compiled.
@@ -52,7 +62,8 @@ Table best_table(Isa isa) {
     if (isa >= Isa::avx512) set_avx512(kernels);
   } else {
     if (isa >= Isa::avx512_bf16) set_avx512_bf16(kernels);
-    if (isa >= Isa::amx) set_amx(kernels);
+    if constexpr (requires { set_amx(kernels); })
+      if (isa >= Isa::amx) set_amx(kernels);
   }
   return kernels;
 }

@@ -1,13 +1,15 @@
 #pragma once
 // fp32 kernels for any vector width: included inside the anonymous namespace of an instruction-set
 // file, after its target pragma and a vector. V wraps one register; kRows x 2 registers accumulate.
+#include "fetcher.inl"
 #include "simd_math.inl"
 
 // R rows x 2 registers: acc += a x b; b advances one panel row (32 columns) a step.
 template <typename V, int R>
 inline void multiply(const float* a, std::int64_t stride, std::int64_t k_step, const float* b,
-                     std::int64_t k_count, V (&acc)[R][2]) {
-  for (std::int64_t block = 0; block < k_count; block += 32, a += k_step)
+                     std::int64_t k_count, Fetcher& fetcher, V (&acc)[R][2]) {
+  for (std::int64_t block = 0; block < k_count; block += 32, a += k_step) {
+    fetcher.step();
     for (std::int64_t k = 0; k < 32; ++k, b += kPanel) {
       const V b0 = V::load(b), b1 = V::load(b + V::kWidth);
 #pragma GCC unroll 16
@@ -17,10 +19,18 @@ inline void multiply(const float* a, std::int64_t stride, std::int64_t k_step, c
         acc[r][1] = V::fma(x, b1, acc[r][1]);
       }
     }
+  }
+}
+
+// The steps of a product whose panels are read for every kRows rows.
+template <typename V, typename Call>
+inline std::int64_t steps_of(const Call& call) {
+  return (call.rows + V::kRows - 1) / V::kRows * panels_of(call) * (kPanel / (2 * V::kWidth)) *
+         (depth_of(call) / 32);
 }
 
 template <typename V, int R>
-void linear_rows(const LinearCall<float>& call, std::int64_t row) {
+void linear_rows(const LinearCall<float>& call, std::int64_t row, Fetcher& fetcher) {
   const float* input = call.input + row * call.input_stride;
   for (std::int64_t p = 0; p < call.panels; ++p)
     for (std::int64_t column = 0; column < kPanel; column += 2 * V::kWidth) {
@@ -28,7 +38,7 @@ void linear_rows(const LinearCall<float>& call, std::int64_t row) {
       for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::set(0.0F);
       multiply<V, R>(input, call.input_stride, 32,
                      call.weight->panel(call.first_panel + p, call.first_k) + column,
-                     depth_of(call), acc);
+                     depth_of(call), fetcher, acc);
       const float* bias = call.bias + (call.first_panel + p) * kPanel + column;
       float* output = call.output + row * call.output_stride + p * kPanel + column;
       for (int r = 0; r < R; ++r)
@@ -39,7 +49,8 @@ void linear_rows(const LinearCall<float>& call, std::int64_t row) {
 }
 
 template <typename V, int R>
-void accumulate_rows(const AccumulateCall<float>& call, const float* input, std::int64_t row) {
+void accumulate_rows(const AccumulateCall<float>& call, const float* input, std::int64_t row,
+                     Fetcher& fetcher) {
   const std::int64_t panels = panels_of(call);
   for (std::int64_t p = 0; p < panels; ++p)
     for (std::int64_t column = 0; column < kPanel; column += 2 * V::kWidth) {
@@ -51,7 +62,7 @@ void accumulate_rows(const AccumulateCall<float>& call, const float* input, std:
                                      : V::load(output + r * call.output_stride + i * V::kWidth);
       multiply<V, R>(input, call.input_stride, call.k_step,
                      call.weight->panel(call.first_panel + p, call.first_k) + column,
-                     depth_of(call), acc);
+                     depth_of(call), fetcher, acc);
       for (int r = 0; r < R; ++r)
         for (int i = 0; i < 2; ++i)
           V::store(output + r * call.output_stride + i * V::kWidth, acc[r][i]);
@@ -60,43 +71,45 @@ void accumulate_rows(const AccumulateCall<float>& call, const float* input, std:
 
 // The last rows, fewer than a full block.
 template <typename V, int R>
-void linear_rest(const LinearCall<float>& call, std::int64_t row) {
+void linear_rest(const LinearCall<float>& call, std::int64_t row, Fetcher& fetcher) {
   if constexpr (R > 0) {
     if (call.rows - row == R)
-      linear_rows<V, R>(call, row);
+      linear_rows<V, R>(call, row, fetcher);
     else
-      linear_rest<V, R - 1>(call, row);
+      linear_rest<V, R - 1>(call, row, fetcher);
   }
 }
 template <typename V, int R>
 void accumulate_rest(const AccumulateCall<float>& call, const float* input, std::int64_t row,
-                     std::int64_t count) {
+                     std::int64_t count, Fetcher& fetcher) {
   if constexpr (R > 0) {
     if (count == R)
-      accumulate_rows<V, R>(call, input, row);
+      accumulate_rows<V, R>(call, input, row, fetcher);
     else
-      accumulate_rest<V, R - 1>(call, input, row, count);
+      accumulate_rest<V, R - 1>(call, input, row, count, fetcher);
   }
 }
 
 template <typename V>
 void linear_f32(const LinearCall<float>& call) {
+  Fetcher fetcher(call.next, steps_of<V>(call));
   std::int64_t row = 0;
-  for (; row + V::kRows <= call.rows; row += V::kRows) linear_rows<V, V::kRows>(call, row);
-  linear_rest<V, V::kRows - 1>(call, row);
+  for (; row + V::kRows <= call.rows; row += V::kRows) linear_rows<V, V::kRows>(call, row, fetcher);
+  linear_rest<V, V::kRows - 1>(call, row, fetcher);
 }
 
 template <typename V>
 void accumulate_f32(const AccumulateCall<float>& call) {
   const std::int64_t evenly = call.row_step == 0 ? call.rows : 32;
   const float* input = call.input;
+  Fetcher fetcher(call.next, steps_of<V>(call));
   for (std::int64_t first = 0; first < call.rows; first += evenly, input += call.row_step) {
     const std::int64_t last = first + evenly < call.rows ? first + evenly : call.rows;
     std::int64_t row = first;
     for (; row + V::kRows <= last; row += V::kRows)
-      accumulate_rows<V, V::kRows>(call, input + (row - first) * call.input_stride, row);
+      accumulate_rows<V, V::kRows>(call, input + (row - first) * call.input_stride, row, fetcher);
     accumulate_rest<V, V::kRows - 1>(call, input + (row - first) * call.input_stride, row,
-                                     last - row);
+                                     last - row, fetcher);
   }
 }
 

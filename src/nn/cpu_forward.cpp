@@ -11,6 +11,7 @@
 #include "cpu_layer.hpp"
 #include "cpu_products.hpp"
 #include "cpu_relative.hpp"
+#include "cpu_slices.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/kernels/encoder_kernels.hpp"
 #include "gpuhpc/nn/encoder.hpp"
@@ -42,20 +43,6 @@ std::vector<float> padded(const at::Tensor& tensor) {
   return all;
 }
 
-// Panels of a matrix that are worked on together, so that their weights stay in the second-level
-// cache while all rows pass by.
-struct Slices {
-  std::int64_t panels = 0, each = 0;
-  // As even as `most` panels a slice allow.
-  Slices(std::int64_t all, std::int64_t most) : panels(all) {
-    const std::int64_t slices = (all + most - 1) / most;
-    each = (all + slices - 1) / slices;
-  }
-  std::int64_t count() const { return (panels + each - 1) / each; }
-  std::int64_t first(std::int64_t slice) const { return slice * each; }
-  std::int64_t size(std::int64_t slice) const { return std::min(each, panels - slice * each); }
-};
-
 template <typename W>
 struct Layer {
   PackedMatrix<W> qkv, attention_output, up;  // qkv: query, key, value side by side, each padded
@@ -85,15 +72,7 @@ Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wi
   layer.attention_beta = padded(p[attention_norm_bias]);
   layer.up = kernels::pack<W>(weights(p[intermediate_weight]));
   layer.up_bias = padded(p[intermediate_bias]);
-  const MatrixView down = weights(p[output_weight]);  // (H, F)
-  for (std::int64_t slice = 0; slice < wide.count(); ++slice) {
-    const std::int64_t first = wide.first(slice) * kPanel,
-                       last = std::min(down.columns, first + wide.size(slice) * kPanel);
-    Matrix part(down.rows, last - first);
-    for (std::int64_t r = 0; r < down.rows; ++r)
-      std::copy_n(down.row(r).data() + first, last - first, part.row(r).data());
-    layer.down.push_back(kernels::pack<W>(part.view()));
-  }
+  layer.down = pack_slices<W>(weights(p[output_weight]), wide);
   layer.down_bias = padded(p[output_bias]);
   layer.output_gamma = padded(p[output_norm_weight]);
   layer.output_beta = padded(p[output_norm_bias]);
@@ -137,10 +116,6 @@ constexpr std::int64_t spread(std::int64_t columns) {
   return columns / 32 % 2 == 0 ? columns + 32 : columns;
 }
 
-constexpr std::int64_t kWeightSlice = 320 * 1024;  // bytes of one slice of weights
-// rows that go up and down through a slice of the feed-forward layer
-constexpr std::int64_t kRowBlock = 96;
-
 template <typename T, typename W = T>
 class TypedForward final : public CpuForward {
  public:
@@ -151,8 +126,8 @@ class TypedForward final : public CpuForward {
         stride_(spread(width_)),
         qkv_stride_(spread(3 * width_)),
         activation_(kernel_activation(config().activation)),
-        narrow_(3 * width_ / kPanel, slice_panels()),
-        wide_(round_up(config().intermediate_size, kPanel) / kPanel, slice_panels()) {
+        narrow_(3 * width_ / kPanel, slice_panels<W>(width_)),
+        wide_(round_up(config().intermediate_size, kPanel) / kPanel, slice_panels<W>(width_)) {
     const auto table = [&](const char* name) { return copied(weights(encoder.parameter(name))); };
     word_ = table("embeddings.word_embeddings.weight");
     if (config().position_table) position_ = table("embeddings.position_embeddings.weight");
@@ -206,11 +181,6 @@ class TypedForward final : public CpuForward {
   }
 
  private:
-  std::int64_t slice_panels() const {
-    return std::max<std::int64_t>(
-        1, kWeightSlice / (width_ * kPanel * static_cast<std::int64_t>(sizeof(W))));
-  }
-
   void resize(Buffers<T, W>& buffers, std::int64_t rows) const {
     buffers.residual.resize(rows * stride_);
     buffers.input.resize(rows * stride_);
@@ -325,23 +295,6 @@ class TypedForward final : public CpuForward {
     normalise(buffers, rows, layer.output_gamma, layer.output_beta,
               next == nullptr ? nullptr : next->attention_output_bias.data());
     watch.mark(&CpuWorkspace::Times::other);
-  }
-
-  static kernels::Prefetch whole(const PackedMatrix<W>& matrix) {
-    return {reinterpret_cast<const std::byte*>(matrix.values.data()),
-            matrix.values.size() * static_cast<std::int64_t>(sizeof(W))};
-  }
-  static kernels::Prefetch panels_of(const PackedMatrix<W>& matrix, const Slices& slices,
-                                     std::int64_t slice) {
-    return {reinterpret_cast<const std::byte*>(matrix.panel(slices.first(slice))),
-            slices.size(slice) * kPanel * matrix.rows * static_cast<std::int64_t>(sizeof(W))};
-  }
-  // What falls to rows [row, row + count) of `rows` when the fetching is spread over them.
-  static kernels::Prefetch share(kernels::Prefetch all, std::int64_t row, std::int64_t count,
-                                 std::int64_t rows) {
-    const std::int64_t first = all.bytes / 64 * row / rows * 64,
-                       last = all.bytes / 64 * (row + count) / rows * 64;
-    return {all.from + first, last - first};
   }
 
   // Slice by slice of the wide dimension, whose activations are never stored whole. `following`:

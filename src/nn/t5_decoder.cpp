@@ -1,6 +1,5 @@
 #include "gpuhpc/nn/t5_decoder.hpp"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -79,24 +78,16 @@ at::Tensor T5Decoder::attend_to_source(const Rows& rows, std::size_t layer,
                                        const at::Tensor& q) const {
   const at::Tensor out = at::empty_like(q);
   const std::int64_t each = rows.per_document;
-  const auto part = [&](std::int64_t first, std::int64_t last) {
-    const at::NoGradGuard no_grad;
-    const auto sequence = [](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
-      return all.narrow(0, begin, count).transpose(0, 1).unsqueeze(0);  // (1,A,count,D)
-    };
-    for (std::int64_t d = first; d < last; ++d) {
-      const Range& source = rows.sources[static_cast<std::size_t>(d)];
-      sequence(out, d * each, each)
-          .copy_(attended(sequence(q, d * each, each),
-                          sequence(rows.source_keys[layer], source.first, source.size()),
-                          sequence(rows.source_values[layer], source.first, source.size()), {}));
-    }
+  const auto sequence = [](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
+    return all.narrow(0, begin, count).transpose(0, 1).unsqueeze(0);  // (1,A,count,D)
   };
-  const auto documents = std::ssize(rows.sources);
-  if (q.is_cpu())
-    at::parallel_for(0, documents, 1, part);
-  else
-    part(0, documents);
+  for (std::int64_t d = 0; d < std::ssize(rows.sources); ++d) {
+    const Range& source = rows.sources[static_cast<std::size_t>(d)];
+    sequence(out, d * each, each)
+        .copy_(attended(sequence(q, d * each, each),
+                        sequence(rows.source_keys[layer], source.first, source.size()),
+                        sequence(rows.source_values[layer], source.first, source.size()), {}));
+  }
   return out;
 }
 

@@ -43,7 +43,7 @@ class Generation : public ::testing::Test {
     infer.token_budget = 300;
   }
   std::vector<TokenList> generate(const GenerateOptions& how) const {
-    const T5Generator generator(model, {{}, {1}}, 64, how, infer, {});
+    const T5Generator generator(model, {{}, {1}}, 64, how, infer, device);
     return generator.generate_together(token_source(sources), 0, *make_single_communicator());
   }
   void expect(const std::string& name, const GenerateOptions& how) const {
@@ -59,6 +59,7 @@ class Generation : public ::testing::Test {
   const SafeTensors expected{fixtures / "t5_generated.safetensors"};
   std::vector<TokenList> sources = read_lists(expected, "source");
   InferOptions infer;
+  DeviceChoice device;
   GenerateOptions options{.beams = 1, .max_length = 20};
 };
 
@@ -88,11 +89,9 @@ TEST_F(Generation, DrawsFollowTheProbabilitiesThatTemperatureTopKAndTopPLeave) {
 
   PackedIds source;
   source.add(0, sources[3], {{}, {1}});
-  const T5Decoder decoder(model, at::kFloat);
-  const PackedTokens packed = pack_tokens(source, at::kCPU);
-  auto rows = decoder.begin(model.encode(packed), packed, 1);
-  const TokenList start{0};
-  const at::Tensor scores = decoder.step(rows, start);
+  const PackedTokens packed = pack_tokens(source, at::kCPU),
+                     start = pack_tokens(TokenList{0}, TokenList{0, 1}, at::kCPU);
+  const at::Tensor scores = model.logits(start, model.encode(packed), packed);
   std::vector<std::pair<double, std::int32_t>> shares;
   for (std::int32_t id = 0; id < 61; ++id)
     shares.emplace_back(std::exp(scores[0][id].item<double>() / 5), id);
@@ -113,9 +112,9 @@ TEST_F(Generation, DrawsFollowTheProbabilitiesThatTemperatureTopKAndTopPLeave) {
 TEST_F(Generation, DrawsDependOnTheDocumentsNumberAlone) {
   options.sample = true, options.temperature = 2;
   const std::vector<TokenList> whole = generate(options);
-  infer.token_budget = 40;
+  infer.token_budget = 40, device.threads = 3;
   EXPECT_EQ(generate(options), whole);
-  const T5Generator generator(model, {{}, {1}}, 64, options, infer, {});
+  const T5Generator generator(model, {{}, {1}}, 64, options, infer, device);
   const std::vector<TokenList> last(sources.begin() + 150, sources.end());
   const auto texts =
       generator.generate_together(token_source(last), 150, *make_single_communicator());

@@ -1,6 +1,7 @@
 #pragma once
-// T5's decoder one token at a time: the keys and values of the tokens before stay. Legend: R rows
-// that are decoded together, all equally long; A heads, D head size, V vocabulary.
+// T5's decoder one token at a time on a GPU (processors: cpu_t5.hpp): the keys and values of the
+// tokens before stay. Legend: R rows that are decoded together, all equally long; A heads, D head
+// size, V vocabulary.
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -10,6 +10,7 @@ namespace {
 
 #include "avx512_bf16.inl"
 #include "avx512_vector.inl"
+#include "simd_decoder.inl"
 #include "simd_f32.inl"
 #include "simd_math.inl"
 #include "simd_training.inl"
@@ -28,6 +29,7 @@ struct Io<BFloat16, V16> {
 }  // namespace
 
 void set_avx512_bf16(TrainingKernels<BFloat16>& kernels) { set_simd<BFloat16, V16>(kernels); }
+void set_avx512_bf16(DecoderKernels<BFloat16>& kernels) { set_decoder<BFloat16, V16>(kernels); }
 
 }  // namespace gpuhpc::kernels
 
