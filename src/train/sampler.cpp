@@ -7,7 +7,6 @@
 #include <limits>
 #include <new>
 #include <numeric>
-#include <ranges>
 #include <string_view>
 #include <unordered_set>
 
@@ -218,7 +217,8 @@ std::int64_t fastest_size(std::int64_t limit, const std::function<double(std::in
     const std::int64_t items = std::min(size, limit);
     tried.emplace_back(items, seconds(items) / static_cast<double>(items));
   }
-  const double best = std::ranges::min(tried | std::views::values);
+  const double best =
+      std::ranges::min_element(tried, {}, [](const auto& t) { return t.second; })->second;
   return std::ranges::find_if(tried, [&](const auto& t) { return t.second <= 1.05 * best; })->first;
 }
 
