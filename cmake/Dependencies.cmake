@@ -46,6 +46,13 @@ target_include_directories(gpuhpc::torch SYSTEM INTERFACE
   ${torch}/include ${torch}/include/torch/csrc/api/include)
 target_link_libraries(gpuhpc::torch INTERFACE
   ${torch}/lib/libtorch_cpu.so ${torch}/lib/libc10.so Threads::Threads)
+# at::parallel_for is compiled into its callers: without OpenMP it would run on one thread. The runtime is LibTorch's own,
+# two in one process would fight for the cores. (clang, which only the fuzzers use, has another one.)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  file(GLOB libgomp ${torch}/lib/libgomp*.so*)
+  target_compile_options(gpuhpc::torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+  target_link_libraries(gpuhpc::torch INTERFACE ${libgomp})
+endif()
 if(GPUHPC_WITH_CUDA)
   list(APPEND GPUHPC_RUNTIME_DIRS ${GPUHPC_DEPS}/nvidia/cusparselt/lib
     ${GPUHPC_DEPS}/nvidia/nvshmem/lib ${GPUHPC_DEPS}/nvidia/cudnn/lib ${GPUHPC_DEPS}/nvidia/nccl/lib ${CUDAToolkit_LIBRARY_DIR})

@@ -4,4 +4,6 @@ set -eu
 cd "$(dirname "$0")/.."
 bash scripts/setup.sh
 bash scripts/build.sh release
-ctest --test-dir build/release -L 'unit|mpi|pipeline' --output-on-failure --no-tests=error
+# Two at a time, but those that take both cores; threads that wait leave them to the others.
+export OMP_WAIT_POLICY=passive
+ctest --test-dir build/release -j 2 -L 'unit|mpi|pipeline' --output-on-failure --no-tests=error

@@ -3,6 +3,10 @@
 // words changed; vectors repeated with noise, or clustered random ones). Every answer is checked
 // against a plain reference before its speed is shown: seconds are wall time, CPU seconds in
 // brackets.
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -220,21 +224,67 @@ void bench_sparse(const Arguments& arguments) {
                    static_cast<double>(rows.rows()) / time.wall, share));
 }
 
+// LibTorch's fp32 products of the first rows with all, each offered to a list of the best: what
+// dense_neighbours was before it rounded rows.
+Neighbours by_plain_products(MatrixView rows, std::int64_t queries) {
+  constexpr std::int64_t k = 10, block = 4096;
+  Neighbours out{k, std::vector<std::int32_t>(static_cast<std::size_t>(queries * k), -1),
+                 std::vector<float>(static_cast<std::size_t>(queries * k))};
+  const auto tensor = [&](std::int64_t first, std::int64_t last) {
+    return at::from_blob(const_cast<float*>(rows.row(first).data()), {last - first, rows.columns});
+  };
+  for (std::int64_t q = 0; q < queries; q += neighbour_block)
+    for (std::int64_t i = 0; i < rows.rows; i += block) {
+      const at::Tensor scores = at::mm(tensor(q, std::min(queries, q + neighbour_block)),
+                                       tensor(i, std::min(rows.rows, i + block)).t());
+      for (std::int64_t r = 0; r < scores.size(0); ++r) {
+        const float* row = scores.data_ptr<float>() + r * scores.size(1);
+        float* best = out.weights.data() + (q + r) * k;
+        for (std::int64_t j = 0; j < scores.size(1); ++j) {
+          if (!(row[j] > best[k - 1]) || i + j == q + r) continue;
+          const std::ptrdiff_t at =
+              std::upper_bound(best, best + k, row[j], std::greater<>()) - best;
+          std::int32_t* names = out.indices.data() + (q + r) * k;
+          std::copy_backward(best + at, best + k - 1, best + k);
+          std::copy_backward(names + at, names + k - 1, names + k);
+          best[at] = row[j], names[at] = static_cast<std::int32_t>(i + j);
+        }
+      }
+    }
+  return out;
+}
+
+void bench_exact(const Matrix& rows, std::int64_t queries) {
+  const MatrixView view = rows.view();
+  Time plain_time{}, time{};
+  const Neighbours plain = timed(plain_time, [&] { return by_plain_products(view, queries); });
+  const Neighbours exact = timed(time, [&] {
+    return dense_neighbours(view.slice(0, queries), view, {0, queries}, QuerySet::same);
+  });
+  must(recall(plain, exact) > 0.999, "plain products against exact ones");
+  check_queries(exact, queries, rows.rows, [&](std::int64_t a, std::int64_t b) {
+    return std::inner_product(rows.row(a).begin(), rows.row(a).end(), rows.row(b).begin(), 0.0);
+  });
+  const auto figures = [&](Time took) {
+    return fmt::format("{:.0f} queries/s, {:.0f} GFLOP/s", static_cast<double>(queries) / took.wall,
+                       2e-9 * static_cast<double>(queries) *
+                           static_cast<double>(rows.rows * rows.columns) / took.wall);
+  };
+  show(fmt::format("plain fp32 products, {} queries", queries), plain_time, figures(plain_time));
+  show(fmt::format("dense neighbours, exact, {} queries", queries), time,
+       fmt::format("{}, {:.1f} times", figures(time), plain_time.wall / time.wall));
+}
+
 void bench_dense(const Arguments& arguments) {
+  at::set_num_threads(arguments.threads);
   const Matrix rows = repeated_vectors(arguments.vectors, arguments.documents);
   const MatrixView view = rows.view();
   const std::int64_t sample = std::min<std::int64_t>(2 * neighbour_block, rows.rows);
+  for (const std::int64_t queries : {1, 8, 64, 512, 8192})
+    bench_exact(rows, std::min<std::int64_t>(queries, rows.rows));
   Time time{};
-  const Neighbours exact = timed(time, [&] {
-    return dense_neighbours(view.slice(0, sample), view, {0, sample}, QuerySet::same);
-  });
-  check_queries(exact, sample, rows.rows, [&](std::int64_t a, std::int64_t b) {
-    return std::inner_product(rows.row(a).begin(), rows.row(a).end(), rows.row(b).begin(), 0.0);
-  });
-  show(fmt::format("dense neighbours, exact, {} queries", sample), time,
-       fmt::format("{:.0f} queries/s, {:.0f} GFLOP/s", static_cast<double>(sample) / time.wall,
-                   2e-9 * static_cast<double>(sample) *
-                       static_cast<double>(rows.rows * rows.columns) / time.wall));
+  const Neighbours exact =
+      dense_neighbours(view.slice(0, sample), view, {0, sample}, QuerySet::same);
   DenseIndex index = timed(time, [&] {
     DenseIndex made(view, {});
     made.set_lists(made.assign({0, rows.rows}));

@@ -81,6 +81,7 @@ void CalibrationFile::add(const PlanRequest& r, const PlannedWork& work, const P
       std::max(.1, static_cast<double>(measured - predicted.kept()) /
                        static_cast<double>(std::max<std::int64_t>(1, predicted.moving())));
   trial["time"] = measured_seconds / predicted_seconds;
+  trial["seconds"] = measured_seconds;
   trials_.push_back(trial);
 }
 

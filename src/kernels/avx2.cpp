@@ -18,6 +18,7 @@ namespace {
 
 void set_avx2(EncoderKernels<float>& kernels) { set_f32<V8>(kernels); }
 void set_avx2(TrainingKernels<float>& kernels) { set_simd<float, V8>(kernels); }
+void set_avx2(PackingKernels<float>& kernels) { set_packing<V8>(kernels); }
 void set_avx2(DecoderKernels<float>& kernels) { set_decoder<float, V8>(kernels); }
 void set_avx2(WordKernels& kernels) { set_words<V8>(kernels); }
 

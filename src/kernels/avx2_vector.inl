@@ -1,5 +1,6 @@
 #pragma once
 // One AVX2 register of floats: included inside an anonymous namespace, after the target pragma.
+#include "dropout.inl"
 
 struct V8 {
   static constexpr int kWidth = 8, kRows = 6;
@@ -31,6 +32,15 @@ struct V8 {
     const __m256 x = _mm256_unpacklo_ps(a.v, b.v), y = _mm256_unpackhi_ps(a.v, b.v);
     low = {_mm256_permute2f128_ps(x, y, 0x20)};
     high = {_mm256_permute2f128_ps(x, y, 0x31)};
+  }
+  // Zeros where the bit of a value is not set.
+  static V8 keep(V8 a, std::uint32_t bits) {
+    const __m256i places = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128),
+                  set = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits)), places);
+    return {_mm256_and_ps(a.v, _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, places)))};
+  }
+  static std::uint32_t kept(const Dropout& dropout, std::uint64_t counter) {
+    return kept_bits(dropout, counter);
   }
   static float sum(V8 a) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));

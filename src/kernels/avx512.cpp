@@ -18,6 +18,7 @@ namespace {
 
 void set_avx512(EncoderKernels<float>& kernels) { set_f32<V16>(kernels); }
 void set_avx512(TrainingKernels<float>& kernels) { set_simd<float, V16>(kernels); }
+void set_avx512(PackingKernels<float>& kernels) { set_packing<V16>(kernels); }
 void set_avx512(DecoderKernels<float>& kernels) { set_decoder<float, V16>(kernels); }
 void set_avx512(WordKernels& kernels) { set_words<V16>(kernels); }
 

@@ -27,6 +27,28 @@ struct V16 {
     low = {_mm512_permutex2var_ps(a.v, lower, b.v)};
     high = {_mm512_permutex2var_ps(a.v, _mm512_add_epi32(lower, _mm512_set1_epi32(8)), b.v)};
   }
+  // Zeros where the bit of a value is not set.
+  static V16 keep(V16 a, std::uint32_t bits) {
+    return {_mm512_maskz_mov_ps(static_cast<__mmask16>(bits), a.v)};
+  }
+  static __m512i square_and(__m512i x, __m512i add) {
+    return _mm512_add_epi64(_mm512_mullo_epi64(x, x), add);
+  }
+  static __m512i turned(__m512i x) { return _mm512_ror_epi64(x, 32); }
+  // kept_bits of dropout.inl: eight counters at once.
+  static std::uint32_t kept(const Dropout& dropout, std::uint64_t counter) {
+    const __m512i key = _mm512_set1_epi64(static_cast<long long>(dropout.key));
+    const __m512i counters = _mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(counter)),
+                                              _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+    const __m512i y = _mm512_mullo_epi64(counters, key), z = _mm512_add_epi64(y, key);
+    __m512i x = turned(square_and(y, y));
+    x = turned(square_and(x, z));
+    x = turned(square_and(x, y));
+    const __m512i t = square_and(x, z);
+    const __m512i random = _mm512_xor_si512(t, _mm512_srli_epi64(square_and(turned(t), y), 32));
+    return _mm512_cmpge_epu16_mask(random,
+                                   _mm512_set1_epi16(static_cast<short>(dropout.threshold)));
+  }
   static float sum(V16 a) { return _mm512_reduce_add_ps(a.v); }
   static float highest(V16 a) { return _mm512_reduce_max_ps(a.v); }
 };

@@ -1,5 +1,8 @@
 #include "gpuhpc/kernels/encoder_kernels.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "levels.hpp"
 
 namespace gpuhpc::kernels {
@@ -38,6 +41,16 @@ std::int64_t attention_gradient_scratch_bytes(std::int64_t tokens, std::int64_t 
   const std::int64_t tiles = 8 * keys * width * 2 + 2 * keys * keys * 2 + 2 * 32 * keys * 4 +
                              32 * keys * 2 + 32 * width * 4;
   return (vectors > tiles ? vectors : tiles) + 4096;
+}
+
+Dropout make_dropout(double rate, std::uint64_t key) {
+  if (rate <= 0) return {};
+  // SplitMix64's finaliser (Steele et al. 2014): Squares wants keys whose bits look random.
+  key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9;
+  key = (key ^ key >> 27) * 0x94d049bb133111eb;
+  const double threshold = std::min(65535.0, std::round(rate * 65536));
+  return {(key ^ key >> 31) | 1, 0, static_cast<std::uint32_t>(threshold),
+          static_cast<float>(65536 / (65536 - threshold))};
 }
 
 template <>

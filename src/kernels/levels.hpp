@@ -23,8 +23,13 @@ void set_generic(TrainingKernels<BFloat16>& kernels);
 void set_avx2(TrainingKernels<float>& kernels);
 void set_avx512(TrainingKernels<float>& kernels);
 void set_avx512_bf16(TrainingKernels<BFloat16>& kernels);
-void set_avx512_bf16(PackingKernels& kernels);
 void set_amx(TrainingKernels<BFloat16>& kernels);
+
+void set_generic(PackingKernels<float>& kernels);
+void set_generic(PackingKernels<BFloat16>& kernels);
+void set_avx2(PackingKernels<float>& kernels);
+void set_avx512(PackingKernels<float>& kernels);
+void set_avx512_bf16(PackingKernels<BFloat16>& kernels);
 
 void set_generic(DecoderKernels<float>& kernels);
 void set_generic(DecoderKernels<BFloat16>& kernels);

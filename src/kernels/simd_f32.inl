@@ -237,7 +237,7 @@ inline void product(const float* a, std::int64_t a_row, std::int64_t a_step, con
 // processors are slow.
 template <typename V, typename Each>
 inline void exponentials(float* scores, const HeadShape<V>& shape, float scale,
-                         V (&sums)[kHeadRows<V>], const Each& each) {
+                         V (&sums)[kHeadRows<V>], Each&& each) {
   const std::int64_t last = shape.keys - V::kWidth, left = shape.tokens - last;
   const V factor = V::set(scale), lowest = V::set(-50.0F);
   V tops[kHeadRows<V>];
@@ -265,42 +265,58 @@ inline void exponentials(float* scores, const HeadShape<V>& shape, float scale,
   }
 }
 
-template <typename V>
-void attention_f32(const AttentionCall<float>& call) {
+// One head after another. see(head, q, weights, stride) makes what sees the weights of kHeadRows
+// queries from q on pass, as `each` of exponentials(), and may change them where they stand.
+template <typename T, typename V, typename See>
+void attention_vectors(const AttentionCall<T>& call, const See& see) {
   constexpr int R = kHeadRows<V>;
   const HeadShape<V> shape{call.tokens, call.head_size};
   float* key_columns = reinterpret_cast<float*>(call.scratch);
   float* values = key_columns + shape.width * shape.stride;
   float* scores = values + shape.keys * shape.width;
+  float* queries = scores + R * shape.stride;  // where T is not float
   for (std::int64_t head = 0; head < call.heads; ++head) {
-    const float* qkv = call.qkv + head * call.head_size;
-    take_head<float, V>(qkv + call.key_column, call.qkv_stride, shape, nullptr, key_columns);
-    take_head<float, V>(qkv + call.value_column, call.qkv_stride, shape, values, nullptr);
+    const T* qkv = call.qkv + head * call.head_size;
+    take_head<T, V>(qkv + call.key_column, call.qkv_stride, shape, nullptr, key_columns);
+    take_head<T, V>(qkv + call.value_column, call.qkv_stride, shape, values, nullptr);
+    const float* rows = queries;
+    std::int64_t row_stride = shape.width;
+    if constexpr (sizeof(T) == sizeof(float))
+      rows = qkv, row_stride = call.qkv_stride;
+    else
+      take_head<T, V>(qkv, call.qkv_stride, shape, queries, nullptr);
     for (std::int64_t q = 0; q < call.tokens; q += R) {
       const float* start = call.start == nullptr
                                ? nullptr
                                : call.start + head * call.start_head + q * call.start_stride;
       product<V>(
-          qkv + q * call.qkv_stride, call.qkv_stride, 1, key_columns, shape.stride, call.head_size,
+          rows + q * row_stride, row_stride, 1, key_columns, shape.stride, call.head_size,
           shape.keys,
           [&](int r, std::int64_t t) {
             return start == nullptr ? V::set(0.0F) : V::load(start + r * call.start_stride + t);
           },
           [&](int r, std::int64_t t, V v) { V::store(scores + r * shape.stride + t, v); });
       V sums[R], factors[R];
-      exponentials(scores, shape, call.scale, sums, [](int, std::int64_t, V) {});
+      exponentials(scores, shape, call.scale, sums, see(head, q, scores, shape.stride));
       for (int r = 0; r < R; ++r) factors[r] = V::set(1.0F / V::sum(sums[r]));
-      float* output = call.output + q * call.output_stride + head * call.head_size;
+      T* output = call.output + q * call.output_stride + head * call.head_size;
       product<V>(
           scores, shape.stride, 1, values, shape.width, call.tokens, shape.width,
           [](int, std::int64_t) { return V::set(0.0F); },
           [&](int r, std::int64_t i, V v) {
             if (q + r < call.tokens)
-              store_some<float, V>(output + r * call.output_stride + i, v * factors[r],
-                                   call.head_size - i);
+              store_some<T, V>(output + r * call.output_stride + i, v * factors[r],
+                               call.head_size - i);
           });
     }
   }
+}
+
+template <typename V>
+void attention_f32(const AttentionCall<float>& call) {
+  attention_vectors<float, V>(call, [](std::int64_t, std::int64_t, float*, std::int64_t) {
+    return [](int, std::int64_t, V) {};
+  });
 }
 
 template <typename V>

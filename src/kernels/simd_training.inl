@@ -9,6 +9,26 @@ inline void add_to(float* sums, V v, std::int64_t count) {
   store_some<float, V>(sums, load_some<float, V>(sums, count) + v, count);
 }
 
+// Drops elements of one row, registers of columns in ascending order.
+template <typename V>
+class RowDropout {
+ public:
+  RowDropout() = default;
+  RowDropout(const Dropout& dropout, std::int64_t row, std::int64_t columns)
+      : dropout_(&dropout), counter_(dropout.first + dropout_counters(row, columns)) {}
+  V operator()(V v, std::int64_t column) {
+    if (dropout_->threshold == 0) return v;
+    if (column % 32 == 0)
+      bits_ = V::kept(*dropout_, counter_ + static_cast<std::uint64_t>(column / 4));
+    return V::keep(v, bits_ >> (column % 32)) * V::set(dropout_->scale);
+  }
+
+ private:
+  const Dropout* dropout_ = nullptr;
+  std::uint64_t counter_ = 0;
+  std::uint32_t bits_ = 0;
+};
+
 template <typename T, typename V>
 void add_norm_simd(const AddNormCall<T>& call) {
   const std::int64_t columns = call.columns;
@@ -16,11 +36,11 @@ void add_norm_simd(const AddNormCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r) {
     const std::int64_t start = r * columns;
     float* normalised = call.normalised + start;
+    RowDropout<V> drop(call.dropout, r, columns);
     V sum = V::set(0.0F);
     for (std::int64_t i = 0; i < columns; i += V::kWidth) {
-      V s = load_some<float, V>(call.residual + start + i, columns - i) +
-            load_some<T, V>(call.change + start + i, columns - i);
-      if (call.bias != nullptr) s = s + load_some<float, V>(call.bias + i, columns - i);
+      const V s = load_some<float, V>(call.residual + start + i, columns - i) +
+                  drop(load_some<T, V>(call.change + start + i, columns - i), i);
       store_some<float, V>(normalised + i, s, columns - i);
       sum = sum + s;
     }
@@ -58,9 +78,8 @@ void add_norm_gradient_simd(const AddNormGradientCall<T>& call) {
     float* result = call.result + start;
     V mean = V::set(0.0F), product = V::set(0.0F);
     for (std::int64_t i = 0; i < columns; i += V::kWidth) {
-      V g = load_some<float, V>(call.gradient + start + i, columns - i);
-      if (call.more != nullptr) g = g + load_some<T, V>(call.more + start + i, columns - i);
-      const V n = load_some<float, V>(normalised + i, columns - i),
+      const V g = load_some<float, V>(call.gradient + start + i, columns - i),
+              n = load_some<float, V>(normalised + i, columns - i),
               weighted = g * load_some<float, V>(call.gamma + i, columns - i);
       add_to(call.of_gamma + i, g * n, columns - i);
       add_to(call.of_beta + i, g, columns - i);
@@ -70,12 +89,14 @@ void add_norm_gradient_simd(const AddNormGradientCall<T>& call) {
     }
     const V m = V::set(V::sum(mean) * inverse), p = V::set(V::sum(product) * inverse),
             factor = V::set(call.factors[r]);
+    RowDropout<V> drop(call.dropout, r, columns);
     for (std::int64_t i = 0; i < columns; i += V::kWidth) {
       const V n = load_some<float, V>(normalised + i, columns - i);
       const V out = (load_some<float, V>(result + i, columns - i) - m - n * p) * factor;
-      add_to(call.of_sums + i, out, columns - i);
       store_some<float, V>(result + i, out, columns - i);
-      store_some<T, V>(call.rounded + start + i, out, columns - i);
+      const V of_change = drop(out, i);
+      add_to(call.of_sums + i, of_change, columns - i);
+      store_some<T, V>(call.rounded + start + i, of_change, columns - i);
     }
   }
 }
@@ -125,20 +146,13 @@ inline V slope(V x, Activation activation) {
   return V::set(1.0F);
 }
 
-// input + bias of an activation: column i, at place `at`.
-template <typename T, typename V, typename Call>
-inline V load_biased(const Call& call, std::int64_t at, std::int64_t i) {
-  const V x = load_some<T, V>(call.input + at, call.columns - i);
-  return call.bias == nullptr ? x : x + load_some<float, V>(call.bias + i, call.columns - i);
-}
-
 template <typename T, typename V>
 void activation_simd(const ActivationCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r)
     for (std::int64_t i = 0; i < call.columns; i += V::kWidth) {
       const std::int64_t at = r * call.columns + i, left = call.columns - i;
-      store_some<T, V>(call.output + at, activate(load_biased<T, V>(call, at, i), call.activation),
-                       left);
+      store_some<T, V>(call.output + at,
+                       activate(load_some<T, V>(call.input + at, left), call.activation), left);
     }
 }
 
@@ -148,7 +162,7 @@ void activation_gradient_simd(const ActivationGradientCall<T>& call) {
     for (std::int64_t i = 0; i < call.columns; i += V::kWidth) {
       const std::int64_t at = r * call.columns + i, left = call.columns - i;
       const V result = load_some<T, V>(call.gradient + at, left) *
-                       slope(load_biased<T, V>(call, at, i), call.activation);
+                       slope(load_some<T, V>(call.input + at, left), call.activation);
       add_to(call.of_sums + i, result, left);
       store_some<T, V>(call.result + at, result, left);
     }
@@ -188,15 +202,22 @@ inline GradientScratch divide(std::byte* memory, const HeadShape<V>& shape) {
   return s;
 }
 
-// kHeadRows rows: scores -> P, slopes dP -> dS (scale included).
+// kHeadRows rows, the first of them `row` of the dropout's: scores -> P (dropped, as dV wants it),
+// slopes dP before it is dropped -> dS (scale included).
 template <typename V>
 inline void differentiate_softmax(float* scores, float* slopes, const HeadShape<V>& shape,
-                                  float scale) {
+                                  float scale, const Dropout& dropout, std::int64_t row) {
   constexpr int R = kHeadRows<V>;
   V sums[R], dots[R], factors[R], means[R];
-  for (V& dot : dots) dot = V::set(0.0F);
+  RowDropout<V> drops[R];
+  for (int r = 0; r < R; ++r) {
+    dots[r] = V::set(0.0F);
+    drops[r] = RowDropout<V>(dropout, row + r, shape.tokens);
+  }
   exponentials(scores, shape, scale, sums, [&](int r, std::int64_t t, V weights) {
-    dots[r] = V::fma(weights, V::load(slopes + r * shape.stride + t), dots[r]);
+    const V slope = drops[r](V::load(slopes + r * shape.stride + t), t);
+    V::store(slopes + r * shape.stride + t, slope);
+    dots[r] = V::fma(weights, slope, dots[r]);
   });
   for (int r = 0; r < R; ++r) {
     const float inverse = 1.0F / V::sum(sums[r]);
@@ -205,9 +226,10 @@ inline void differentiate_softmax(float* scores, float* slopes, const HeadShape<
   }
   const V scales = V::set(scale);
   for (int r = 0; r < R; ++r)
-    for (std::int64_t at = r * shape.stride; at < r * shape.stride + shape.keys; at += V::kWidth) {
+    for (std::int64_t t = 0; t < shape.keys; t += V::kWidth) {
+      const std::int64_t at = r * shape.stride + t;
       const V share = V::load(scores + at) * factors[r];
-      V::store(scores + at, share);
+      V::store(scores + at, drops[r](share, t));
       V::store(slopes + at, share * (V::load(slopes + at) - means[r]) * scales);
     }
 }
@@ -230,7 +252,7 @@ inline void differentiate_queries(const AttentionGradientCall<T>& call, const He
   product<V>(s.g + q * shape.width, shape.width, 1, s.v_columns, shape.stride, shape.size,
              shape.keys, zero,
              [&](int r, std::int64_t t, V v) { V::store(slopes + r * shape.stride + t, v); });
-  differentiate_softmax(shares, slopes, shape, call.scale);
+  differentiate_softmax(shares, slopes, shape, call.scale, call.dropout, head * shape.tokens + q);
   for (int r = 0; call.start != nullptr && r < kHeadRows<V> && q + r < shape.tokens; ++r)
     for (std::int64_t t = 0; t < shape.tokens; t += V::kWidth)
       add_to(call.of_start + first_start + r * call.start_stride + t,
@@ -266,6 +288,21 @@ inline void store_head(const float* rows, const HeadShape<V>& shape, T* to, std:
 }
 
 template <typename T, typename V>
+void dropped_attention_simd(const DroppedAttentionCall<T>& call) {
+  constexpr int R = kHeadRows<V>;
+  const std::int64_t tokens = call.attention.tokens;
+  attention_vectors<T, V>(
+      call.attention, [&](std::int64_t head, std::int64_t q, float* weights, std::int64_t stride) {
+        RowDropout<V> drops[R];
+        for (int r = 0; r < R; ++r)
+          drops[r] = RowDropout<V>(call.dropout, head * tokens + q + r, tokens);
+        return [drops, weights, stride](int r, std::int64_t t, V share) mutable {
+          V::store(weights + r * stride + t, drops[r](share, t));
+        };
+      });
+}
+
+template <typename T, typename V>
 void attention_gradient_simd(const AttentionGradientCall<T>& call) {
   const HeadShape<V> shape{call.tokens, call.head_size};
   const GradientScratch s = divide(call.scratch, shape);
@@ -292,10 +329,62 @@ void attention_gradient_simd(const AttentionGradientCall<T>& call) {
 
 template <typename T, typename V>
 void set_simd(TrainingKernels<T>& kernels) {
+  kernels.dropped_attention = dropped_attention_simd<T, V>;
   kernels.attention_gradient = attention_gradient_simd<T, V>;
   kernels.add_norm = add_norm_simd<T, V>;
   kernels.add_norm_gradient = add_norm_gradient_simd<T, V>;
   kernels.activation = activation_simd<T, V>;
   kernels.activation_gradient = activation_gradient_simd<T, V>;
   kernels.column_sums = column_sums_simd<T, V>;
+}
+
+// 32-bit packing: rows of kWidth values, turned over where columns become rows.
+template <typename V>
+void pack_weight_f32(const PackCall<float, float>& call) {
+  for (std::int64_t n = 0; n < call.rows; n += V::kWidth) {
+    float* panel = call.packed +
+                   ((call.first_panel + n / kPanel) * call.packed_rows + call.first_k) * kPanel +
+                   n % kPanel;
+    for (std::int64_t k = 0; k < call.columns; k += V::kWidth) {
+      V block[V::kWidth];
+#pragma GCC unroll 16
+      for (int r = 0; r < V::kWidth; ++r)
+        block[r] = V::load(call.values + (n + r) * call.columns + k);
+      transpose(block);
+#pragma GCC unroll 16
+      for (int r = 0; r < V::kWidth; ++r) V::store(panel + (k + r) * kPanel, block[r]);
+    }
+  }
+}
+
+template <typename V>
+void pack_rows_f32(const PackCall<float, float>& call) {
+  for (std::int64_t k = 0; k < round_up(call.rows, 32); ++k) {
+    float* to = call.packed + (call.first_panel * call.packed_rows + call.first_k + k) * kPanel;
+    for (std::int64_t n = 0; n < call.columns; n += kPanel, to += call.packed_rows * kPanel)
+      for (std::int64_t i = 0; i < kPanel; i += V::kWidth)
+        V::store(to + i,
+                 k < call.rows ? V::load(call.values + k * call.columns + n + i) : V::set(0.0F));
+  }
+}
+
+template <typename V>
+void turn_rows_f32(const float* values, std::int64_t rows, std::int64_t columns, float* result,
+                   const Turned& layout) {
+  for (std::int64_t r = 0; r < round_up(rows, 32); r += V::kWidth)
+    for (std::int64_t c = 0; c < columns; c += V::kWidth) {
+      V block[V::kWidth];
+#pragma GCC unroll 16
+      for (int i = 0; i < V::kWidth; ++i)
+        block[i] = r + i < rows ? V::load(values + (r + i) * columns + c) : V::set(0.0F);
+      transpose(block);
+      float* to = result + c * layout.input_stride + r;
+#pragma GCC unroll 16
+      for (int i = 0; i < V::kWidth; ++i) V::store(to + i * layout.input_stride, block[i]);
+    }
+}
+
+template <typename V>
+void set_packing(PackingKernels<float>& kernels) {
+  kernels = {pack_weight_f32<V>, pack_rows_f32<V>, pack_rows_f32<V>, turn_rows_f32<V>};
 }

@@ -250,7 +250,7 @@ void over_queries(const BFloat16* columns, const BFloat16* pairs, const Scratch&
 }
 
 void attention_gradient(const AttentionGradientCall<BFloat16>& call) {
-  if (call.head_size % 32 != 0 || call.start != nullptr) {
+  if (call.head_size % 32 != 0 || call.start != nullptr || call.dropout.threshold > 0) {
     TrainingKernels<BFloat16> vectors;
     set_avx512_bf16(vectors);
     return vectors.attention_gradient(call);

@@ -10,6 +10,17 @@
 namespace gpuhpc::kernels {
 namespace {
 
+#include "dropout.inl"
+
+// What element (row, column) is multiplied by.
+double factor_of(const Dropout& dropout, std::int64_t row, std::int64_t column,
+                 std::int64_t columns) {
+  const std::uint64_t counter =
+      dropout.first + dropout_counters(row, columns) + static_cast<std::uint64_t>(column / 4);
+  const std::uint64_t bits = squares(counter, dropout.key) >> column % 4 * 16 & 0xffff;
+  return bits < dropout.threshold ? 0 : static_cast<double>(dropout.scale);
+}
+
 float slope(float x, Activation activation) {
   switch (activation) {
     case Activation::none:
@@ -28,54 +39,90 @@ float slope(float x, Activation activation) {
 }
 
 // One head as doubles: rows of queries, keys, values and of the output's gradient, each (tokens,
-// head_size).
+// head_size), and their gradients.
 struct Head {
-  std::vector<double> q, k, v, g, dq, dk, dv;
+  std::vector<double> q, k, v, g, dq = {}, dk = {}, dv = {};
 };
 
 template <typename T>
-Head gather(const AttentionGradientCall<T>& call, std::int64_t head) {
-  Head all;
-  const auto take = [&](const T* from, std::int64_t stride, std::vector<double>& to) {
-    for (std::int64_t t = 0; t < call.tokens; ++t)
-      for (std::int64_t i = 0; i < call.head_size; ++i)
-        to.push_back(to_float(from[t * stride + head * call.head_size + i]));
-  };
-  take(call.qkv, call.qkv_stride, all.q);
-  take(call.qkv + call.key_column, call.qkv_stride, all.k);
-  take(call.qkv + call.value_column, call.qkv_stride, all.v);
-  take(call.gradient, call.gradient_stride, all.g);
-  all.dq = all.dk = all.dv = std::vector<double>(all.q.size());
-  return all;
+std::vector<double> gather(const T* from, std::int64_t stride, std::int64_t tokens,
+                           std::int64_t size) {
+  std::vector<double> rows;
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t i = 0; i < size; ++i) rows.push_back(to_float(from[t * stride + i]));
+  return rows;
 }
 
-// `start`, `of_start`: this head's, or null.
-void differentiate(Head& all, std::int64_t tokens, std::int64_t size, double scale,
-                   const float* start, float* of_start, std::int64_t start_stride) {
-  const auto at = [&](std::int64_t t) { return static_cast<std::size_t>(t * size); };
-  std::vector<double> p(static_cast<std::size_t>(tokens)), dp(p);
-  for (std::int64_t q = 0; q < tokens; ++q) {
-    double highest = -1e300, total = 0, mean = 0;
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      double score = start == nullptr ? 0 : start[q * start_stride + t], slope_of = 0;
-      for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) {
-        score += all.q[at(q) + i] * all.k[at(t) + i];
-        slope_of += all.g[at(q) + i] * all.v[at(t) + i];
+// softmax(scale (q K^T + start)) of query q.
+std::vector<double> shares(const std::vector<double>& queries, const std::vector<double>& keys,
+                           std::int64_t q, std::int64_t tokens, std::int64_t size, double scale,
+                           const float* start) {
+  std::vector<double> p(static_cast<std::size_t>(tokens));
+  double highest = -1e300, total = 0;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    double score = start == nullptr ? 0 : start[t];
+    for (std::int64_t i = 0; i < size; ++i)
+      score += queries[static_cast<std::size_t>(q * size + i)] *
+               keys[static_cast<std::size_t>(t * size + i)];
+    p[static_cast<std::size_t>(t)] = score * scale;
+    highest = std::max(highest, score * scale);
+  }
+  for (double& x : p) total += x = std::exp(x - highest);
+  for (double& x : p) x /= total;
+  return p;
+}
+
+template <typename T>
+void dropped_attention(const DroppedAttentionCall<T>& call) {
+  const AttentionCall<T>& a = call.attention;
+  for (std::int64_t head = 0; head < a.heads; ++head) {
+    const T* qkv = a.qkv + head * a.head_size;
+    const auto queries = gather(qkv, a.qkv_stride, a.tokens, a.head_size),
+               keys = gather(qkv + a.key_column, a.qkv_stride, a.tokens, a.head_size),
+               values = gather(qkv + a.value_column, a.qkv_stride, a.tokens, a.head_size);
+    for (std::int64_t q = 0; q < a.tokens; ++q) {
+      const float* start =
+          a.start == nullptr ? nullptr : a.start + head * a.start_head + q * a.start_stride;
+      const auto p = shares(queries, keys, q, a.tokens, a.head_size, a.scale, start);
+      for (std::int64_t i = 0; i < a.head_size; ++i) {
+        double sum = 0;
+        for (std::int64_t t = 0; t < a.tokens; ++t)
+          sum += p[static_cast<std::size_t>(t)] *
+                 factor_of(call.dropout, head * a.tokens + q, t, a.tokens) *
+                 values[static_cast<std::size_t>(t * a.head_size + i)];
+        a.output[q * a.output_stride + head * a.head_size + i] =
+            from_float<T>(static_cast<float>(sum));
       }
-      p[static_cast<std::size_t>(t)] = score * scale;
-      dp[static_cast<std::size_t>(t)] = slope_of;
-      highest = std::max(highest, score * scale);
     }
-    for (double& x : p) total += x = std::exp(x - highest);
-    for (std::size_t t = 0; t < p.size(); ++t) mean += (p[t] /= total) * dp[t];
+  }
+}
+
+// `start`, `of_start`: this head's, or null. `first_row`: of the dropout's.
+void differentiate(Head& all, std::int64_t tokens, std::int64_t size, double scale,
+                   const float* start, float* of_start, std::int64_t start_stride,
+                   const Dropout& dropout, std::int64_t first_row) {
+  const auto at = [&](std::int64_t t) { return static_cast<std::size_t>(t * size); };
+  std::vector<double> dp(static_cast<std::size_t>(tokens));
+  for (std::int64_t q = 0; q < tokens; ++q) {
+    const auto p = shares(all.q, all.k, q, tokens, size, scale,
+                          start == nullptr ? nullptr : start + q * start_stride);
+    double mean = 0;
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      double slope_of = 0;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i)
+        slope_of += all.g[at(q) + i] * all.v[at(t) + i];
+      dp[static_cast<std::size_t>(t)] = slope_of * factor_of(dropout, first_row + q, t, tokens);
+      mean += p[static_cast<std::size_t>(t)] * dp[static_cast<std::size_t>(t)];
+    }
     for (std::int64_t t = 0; t < tokens; ++t) {
       const double share = p[static_cast<std::size_t>(t)],
-                   ds = share * (dp[static_cast<std::size_t>(t)] - mean) * scale;
+                   ds = share * (dp[static_cast<std::size_t>(t)] - mean) * scale,
+                   used = share * factor_of(dropout, first_row + q, t, tokens);
       if (start != nullptr) of_start[q * start_stride + t] += static_cast<float>(ds);
       for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) {
         all.dq[at(q) + i] += ds * all.k[at(t) + i];
         all.dk[at(t) + i] += ds * all.q[at(q) + i];
-        all.dv[at(t) + i] += share * all.g[at(q) + i];
+        all.dv[at(t) + i] += used * all.g[at(q) + i];
       }
     }
   }
@@ -84,11 +131,18 @@ void differentiate(Head& all, std::int64_t tokens, std::int64_t size, double sca
 template <typename T>
 void attention_gradient(const AttentionGradientCall<T>& call) {
   for (std::int64_t head = 0; head < call.heads; ++head) {
-    Head all = gather(call, head);
+    const T* qkv = call.qkv + head * call.head_size;
+    Head all{gather(qkv, call.qkv_stride, call.tokens, call.head_size),
+             gather(qkv + call.key_column, call.qkv_stride, call.tokens, call.head_size),
+             gather(qkv + call.value_column, call.qkv_stride, call.tokens, call.head_size),
+             gather(call.gradient + head * call.head_size, call.gradient_stride, call.tokens,
+                    call.head_size)};
+    all.dq = all.dk = all.dv = std::vector<double>(all.q.size());
     const bool started = call.start != nullptr;
     differentiate(all, call.tokens, call.head_size, call.scale,
                   started ? call.start + head * call.start_head : nullptr,
-                  started ? call.of_start + head * call.start_head : nullptr, call.start_stride);
+                  started ? call.of_start + head * call.start_head : nullptr, call.start_stride,
+                  call.dropout, head * call.tokens);
     for (std::int64_t t = 0; t < call.tokens; ++t)
       for (std::int64_t i = 0; i < call.head_size; ++i) {
         const auto from = static_cast<std::size_t>(t * call.head_size + i);
@@ -100,16 +154,13 @@ void attention_gradient(const AttentionGradientCall<T>& call) {
   }
 }
 
-float or_zero(const float* bias, std::int64_t column) {
-  return bias != nullptr ? bias[column] : 0.0F;
-}
-
 template <typename T>
 void add_norm(const AddNormCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r) {
     const std::int64_t start = r * call.columns;
     const auto total = [&](std::int64_t i) {
-      return call.residual[start + i] + to_float(call.change[start + i]) + or_zero(call.bias, i);
+      return call.residual[start + i] +
+             to_float(call.change[start + i]) * factor_of(call.dropout, r, i, call.columns);
     };
     double sum = 0, squares = 0;
     for (std::int64_t i = 0; i < call.columns; ++i) sum += total(i);
@@ -132,25 +183,23 @@ template <typename T>
 void add_norm_gradient(const AddNormGradientCall<T>& call) {
   for (std::int64_t r = 0; r < call.rows; ++r) {
     const std::int64_t start = r * call.columns;
-    const auto incoming = [&](std::int64_t i) {
-      return call.gradient[start + i] +
-             (call.more != nullptr ? to_float(call.more[start + i]) : 0.0F);
-    };
     double mean = 0, product = 0;
     for (std::int64_t i = 0; i < call.columns; ++i) {
-      const double weighted = incoming(i) * call.gamma[i];
+      const double weighted = call.gradient[start + i] * call.gamma[i];
       mean += weighted / static_cast<double>(call.columns);
       product += weighted * call.normalised[start + i] / static_cast<double>(call.columns);
     }
     for (std::int64_t i = 0; i < call.columns; ++i) {
-      const float g = incoming(i), n = call.normalised[start + i];
+      const float g = call.gradient[start + i], n = call.normalised[start + i];
       const auto result =
           static_cast<float>(call.factors[r] * (g * call.gamma[i] - mean - n * product));
       call.of_gamma[i] += g * n;
       call.of_beta[i] += g;
-      call.of_sums[i] += result;
+      const auto of_change =
+          static_cast<float>(result * factor_of(call.dropout, r, i, call.columns));
+      call.of_sums[i] += of_change;
       call.result[start + i] = result;
-      call.rounded[start + i] = from_float<T>(result);
+      call.rounded[start + i] = from_float<T>(of_change);
     }
   }
 }
@@ -158,16 +207,14 @@ void add_norm_gradient(const AddNormGradientCall<T>& call) {
 template <typename T>
 void activation(const ActivationCall<T>& call) {
   for (std::int64_t i = 0; i < call.rows * call.columns; ++i)
-    call.output[i] = from_float<T>(
-        activate(to_float(call.input[i]) + or_zero(call.bias, i % call.columns), call.activation));
+    call.output[i] = from_float<T>(activate(to_float(call.input[i]), call.activation));
 }
 
 template <typename T>
 void activation_gradient(const ActivationGradientCall<T>& call) {
   for (std::int64_t i = 0; i < call.rows * call.columns; ++i) {
     const float result =
-        to_float(call.gradient[i]) *
-        slope(to_float(call.input[i]) + or_zero(call.bias, i % call.columns), call.activation);
+        to_float(call.gradient[i]) * slope(to_float(call.input[i]), call.activation);
     call.of_sums[i % call.columns] += result;
     call.result[i] = from_float<T>(result);
   }
@@ -181,6 +228,7 @@ void column_sums(const ColumnSumsCall<T>& call) {
 
 template <typename T>
 void set_all(TrainingKernels<T>& kernels) {
+  kernels.dropped_attention = dropped_attention<T>;
   kernels.attention_gradient = attention_gradient<T>;
   kernels.add_norm = add_norm<T>;
   kernels.add_norm_gradient = add_norm_gradient<T>;

@@ -23,7 +23,7 @@ inline __m512i load_32(const BFloat16* p) {
 }
 
 // 16 columns x 32 of k at a time: a transposition of 16 x 16 pairs is a tile.
-void weight(const PackCall<float>& call) {
+void weight(const PackCall<float, BFloat16>& call) {
   for (std::int64_t n = 0; n < call.rows; n += 16) {
     BFloat16* panel = call.packed +
                       ((call.first_panel + n / kPanel) * call.packed_rows + call.first_k) * kPanel +
@@ -39,7 +39,7 @@ void weight(const PackCall<float>& call) {
 
 // Two rows of 32 columns interleaved: a row of either tile of a panel.
 template <typename S>
-void rows_of(const PackCall<S>& call) {
+void rows_of(const PackCall<S, BFloat16>& call) {
   alignas(64) static constexpr std::uint16_t low[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
                                                         37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
                                                         11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
@@ -61,7 +61,7 @@ void rows_of(const PackCall<S>& call) {
 }
 
 void transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, BFloat16* result,
-               std::int64_t row_blocks) {
+               const Turned& layout) {
   for (std::int64_t r = 0; r < rows; r += 32)
     for (std::int64_t c = 0; c < columns; c += 32) {
       __m512i upper[16], lower[16];  // 16 rows of 32 columns each
@@ -71,7 +71,7 @@ void transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, 
       }
       transpose_16x16(upper);
       transpose_16x16(lower);
-      BFloat16* block = result + (c / 32 * row_blocks + r / 32) * 1024;
+      BFloat16* block = result + layout.place(r, c);
       for (int j = 0; j < 16; ++j) {  // columns 2j and 2j+1 of 32 rows
         const __m512i even =
             _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(upper[j])),
@@ -87,7 +87,7 @@ void transpose(const BFloat16* values, std::int64_t rows, std::int64_t columns, 
 
 }  // namespace
 
-void set_avx512_bf16(PackingKernels& kernels) {
+void set_avx512_bf16(PackingKernels<BFloat16>& kernels) {
   kernels = {weight, rows_of<float>, rows_of<BFloat16>, transpose};
 }
 

@@ -109,10 +109,10 @@ at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::T
                            const PackedOffsets& q_offsets, const PackedOffsets& k_offsets,
                            const AttentionOptions& options) {
   // Divided before they are multiplied: the scores of fp16 end at 65,504.
-  const auto queries = (options.divisor == 1 ? q : q / options.divisor)
+  const auto queries = product_operand(options.divisor == 1 ? q : q / options.divisor)
                            .split_with_sizes(q_offsets.lengths()),
-             keys = k.split_with_sizes(k_offsets.lengths()),
-             values = v.split_with_sizes(k_offsets.lengths());
+             keys = product_operand(k).split_with_sizes(k_offsets.lengths()),
+             values = product_operand(v).split_with_sizes(k_offsets.lengths());
   std::vector<at::Tensor> parts;
   for (std::size_t b = 0; b < queries.size(); ++b) {
     const at::Tensor own = queries[b].transpose(0, 1), others = keys[b].transpose(0, 1);
@@ -127,11 +127,11 @@ at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::T
           -std::numeric_limits<double>::infinity());
     const at::Tensor shares =
         seeded_dropout(at::softmax(scores, -1), options.dropout, options.generator);
-    parts.push_back(at::matmul(shares.to(q.scalar_type()), values[b].transpose(0, 1))
+    parts.push_back(at::matmul(shares.to(values[b].scalar_type()), values[b].transpose(0, 1))
                         .transpose(0, 1)
                         .reshape({q_offsets.lengths()[b], -1}));
   }
-  return at::cat(parts);
+  return at::cat(parts).to(q.scalar_type());
 }
 
 at::Tensor cuda_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -2,11 +2,16 @@
 
 #include <gpuhpc/kernels/isa.hpp>
 
+#include <gpuhpc/base/error.hpp>
+
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <mutex>
 
 #include "cpu_products.hpp"
@@ -31,20 +36,27 @@ struct LayerState : torch::CustomClassHolder {
   std::int64_t tokens = 0;
   at::Tensor firsts;        // the rows that go on behind attention; undefined: all
   bool checkpoint = false;  // `record` is made again by backward
-  at::Tensor input;         // T: (H)
+  kernels::Dropout of_shares, of_attended, of_wide;  // attention's shares, what both halves add
+  at::Tensor input;                                  // T: (H)
   LayerRecord record;
   std::int64_t rows_behind_attention() const { return firsts.defined() ? firsts.size(0) : tokens; }
 };
 
-// Sums over rows, one lot a thread, added up in thread order.
-class RowSums {
+// Sums over rows, a row of its own for each lot.
+class LotSums {
  public:
-  explicit RowSums(std::int64_t columns)
-      : sums_(at::zeros({at::get_num_threads(), columns}, at::TensorOptions().dtype(at::kFloat))) {}
-  float* mine(std::int64_t first_column = 0) const {
-    return pointer<float>(sums_) + at::get_thread_num() * sums_.size(1) + first_column;
+  LotSums(std::int64_t lots, std::int64_t columns)
+      : sums_(at::zeros({lots, columns}, at::TensorOptions().dtype(at::kFloat))) {}
+  float* lot(std::int64_t lot, std::int64_t first_column = 0) const {
+    return pointer<float>(sums_) + lot * sums_.size(1) + first_column;
   }
-  at::Tensor total() const { return sums_.sum(0); }
+  at::Tensor total() const {
+    const at::Tensor total = sums_[0].clone();
+    float* to = pointer<float>(total);
+    for (std::int64_t l = 1; l < sums_.size(0); ++l)
+      std::transform(to, to + sums_.size(1), lot(l), to, std::plus<float>());
+    return total;
+  }
 
  private:
   at::Tensor sums_;
@@ -80,23 +92,22 @@ class TypedContext : public LayerContext {
     if (state.firsts.defined()) s.attended = gathered(s.attended, state.firsts);
     const at::Tensor residual = state.firsts.defined() ? gathered(hidden, state.firsts) : hidden,
                      change = rows<T>(h);
-    const float* bias = linear(s.attended, p[attention_weight], p[attention_bias], change);
+    products_.linear(s.attended, {{p[attention_weight]}, {p[attention_bias]}}, tokens, change);
     const at::Tensor middle = rows<float>(h);
-    add_norm(residual, change, bias, p[attention_norm_weight], p[attention_norm_bias], middle,
-             s.middle, s.normalised1, s.factors1);
+    add_norm(residual, change, state.of_attended, p[attention_norm_weight], p[attention_norm_bias],
+             middle, s.middle, s.normalised1, s.factors1);
     s.pre = rows<T>(f);
-    bias = linear(s.middle, p[intermediate_weight], p[intermediate_bias], s.pre);
+    products_.linear(s.middle, {{p[intermediate_weight]}, {p[intermediate_bias]}}, tokens, s.pre);
     s.wide = rows<T>(f);
     over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
       table_.activation({pointer<T>(s.pre) + first * f, last - first, f,
-                         kernel_activation(config_.activation), pointer<T>(s.wide) + first * f,
-                         bias});
+                         kernel_activation(config_.activation), pointer<T>(s.wide) + first * f});
     });
-    bias = linear(s.wide, p[output_weight], p[output_bias], change);
+    products_.linear(s.wide, {{p[output_weight]}, {p[output_bias]}}, tokens, change);
     const at::Tensor out = at::empty({tokens, h}, hidden.options().requires_grad(false));
     at::Tensor out_rounded;
-    add_norm(middle, change, bias, p[output_norm_weight], p[output_norm_bias], out, out_rounded,
-             s.normalised2, s.factors2);
+    add_norm(middle, change, state.of_wide, p[output_norm_weight], p[output_norm_bias], out,
+             out_rounded, s.normalised2, s.factors2);
     return {out, out_rounded};
   }
 
@@ -111,26 +122,26 @@ class TypedContext : public LayerContext {
     const auto of = [&](LayerParameter which) -> at::Tensor& { return result[1 + which]; };
     at::Tensor flow = rows<float>(h),
                change = rows<T>(h);  // gradient of the residual stream; of what was added to it
-    add_norm_gradient(gradient, s.normalised2, s.factors2, p[output_norm_weight], flow, change,
-                      &of(output_norm_weight));
+    add_norm_gradient(gradient, s.normalised2, s.factors2, p[output_norm_weight], state.of_wide,
+                      flow, change, &of(output_norm_weight));
     of(output_bias) = std::move(sums_of_change_);
     of(output_weight) = products_.weight_gradient(change, s.wide, tokens);
 
     const at::Tensor wide = rows<T>(f);
     products_.input_product(change, {{p[output_weight]}, {}}, tokens, wide);
-    const RowSums wide_sums(f);
-    over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
+    const LotSums wide_sums(row_lots(tokens), f);
+    each_lot_of_rows(tokens, [&](std::int64_t first, std::int64_t last, std::int64_t lot) {
       T* values = pointer<T>(wide) + first * f;
       table_.activation_gradient({pointer<T>(s.pre) + first * f, values, last - first, f,
-                                  kernel_activation(config_.activation), values, wide_sums.mine(),
-                                  late_bias(p[intermediate_bias])});
+                                  kernel_activation(config_.activation), values,
+                                  wide_sums.lot(lot)});
     });
     of(intermediate_bias) = wide_sums.total();
     of(intermediate_weight) = products_.weight_gradient(wide, s.middle, tokens);
     products_.input_gradient(wide, {{p[intermediate_weight]}, {}}, tokens, flow);
 
-    add_norm_gradient(flow, s.normalised1, s.factors1, p[attention_norm_weight], flow, change,
-                      &of(attention_norm_weight));
+    add_norm_gradient(flow, s.normalised1, s.factors1, p[attention_norm_weight], state.of_attended,
+                      flow, change, &of(attention_norm_weight));
     of(attention_bias) = std::move(sums_of_change_);
     of(attention_weight) = products_.weight_gradient(change, s.attended, tokens);
     at::Tensor attended = rows<T>(h);
@@ -148,10 +159,10 @@ class TypedContext : public LayerContext {
                            const at::Tensor& flow, bool of_input, variable_list& result) {
     const std::int64_t tokens = state.tokens, h = config_.hidden_size;
     const at::Tensor qkv = rows<T>(3 * h);
-    const RowSums qkv_sums(3 * h);
+    const LotSums qkv_sums(row_lots(tokens), 3 * h);
     attend_gradient(state, p, attended, qkv, result);
-    over_rows(products_.table(), tokens, [&](std::int64_t first, std::int64_t last) {
-      table_.column_sums({pointer<T>(qkv) + first * 3 * h, last - first, 3 * h, qkv_sums.mine()});
+    each_lot_of_rows(tokens, [&](std::int64_t first, std::int64_t last, std::int64_t lot) {
+      table_.column_sums({pointer<T>(qkv) + first * 3 * h, last - first, 3 * h, qkv_sums.lot(lot)});
     });
     const auto biases = qkv_sums.total().split(h);
     const auto weights = products_.weight_gradient(qkv, state.input, tokens).split(h);
@@ -189,23 +200,16 @@ class TypedContext : public LayerContext {
             {p[query_bias], p[key_bias], p[value_bias]}};
   }
 
-  // fp32: products leave the bias to the kernel behind them, which has the values in its hands;
-  // LibTorch would write it into the whole result before it multiplies.
-  static const float* late_bias(const at::Tensor& bias) {
-    return std::is_same_v<T, float> ? pointer<float>(bias) : nullptr;
-  }
-  // out = x W^T, and the bias that is still to be added.
-  const float* linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                      const at::Tensor& out) {
-    const float* late = late_bias(bias);
-    products_.linear(x, {{weight}, late != nullptr ? std::vector<at::Tensor>{} : std::vector{bias}},
-                     tokens_, out);
-    return late;
+  // The dropout of rows from `first` on.
+  kernels::Dropout from_row(kernels::Dropout dropout, std::int64_t first) const {
+    dropout.first += kernels::dropout_counters(first, config_.hidden_size);
+    return dropout;
   }
 
-  void add_norm(const at::Tensor& residual, const at::Tensor& change, const float* bias,
-                const at::Tensor& gamma, const at::Tensor& beta, const at::Tensor& out,
-                at::Tensor& out_rounded, at::Tensor& normalised, at::Tensor& factors) const {
+  void add_norm(const at::Tensor& residual, const at::Tensor& change,
+                const kernels::Dropout& dropout, const at::Tensor& gamma, const at::Tensor& beta,
+                const at::Tensor& out, at::Tensor& out_rounded, at::Tensor& normalised,
+                at::Tensor& factors) const {
     const std::int64_t h = config_.hidden_size;
     out_rounded = rows<T>(h);
     normalised = rows<float>(h);
@@ -216,24 +220,25 @@ class TypedContext : public LayerContext {
                        pointer<float>(gamma), pointer<float>(beta),
                        static_cast<float>(config_.layer_norm_epsilon), pointer<float>(out) + at,
                        pointer<T>(out_rounded) + at, pointer<float>(normalised) + at,
-                       pointer<float>(factors) + first, bias});
+                       pointer<float>(factors) + first, from_row(dropout, first)});
     });
   }
 
   // of_norm[0], of_norm[1]: gradients of gamma and beta; the bias inside `change` gets
   // sums_of_change_.
   void add_norm_gradient(const at::Tensor& gradient, const at::Tensor& normalised,
-                         const at::Tensor& factors, const at::Tensor& gamma, const at::Tensor& flow,
+                         const at::Tensor& factors, const at::Tensor& gamma,
+                         const kernels::Dropout& dropout, const at::Tensor& flow,
                          const at::Tensor& change, at::Tensor* of_norm) {
     const std::int64_t h = config_.hidden_size;
-    const RowSums sums(3 * h);
-    over_rows(products_.table(), tokens_, [&](std::int64_t first, std::int64_t last) {
+    const LotSums sums(row_lots(tokens_), 3 * h);
+    each_lot_of_rows(tokens_, [&](std::int64_t first, std::int64_t last, std::int64_t lot) {
       const std::int64_t at = first * h;
-      table_.add_norm_gradient({pointer<float>(gradient) + at, nullptr,
-                                pointer<float>(normalised) + at, pointer<float>(factors) + first,
-                                pointer<float>(gamma), last - first, h, pointer<float>(flow) + at,
-                                pointer<T>(change) + at, sums.mine(), sums.mine(h),
-                                sums.mine(2 * h)});
+      table_.add_norm_gradient({pointer<float>(gradient) + at, pointer<float>(normalised) + at,
+                                pointer<float>(factors) + first, pointer<float>(gamma),
+                                last - first, h, pointer<float>(flow) + at, pointer<T>(change) + at,
+                                sums.lot(lot), sums.lot(lot, h), sums.lot(lot, 2 * h),
+                                from_row(dropout, first)});
     });
     const auto parts = sums.total().split(h);
     of_norm[0] = parts[0];
@@ -252,19 +257,44 @@ class TypedContext : public LayerContext {
     return p.size() > relative_bias ? p[relative_bias].size(1) : 0;
   }
 
+  // Of the document whose first token is `from`: no two share a counter.
+  kernels::Dropout of_document(const LayerState& s, std::int64_t from) const {
+    kernels::Dropout dropout = s.of_shares;
+    dropout.first = kernels::dropout_counters(config_.heads * from,
+                                              longest(s.offsets, 0, std::ssize(s.offsets) - 1));
+    return dropout;
+  }
+
   void attend(const LayerState& s, at::TensorList p) const {
     const std::int64_t h = config_.hidden_size;
+    const bool drops = s.of_shares.threshold > 0;
     each_document(s.offsets, [&](std::int64_t first, std::int64_t last) {
       const kernels::KernelScope<T> scope(products_.table());
+      const std::int64_t most = longest(s.offsets, first, last);
       kernels::AlignedBuffer<std::byte> scratch(
-          kernels::attention_scratch_bytes(longest(s.offsets, first, last), config_.head_size()));
+          drops ? kernels::attention_gradient_scratch_bytes(most, config_.head_size())
+                : kernels::attention_scratch_bytes(most, config_.head_size()));
       for (std::int64_t b = first; b < last; ++b) {
         const std::int64_t from = s.offsets[static_cast<std::size_t>(b)],
                            length = s.offsets[static_cast<std::size_t>(b) + 1] - from;
-        products_.table().attention({pointer<T>(s.record.qkv) + from * 3 * h, 3 * h, h, 2 * h,
-                                     length, config_.heads, config_.head_size(), scale(),
-                                     pointer<T>(s.record.attended) + from * h, h, scratch.data(),
-                                     start(p), -1, start_head(p)});
+        const kernels::AttentionCall<T> call{pointer<T>(s.record.qkv) + from * 3 * h,
+                                             3 * h,
+                                             h,
+                                             2 * h,
+                                             length,
+                                             config_.heads,
+                                             config_.head_size(),
+                                             scale(),
+                                             pointer<T>(s.record.attended) + from * h,
+                                             h,
+                                             scratch.data(),
+                                             start(p),
+                                             -1,
+                                             start_head(p)};
+        if (drops)
+          table_.dropped_attention({call, of_document(s, from)});
+        else
+          products_.table().attention(call);
       }
     });
   }
@@ -273,19 +303,21 @@ class TypedContext : public LayerContext {
   void attend_gradient(const LayerState& s, at::TensorList p, const at::Tensor& gradient,
                        const at::Tensor& of_qkv, variable_list& result) const {
     const std::int64_t h = config_.hidden_size, middle = (start_head(p) - 1) / 2;
-    const RowSums of_bias(config_.heads * start_head(p));
-    each_document(s.offsets, [&](std::int64_t first, std::int64_t last) {
+    const LotSums of_bias(document_lots(s.offsets), config_.heads * start_head(p));
+    each_lot_of_documents(s.offsets, [&](std::int64_t first, std::int64_t last, std::int64_t lot) {
       const kernels::KernelScope<T> scope(products_.table());
-      kernels::AlignedBuffer<std::byte> scratch(kernels::attention_gradient_scratch_bytes(
-          longest(s.offsets, first, last), config_.head_size()));
+      const at::Tensor scratch =
+          at::empty({kernels::attention_gradient_scratch_bytes(longest(s.offsets, first, last),
+                                                               config_.head_size())},
+                    at::TensorOptions().dtype(at::kByte));
       for (std::int64_t b = first; b < last; ++b) {
         const std::int64_t from = s.offsets[static_cast<std::size_t>(b)],
                            length = s.offsets[static_cast<std::size_t>(b) + 1] - from;
-        table_.attention_gradient({pointer<T>(s.record.qkv) + from * 3 * h, 3 * h, h, 2 * h, length,
-                                   config_.heads, config_.head_size(), scale(),
-                                   pointer<T>(gradient) + from * h, h,
-                                   pointer<T>(of_qkv) + from * 3 * h, 3 * h, scratch.data(),
-                                   start(p), -1, start_head(p), of_bias.mine(middle)});
+        table_.attention_gradient(
+            {pointer<T>(s.record.qkv) + from * 3 * h, 3 * h, h, 2 * h, length, config_.heads,
+             config_.head_size(), scale(), pointer<T>(gradient) + from * h, h,
+             pointer<T>(of_qkv) + from * 3 * h, 3 * h, pointer<std::byte>(scratch), start(p), -1,
+             start_head(p), of_bias.lot(lot, middle), of_document(s, from)});
       }
     });
     if (start_head(p) > 0)
@@ -299,6 +331,15 @@ class TypedContext : public LayerContext {
   at::Tensor sums_of_change_;
   std::mutex mutex_;
 };
+
+// 64 bits of a seeded generator for each of a layer's three dropouts.
+kernels::Dropout drawn(double rate, const std::optional<at::Generator>& generator) {
+  if (rate <= 0) return {};
+  if (!generator) throw internal_error("dropout needs a seeded generator");
+  auto* source = at::check_generator<at::CPUGeneratorImpl>(generator);
+  const std::lock_guard<std::mutex> lock(source->mutex_);
+  return kernels::make_dropout(rate, source->random64());
+}
 
 LayerContext& typed(const LayerState& state) { return static_cast<LayerContext&>(*state.context); }
 
@@ -340,22 +381,23 @@ std::shared_ptr<CpuLayerContext> make_cpu_layer_context(const EncoderConfig& con
                                                         at::ScalarType compute) {
   if (config.hidden_size % 32 != 0 || config.intermediate_size % 32 != 0) return nullptr;
   const kernels::Isa isa = kernels::best_isa();
-  if (compute == at::kFloat && isa >= kernels::Isa::avx2)
-    return std::make_shared<TypedContext<float>>(config, isa);
-  if (compute == at::kBFloat16 && isa >= kernels::Isa::avx512_bf16)
-    return std::make_shared<TypedContext<BFloat16>>(config, isa);
-  return nullptr;
+  if (!has_cpu_products(compute)) return nullptr;
+  if (compute == at::kFloat) return std::make_shared<TypedContext<float>>(config, isa);
+  return std::make_shared<TypedContext<BFloat16>>(config, isa);
 }
 
 LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters,
                     const PackedTokens& batch, const std::shared_ptr<CpuLayerContext>& context,
-                    bool checkpoint, const at::Tensor& firsts) {
+                    const ForwardOptions& options, const at::Tensor& firsts) {
   auto state = c10::make_intrusive<LayerState>();
   state->context = context;
   state->offsets = batch.offsets;
   state->tokens = batch.tokens();
   state->firsts = firsts;
-  state->checkpoint = checkpoint;
+  state->checkpoint = options.checkpoint_layers;
+  state->of_shares = drawn(options.attention_dropout, options.generator);
+  state->of_attended = drawn(options.hidden_dropout, options.generator);
+  state->of_wide = drawn(options.hidden_dropout, options.generator);
   state->input = input.rounded;
   const variable_list outputs =
       LayerFunction::apply(input.hidden, at::TensorList(parameters), state);

@@ -1,9 +1,9 @@
 #pragma once
 // A whole encoder layer on processors, forward and backward, on the training kernels: one autograd
-// node, few passes over memory, all sums in fp32. plain_layer.cpp is its twin
-// and serve where it does not fit (CUDA, dropout, odd sizes). Private to room nn.
+// node, few passes over memory, dropout inside the kernels, all sums in fp32. plain_layer.cpp is
+// its twin and serves where it does not fit (CUDA, odd sizes). Private to room nn.
 #include <gpuhpc/kernels/packed_matrix.hpp>
-#include <gpuhpc/nn/encoder_config.hpp>
+#include <gpuhpc/nn/encoder.hpp>
 #include <gpuhpc/nn/packed.hpp>
 
 #include <ATen/core/Tensor.h>
@@ -62,11 +62,11 @@ struct LayerRows {
   // (padded T, H) the same in the compute type, without gradient; undefined: made when needed
   at::Tensor rounded;
 };
-// `parameters`: the layer's sixteen, MPNet's bias times sqrt(head size). `checkpoint`: only the
-// input is kept, and the backward pass computes the layer again. `firsts`, when defined: (B) int64,
-// the only rows computed behind attention; the result has B rows.
+// `parameters`: the layer's sixteen, MPNet's bias times sqrt(head size). With checkpoint_layers
+// only the input is kept, and the backward pass computes the layer again. `firsts`, when defined:
+// (B) int64, the only rows computed behind attention; the result has B rows.
 LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& parameters,
                     const PackedTokens& batch, const std::shared_ptr<CpuLayerContext>& context,
-                    bool checkpoint, const at::Tensor& firsts);
+                    const ForwardOptions& options, const at::Tensor& firsts);
 
 }  // namespace gpuhpc

@@ -2,10 +2,7 @@
 
 #include "gpuhpc/base/error.hpp"
 
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
 namespace gpuhpc {
 
@@ -26,14 +23,34 @@ using kernels::kPanel;
 
 namespace {
 
-// Panels of a packed matrix that stay in the second-level cache while all rows pass (the kernel
-// itself keeps the rows in the first), and the longest sums that are added to fp32 results at once.
-constexpr std::int64_t group_bytes = 5 << 18, longest_sum = 1536;
+// Rows whose outer products go into a weight's gradient at once: what is packed for them stays
+// small.
+constexpr std::int64_t rows_a_chunk = 1536;
 
-std::int64_t panels_a_group(std::int64_t depth) {
-  return std::max<std::int64_t>(
-      1, group_bytes / (depth * kPanel * static_cast<std::int64_t>(sizeof(BFloat16))));
-}
+// How products are cut, so that what is read again and again stays near the processor.
+template <typename T>
+struct Cut;
+// Panels that stay in the second-level cache while all rows pass; the kernels themselves keep the
+// rows in the first.
+template <>
+struct Cut<BFloat16> {
+  static constexpr std::int64_t longest_sum = 1536;
+  static std::int64_t panels(std::int64_t depth) {
+    return std::max<std::int64_t>(
+        1, (5 << 18) / (depth * kPanel * static_cast<std::int64_t>(sizeof(BFloat16))));
+  }
+  static std::int64_t rows(std::int64_t /*depth*/) { return std::int64_t{1} << 40; }
+};
+// One panel, which stays in the first-level cache if it can, and a quarter of the second for the
+// rows that pass by it, a few at a time.
+template <>
+struct Cut<float> {
+  static constexpr std::int64_t longest_sum = 192;
+  static std::int64_t panels(std::int64_t /*depth*/) { return 1; }
+  static std::int64_t rows(std::int64_t depth) {
+    return std::max<std::int64_t>(2, (1 << 17) / (depth * 4) / 12) * 12;
+  }
+};
 
 // `count` rows as equal pieces of at most `longest`, each a multiple of 32.
 std::int64_t piece_of(std::int64_t count, std::int64_t longest) {
@@ -49,24 +66,27 @@ void over_blocks(std::int64_t count, const Body& body) {
   });
 }
 
-// The whole call, group by group of panels and piece by piece of k.
-void accumulate_blocked(const kernels::EncoderKernels<BFloat16>& table,
-                        kernels::AccumulateCall<BFloat16> call) {
-  const std::int64_t k_count = call.weight->rows, piece = piece_of(k_count, longest_sum),
-                     panels = call.weight->panels();
-  const BFloat16* input = call.input;
-  float* output = call.output;
+// The whole call, piece by piece of k, block by block of rows and group by group of panels.
+template <typename T>
+void accumulate_blocked(const kernels::EncoderKernels<T>& table,
+                        const kernels::AccumulateCall<T>& whole) {
+  const std::int64_t k_count = whole.weight->rows, piece = piece_of(k_count, Cut<T>::longest_sum),
+                     panels = whole.weight->panels(), group = Cut<T>::panels(piece),
+                     block = Cut<T>::rows(piece);
+  kernels::AccumulateCall<T> call = whole;
   for (std::int64_t k = 0; k < k_count; k += piece) {
-    call.overwrite = call.overwrite && k == 0;
+    call.overwrite = whole.overwrite && k == 0;
     call.first_k = k;
     call.depth = std::min(piece, k_count - k);
-    call.input = input + k / 32 * call.k_step;
-    const std::int64_t group = panels_a_group(call.depth);
-    for (std::int64_t p = 0; p < panels; p += group) {
-      call.first_panel = p;
-      call.panels = std::min(group, panels - p);
-      call.output = output + p * kPanel;
-      table.accumulate(call);
+    for (std::int64_t row = 0; row < whole.rows; row += block) {
+      call.rows = std::min(block, whole.rows - row);
+      call.input = whole.input + k / 32 * call.k_step + row * call.input_stride;
+      for (std::int64_t p = 0; p < panels; p += group) {
+        call.first_panel = p;
+        call.panels = std::min(group, panels - p);
+        call.output = whole.output + row * call.output_stride + p * kPanel;
+        table.accumulate(call);
+      }
     }
   }
 }
@@ -79,52 +99,27 @@ std::int64_t Linears::outputs() const {
   return sum;
 }
 
-void CpuProducts<float>::linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens,
-                                const at::Tensor& out) {
-  const bool one = linears.weights.size() == 1;
-  const at::Tensor weight = one ? linears.weights[0] : at::cat(linears.weights);
-  at::Tensor result = out.narrow(0, 0, tokens);
-  if (linears.biases.empty())
-    at::mm_out(result, x.narrow(0, 0, tokens), weight.t());
-  else
-    at::addmm_out(result, one ? linears.biases[0] : at::cat(linears.biases), x.narrow(0, 0, tokens),
-                  weight.t());
+bool has_cpu_products(at::ScalarType compute) {
+  const kernels::Isa isa = kernels::best_isa();
+  return (compute == at::kFloat && isa >= kernels::Isa::avx2) ||
+         (compute == at::kBFloat16 && isa >= kernels::Isa::avx512_bf16);
 }
 
-void CpuProducts<float>::input_gradient(const at::Tensor& g, const Linears& linears,
-                                        std::int64_t tokens, const at::Tensor& into) {
-  std::int64_t column = 0;
-  for (const at::Tensor& weight : linears.weights) {
-    into.narrow(0, 0, tokens)
-        .addmm_(g.narrow(0, 0, tokens).narrow(1, column, weight.size(0)), weight);
-    column += weight.size(0);
-  }
-}
-
-void CpuProducts<float>::input_product(const at::Tensor& g, const Linears& linears,
-                                       std::int64_t tokens, const at::Tensor& out) {
-  at::Tensor result = out.narrow(0, 0, tokens);
-  at::mm_out(result, g.narrow(0, 0, tokens),
-             linears.weights.size() == 1 ? linears.weights[0] : at::cat(linears.weights));
-}
-
-at::Tensor CpuProducts<float>::weight_gradient(const at::Tensor& g, const at::Tensor& x,
-                                               std::int64_t tokens) {
-  return at::mm(g.narrow(0, 0, tokens).t(), x.narrow(0, 0, tokens));
-}
-
-void CpuProducts<BFloat16>::shape(kernels::PackedMatrix<BFloat16>& packed, std::int64_t rows,
-                                  std::int64_t columns) {
+template <typename T>
+void CpuProducts<T>::shape(kernels::PackedMatrix<T>& packed, std::int64_t rows,
+                           std::int64_t columns) {
   packed.rows = rows;
   packed.columns = columns;
   packed.values.resize(rows * columns);
 }
 
-void CpuProducts<BFloat16>::linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens,
-                                   const at::Tensor& out) {
+template <typename T>
+void CpuProducts<T>::linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens,
+                            const at::Tensor& out) {
   const std::int64_t inputs = linears.inputs(), outputs = linears.outputs();
   shape(packed_, inputs, outputs);
   bias_.resize(outputs);
+  std::fill_n(bias_.data(), outputs, 0.0F);
   std::int64_t column = 0;
   for (std::size_t i = 0; i < linears.weights.size(); ++i) {
     const std::int64_t count = linears.weights[i].size(0);
@@ -133,34 +128,39 @@ void CpuProducts<BFloat16>::linear(const at::Tensor& x, const Linears& linears, 
       packing_.weight({values + first * inputs, last - first, inputs, packed_.values.data(), inputs,
                        0, (column + first) / kPanel});
     });
-    std::copy_n(pointer<float>(linears.biases[i]), count, bias_.data() + column);
+    if (!linears.biases.empty())
+      std::copy_n(pointer<float>(linears.biases[i]), count, bias_.data() + column);
     column += count;
   }
-  multiply(x, bias_.data(), tokens, out);
+  multiply(x, tokens, out);
 }
 
 // out (T, packed columns) = x (T, packed rows) x packed matrix + bias.
-void CpuProducts<BFloat16>::multiply(const at::Tensor& x, const float* bias, std::int64_t tokens,
-                                     const at::Tensor& out) {
-  const std::int64_t group = panels_a_group(packed_.rows), panels = packed_.panels();
+template <typename T>
+void CpuProducts<T>::multiply(const at::Tensor& x, std::int64_t tokens, const at::Tensor& out) {
+  const std::int64_t group = Cut<T>::panels(packed_.rows), block = Cut<T>::rows(packed_.rows),
+                     panels = packed_.panels();
   over_rows(table_, tokens, [&](std::int64_t first, std::int64_t last) {
-    kernels::LinearCall<BFloat16> call;
-    call.input = pointer<BFloat16>(x) + first * packed_.rows;
+    kernels::LinearCall<T> call;
     call.input_stride = packed_.rows;
-    call.rows = last - first;
     call.weight = &packed_;
-    call.bias = bias;
+    call.bias = bias_.data();
     call.output_stride = packed_.columns;
-    for (std::int64_t p = 0; p < panels; p += group) {
-      call.first_panel = p;
-      call.panels = std::min(group, panels - p);
-      call.output = pointer<BFloat16>(out) + first * packed_.columns + p * kPanel;
-      table_.linear(call);
+    for (std::int64_t row = first; row < last; row += call.rows) {
+      call.input = pointer<T>(x) + row * packed_.rows;
+      call.rows = std::min(block, last - row);
+      for (std::int64_t p = 0; p < panels; p += group) {
+        call.first_panel = p;
+        call.panels = std::min(group, panels - p);
+        call.output = pointer<T>(out) + row * packed_.columns + p * kPanel;
+        table_.linear(call);
+      }
     }
   });
 }
 
-void CpuProducts<BFloat16>::pack_by_rows(const Linears& linears) {
+template <typename T>
+void CpuProducts<T>::pack_by_rows(const Linears& linears) {
   const std::int64_t inputs = linears.inputs(), outputs = linears.outputs();
   shape(packed_, outputs, inputs);
   std::int64_t row = 0;
@@ -174,60 +174,61 @@ void CpuProducts<BFloat16>::pack_by_rows(const Linears& linears) {
   }
 }
 
-void CpuProducts<BFloat16>::input_product(const at::Tensor& g, const Linears& linears,
-                                          std::int64_t tokens, const at::Tensor& out) {
+template <typename T>
+void CpuProducts<T>::input_product(const at::Tensor& g, const Linears& linears, std::int64_t tokens,
+                                   const at::Tensor& out) {
   pack_by_rows(linears);
   bias_.resize(linears.inputs());
   std::fill_n(bias_.data(), linears.inputs(), 0.0F);
-  multiply(g, bias_.data(), tokens, out);
+  multiply(g, tokens, out);
 }
 
-void CpuProducts<BFloat16>::input_gradient(const at::Tensor& g, const Linears& linears,
-                                           std::int64_t tokens, const at::Tensor& into) {
+template <typename T>
+void CpuProducts<T>::input_gradient(const at::Tensor& g, const Linears& linears,
+                                    std::int64_t tokens, const at::Tensor& into) {
   const std::int64_t inputs = linears.inputs(), outputs = linears.outputs();
   pack_by_rows(linears);
   over_rows(table_, tokens, [&](std::int64_t first, std::int64_t last) {
-    accumulate_blocked(table_, {pointer<BFloat16>(g) + first * outputs, outputs, last - first,
-                                &packed_, pointer<float>(into) + first * inputs, inputs});
+    accumulate_blocked(table_, {pointer<T>(g) + first * outputs, outputs, last - first, &packed_,
+                                pointer<float>(into) + first * inputs, inputs});
   });
 }
 
-at::Tensor CpuProducts<BFloat16>::weight_gradient(const at::Tensor& g, const at::Tensor& x,
-                                                  std::int64_t tokens) {
-  const std::int64_t outputs = g.size(1), inputs = x.size(1), chunk = piece_of(tokens, longest_sum),
-                     chunks = (tokens + chunk - 1) / chunk;
-  const std::int64_t blocks = (tokens + 31) / 32;
-  if (std::ssize(chunks_) < chunks) chunks_.resize(static_cast<std::size_t>(chunks));
-  turned_.resize(outputs * blocks * 32);
-  for (std::int64_t c = 0; c < chunks; ++c)
-    shape(chunks_[static_cast<std::size_t>(c)],
-          kernels::round_up(std::min(chunk, tokens - c * chunk), 32), inputs);
-  over_blocks(tokens, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t start = first; start < last; start = (start / chunk + 1) * chunk) {
-      const std::int64_t c = start / chunk, rows = std::min(last, (c + 1) * chunk) - start;
-      kernels::PackedMatrix<BFloat16>& packed = chunks_[static_cast<std::size_t>(c)];
-      packing_.rows({pointer<BFloat16>(x) + start * inputs, rows, inputs, packed.values.data(),
-                     packed.rows, start - c * chunk, 0});
-      packing_.transpose(pointer<BFloat16>(g) + start * outputs, rows, outputs,
-                         turned_.data() + start * 32, blocks);
-    }
-  });
+// Chunk by chunk of rows, so that what is packed stays small.
+template <typename T>
+at::Tensor CpuProducts<T>::weight_gradient(const at::Tensor& g, const at::Tensor& x,
+                                           std::int64_t tokens) {
+  const std::int64_t outputs = g.size(1), inputs = x.size(1),
+                     chunk = piece_of(tokens, rows_a_chunk);
   at::Tensor result = at::empty({outputs, inputs}, at::TensorOptions().dtype(at::kFloat));
-  over_rows(table_, outputs, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t c = 0; c < chunks; ++c) {
-      kernels::AccumulateCall<BFloat16> call{turned_.data() + (first * blocks + c * chunk) * 32,
-                                             32,
-                                             last - first,
-                                             &chunks_[static_cast<std::size_t>(c)],
-                                             pointer<float>(result) + first * inputs,
-                                             inputs};
-      call.overwrite = c == 0;
-      call.k_step = 1024;
-      call.row_step = 1024 * blocks;
+  const kernels::Turned layout = kernels::turned<T>(chunk);
+  turned_.resize(layout.place(0, outputs));
+  for (std::int64_t start = 0; start < tokens; start += chunk) {
+    const std::int64_t rows = std::min(chunk, tokens - start);
+    shape(packed_, kernels::round_up(rows, 32), inputs);
+    over_blocks(rows, [&](std::int64_t first, std::int64_t last) {
+      packing_.rows({pointer<T>(x) + (start + first) * inputs, last - first, inputs,
+                     packed_.values.data(), packed_.rows, first, 0});
+      packing_.transpose(pointer<T>(g) + (start + first) * outputs, last - first, outputs,
+                         turned_.data() + layout.place(first, 0), layout);
+    });
+    over_rows(table_, outputs, [&](std::int64_t first, std::int64_t last) {
+      kernels::AccumulateCall<T> call{turned_.data() + layout.place(0, first),
+                                      layout.input_stride,
+                                      last - first,
+                                      &packed_,
+                                      pointer<float>(result) + first * inputs,
+                                      inputs};
+      call.overwrite = start == 0;
+      call.k_step = layout.k_step;
+      call.row_step = layout.row_step;
       accumulate_blocked(table_, call);
-    }
-  });
+    });
+  }
   return result;
 }
+
+template class CpuProducts<float>;
+template class CpuProducts<BFloat16>;
 
 }  // namespace gpuhpc

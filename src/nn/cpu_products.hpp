@@ -41,25 +41,23 @@ void over_rows(const kernels::EncoderKernels<T>& table, std::int64_t rows, const
 }
 
 // A linear with outputs side by side when several weights share the input: weights (out_i, in),
-// biases (out_i), N = sum of out_i.
+// biases (out_i) or none at all, N = sum of out_i. Sizes are multiples of 32.
 struct Linears {
   std::vector<at::Tensor> weights, biases;  // fp32
   std::int64_t inputs() const { return weights[0].size(1); }
   std::int64_t outputs() const;
 };
 
+// Products in T (float or BFloat16) on packed operands, sums in fp32 all the way into the
+// gradients. The buffers are kept from call to call.
 template <typename T>
-class CpuProducts;
-
-// fp32: LibTorch's own products. (Kernels of ours reach 150 to 165 GFLOP/s a core on an AVX-512
-// Xeon, where MKL reaches 160 to 185.)
-template <>
-class CpuProducts<float> {
+class CpuProducts {
  public:
-  explicit CpuProducts(kernels::Isa isa) : table_(kernels::encoder_kernels<float>(isa)) {}
-  const kernels::EncoderKernels<float>& table() const { return table_; }
+  explicit CpuProducts(kernels::Isa isa)
+      : table_(kernels::encoder_kernels<T>(isa)), packing_(kernels::packing_kernels<T>(isa)) {}
+  const kernels::EncoderKernels<T>& table() const { return table_; }
   void linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens,
-              const at::Tensor& out);  // (T,N) = x W^T + b; without biases x W^T
+              const at::Tensor& out);  // (T,N) = x W^T + b
   void input_gradient(const at::Tensor& g, const Linears& linears, std::int64_t tokens,
                       const at::Tensor& into);  // fp32 (T,in) += g W
   void input_product(const at::Tensor& g, const Linears& linears, std::int64_t tokens,
@@ -68,37 +66,17 @@ class CpuProducts<float> {
                              std::int64_t tokens);  // fp32 (N,in) = g^T x
 
  private:
-  kernels::EncoderKernels<float> table_;
-};
-
-// bf16: packed operands, sums in fp32 all the way into the gradients. The buffers are kept from
-// step to step.
-template <>
-class CpuProducts<kernels::BFloat16> {
- public:
-  explicit CpuProducts(kernels::Isa isa)
-      : table_(kernels::encoder_kernels<kernels::BFloat16>(isa)),
-        packing_(kernels::packing_kernels(isa)) {}
-  const kernels::EncoderKernels<kernels::BFloat16>& table() const { return table_; }
-  void linear(const at::Tensor& x, const Linears& linears, std::int64_t tokens,
-              const at::Tensor& out);
-  void input_gradient(const at::Tensor& g, const Linears& linears, std::int64_t tokens,
-                      const at::Tensor& into);
-  void input_product(const at::Tensor& g, const Linears& linears, std::int64_t tokens,
-                     const at::Tensor& out);
-  at::Tensor weight_gradient(const at::Tensor& g, const at::Tensor& x, std::int64_t tokens);
-
- private:
-  static void shape(kernels::PackedMatrix<kernels::BFloat16>& packed, std::int64_t rows,
-                    std::int64_t columns);
-  void multiply(const at::Tensor& x, const float* bias, std::int64_t tokens, const at::Tensor& out);
+  static void shape(kernels::PackedMatrix<T>& packed, std::int64_t rows, std::int64_t columns);
+  void multiply(const at::Tensor& x, std::int64_t tokens, const at::Tensor& out);
   void pack_by_rows(const Linears& linears);
-  kernels::EncoderKernels<kernels::BFloat16> table_;
-  kernels::PackingKernels packing_;
-  kernels::PackedMatrix<kernels::BFloat16> packed_;
-  std::vector<kernels::PackedMatrix<kernels::BFloat16>> chunks_;
-  kernels::AlignedBuffer<kernels::BFloat16> turned_;
+  kernels::EncoderKernels<T> table_;
+  kernels::PackingKernels<T> packing_;
+  kernels::PackedMatrix<T> packed_;
+  kernels::AlignedBuffer<T> turned_;
   kernels::AlignedBuffer<float> bias_;
 };
+
+// Whether this processor's kernels multiply in that type better than LibTorch.
+bool has_cpu_products(at::ScalarType compute);
 
 }  // namespace gpuhpc

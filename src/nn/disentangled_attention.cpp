@@ -51,8 +51,8 @@ disentangled_scores(const EncoderConfig& config, const std::vector<at::Tensor>& 
   const auto [keys, queries] = position_keys_and_queries(parameters, positions, options.compute);
   // One small copy for all documents of the layer. The queries of positions are divided before
   // anything is added up, as those of tokens are: fp16 ends at 65,504.
-  return [relative = *config.relative, position_keys = by_head(keys, config.heads),
-          position_queries = by_head(queries / divisor, config.heads),
+  return [relative = *config.relative, position_keys = by_head(product_operand(keys), config.heads),
+          position_queries = by_head(product_operand(queries / divisor), config.heads),
           at_distances = rows_at_distances(*config.relative, longest, keys.device())](
              const at::Tensor& products, const at::Tensor& own_queries,
              const at::Tensor& own_keys) {

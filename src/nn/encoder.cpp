@@ -242,8 +242,7 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
   const auto& context = options.compute == at::kFloat      ? fp32_layers_
                         : options.compute == at::kBFloat16 ? bf16_layers_
                                                            : no_layers;
-  const bool plain =
-      context == nullptr || options.hidden_dropout > 0 || options.attention_dropout > 0;
+  const bool plain = context == nullptr || options.plain_layers;
   at::Tensor positions;  // what all layers share of them
   if (config_.relative) positions = position_vectors();
   if (config_.distances) {
@@ -273,8 +272,7 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
   }
   LayerRows rows{std::move(hidden), {}};
   for (std::int64_t index = first; index < last; ++index)
-    rows = cpu_layer(rows, parameters_of(index), batch, context, options.checkpoint_layers,
-                     rows_of(index));
+    rows = cpu_layer(rows, parameters_of(index), batch, context, options, rows_of(index));
   return rows.hidden;
 }
 

@@ -20,61 +20,145 @@
 #include <cmath>
 #include <mutex>
 
+#include "cpu_products.hpp"
+
 namespace gpuhpc {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What a product multiplies. On processors fp16 values go in as fp32: fp16 sums would overflow, and
-// few processors have them.
-at::Tensor factor(const at::Tensor& values) {
-  return values.is_cpu() && values.scalar_type() == at::kHalf ? values.to(at::kFloat) : values;
-}
+// fp32 weights and biases of products that share their input.
+struct Joined {
+  at::ScalarType type;  // of the products
+  std::vector<at::Tensor> weights, biases;
+  std::vector<std::int64_t> sizes() const {
+    std::vector<std::int64_t> result;
+    for (const at::Tensor& weight : weights) result.push_back(weight.size(0));
+    return result;
+  }
+};
 
-// Inputs: x, then weights, then as many biases or none. The products run on one joined matrix in
-// the compute type; its cast copy is what backward uses.
+// The products on LibTorch's operators: one joined matrix in the compute type, whose cast copy
+// backward uses.
+struct LibTorchProducts {
+  static at::Tensor joined(const std::vector<at::Tensor>& parts, at::ScalarType type) {
+    std::vector<at::Tensor> cast;
+    for (const at::Tensor& part : parts) cast.push_back(part.to(type));
+    return cast.size() == 1 ? cast[0] : at::cat(cast);
+  }
+  static at::Tensor forward(const Joined& linears, const at::Tensor& input,
+                            const at::Tensor& weight) {
+    if (linears.biases.empty())
+      return at::mm(product_operand(input), product_operand(weight).t()).to(linears.type);
+    const at::Tensor bias = joined(linears.biases, linears.type);
+    return at::addmm(product_operand(bias), product_operand(input), product_operand(weight).t())
+        .to(linears.type);
+  }
+};
+
+// The products on this room's packed kernels, where they are faster and fit.
+struct PackedProducts {
+  static bool fit(const Joined& linears, const at::Tensor& x) {
+    constexpr std::int64_t fewest = 32;  // rows that are worth packing a matrix for
+    if (!x.is_cpu() || x.size(0) < fewest || !has_cpu_products(linears.type)) return false;
+    return std::all_of(linears.weights.begin(), linears.weights.end(), [](const at::Tensor& w) {
+      return w.scalar_type() == at::kFloat && w.is_contiguous() && w.size(0) % 32 == 0 &&
+             w.size(1) % 32 == 0;
+    });
+  }
+  // x in that type, with the rows that kernels may touch behind the last; those of fp32 do not.
+  static at::Tensor padded(const at::Tensor& x, at::ScalarType type) {
+    if (type == at::kFloat) return x.to(type).contiguous();
+    at::Tensor copy = at::empty({padded_rows(x.size(0)), x.size(1)}, x.options().dtype(type));
+    copy.narrow(0, 0, x.size(0)).copy_(x);
+    return copy;
+  }
+  template <typename Body>
+  static auto with_products(at::ScalarType type, const Body& body) {
+    if (type == at::kFloat) return body(CpuProducts<float>(kernels::best_isa()));
+    return body(CpuProducts<kernels::BFloat16>(kernels::best_isa()));
+  }
+  static at::Tensor forward(const Joined& linears, const at::Tensor& input, std::int64_t rows) {
+    const Linears all{linears.weights, linears.biases};
+    const at::Tensor out = at::empty({input.size(0), all.outputs()}, input.options());
+    with_products(linears.type, [&](auto&& products) { products.linear(input, all, rows, out); });
+    return out.narrow(0, 0, rows);
+  }
+  static at::Tensor of_input(const Joined& linears, const at::Tensor& gradient, std::int64_t rows) {
+    const Linears all{linears.weights, {}};
+    const at::Tensor out = at::empty({gradient.size(0), all.inputs()}, gradient.options());
+    with_products(linears.type,
+                  [&](auto&& products) { products.input_product(gradient, all, rows, out); });
+    return out.narrow(0, 0, rows);
+  }
+  static at::Tensor of_weight(at::ScalarType type, const at::Tensor& gradient,
+                              const at::Tensor& input, std::int64_t rows) {
+    return with_products(
+        type, [&](auto&& products) { return products.weight_gradient(gradient, input, rows); });
+  }
+};
+
+// Inputs: x, then weights, then as many biases or none.
 struct JoinedLinear : torch::autograd::Function<JoinedLinear> {
+  static Joined parts(at::TensorList parameters, std::int64_t count, std::int64_t compute) {
+    const auto linears = static_cast<std::size_t>(count);
+    return {static_cast<at::ScalarType>(compute), parameters.slice(0, linears).vec(),
+            parameters.slice(linears).vec()};
+  }
+
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             at::TensorList parameters, std::int64_t count, std::int64_t compute) {
-    const auto type = static_cast<at::ScalarType>(compute);
-    const auto linears = static_cast<std::size_t>(count);
-    const auto joined = [&](at::TensorList parts) {
-      std::vector<at::Tensor> cast;
-      for (const at::Tensor& part : parts) cast.push_back(part.to(type));
-      return count == 1 ? cast[0] : at::cat(cast);
-    };
-    std::vector<std::int64_t> sizes;
-    for (const at::Tensor& weight : parameters.slice(0, linears)) sizes.push_back(weight.size(0));
-    const at::Tensor input = x.to(type), weight = joined(parameters.slice(0, linears));
-    context->save_for_backward({input, weight});
-    context->saved_data["sizes"] = sizes;
-    context->saved_data["biased"] = parameters.size() > linears;
+    const Joined linears = parts(parameters, count, compute);
+    const bool packed = PackedProducts::fit(linears, x);
+    context->saved_data["sizes"] = linears.sizes();
+    context->saved_data["packed"] = packed;
+    context->saved_data["compute"] = compute;
+    context->saved_data["biased"] = !linears.biases.empty();
     context->saved_data["input_type"] = static_cast<std::int64_t>(x.scalar_type());
-    if (parameters.size() == linears) return at::mm(factor(input), factor(weight).t()).to(type);
-    const at::Tensor bias = joined(parameters.slice(linears));
-    return at::addmm(factor(bias), factor(input), factor(weight).t()).to(type);
+    if (packed) {
+      const at::Tensor input = PackedProducts::padded(x, linears.type);
+      variable_list saved = linears.weights;
+      saved.push_back(input);
+      context->save_for_backward(saved);
+      return PackedProducts::forward(linears, input, x.size(0));
+    }
+    const at::Tensor input = x.to(linears.type),
+                     weight = LibTorchProducts::joined(linears.weights, linears.type);
+    context->save_for_backward({weight, input});
+    return LibTorchProducts::forward(linears, input, weight);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor &input = saved[0], &weight = saved[1];
+    variable_list weights = context->get_saved_variables();
+    const at::Tensor input = weights.back();
+    weights.pop_back();
     const std::vector<std::int64_t> sizes = context->saved_data["sizes"].toIntVector();
     const auto input_type = static_cast<at::ScalarType>(context->saved_data["input_type"].toInt());
+    const bool packed = context->saved_data["packed"].toBool(),
+               biased = context->saved_data["biased"].toBool();
+    const Joined linears{
+        static_cast<at::ScalarType>(context->saved_data["compute"].toInt()), weights, {}};
+    const std::int64_t rows = gradients[0].size(0);
     // (T, sum of outs)
-    const at::Tensor gradient = gradients[0].to(input.scalar_type()).contiguous();
-    const std::size_t count = sizes.size();
-    const bool biased = context->saved_data["biased"].toBool();
-    variable_list result((biased ? 2 : 1) * count + 3);
+    const at::Tensor gradient = packed ? PackedProducts::padded(gradients[0], linears.type)
+                                       : gradients[0].to(linears.type).contiguous();
+    variable_list result((biased ? 2 : 1) * sizes.size() + 3);
     if (context->needs_input_grad(0))
-      result[0] = at::mm(factor(gradient), factor(weight)).to(input_type);
+      result[0] = (packed ? PackedProducts::of_input(linears, gradient, rows)
+                          : at::mm(product_operand(gradient), product_operand(weights[0])))
+                      .to(input_type);
     if (context->needs_input_grad(1)) {
       const auto of_weights =
-          at::mm(factor(gradient).t(), factor(input)).to(at::kFloat).split_with_sizes(sizes);
+          (packed ? PackedProducts::of_weight(linears.type, gradient, input, rows)
+                  : at::mm(product_operand(gradient).t(), product_operand(input)).to(at::kFloat))
+              .split_with_sizes(sizes);
       std::copy(of_weights.begin(), of_weights.end(), result.begin() + 1);
       if (!biased) return result;
-      const auto of_biases = gradient.sum(0, false, at::kFloat).split_with_sizes(sizes);
-      std::copy(of_biases.begin(), of_biases.end(), result.begin() + 1 + sizes.size());
+      const auto of_biases =
+          gradient.narrow(0, 0, rows).sum(0, false, at::kFloat).split_with_sizes(sizes);
+      std::copy(of_biases.begin(), of_biases.end(),
+                result.begin() + 1 + static_cast<std::ptrdiff_t>(sizes.size()));
     }
     return result;
   }
@@ -95,6 +179,12 @@ at::Tensor mixed_linear(const at::Tensor& x, const at::Tensor& weight, const at:
                         at::ScalarType compute) {
   return joined_linear(x, {weight}, bias.defined() ? std::vector{bias} : std::vector<at::Tensor>{},
                        compute);
+}
+
+at::Tensor product_operand(const at::Tensor& values) {
+  const bool slow = values.scalar_type() == at::kHalf ||
+                    (values.scalar_type() == at::kBFloat16 && !has_cpu_products(at::kBFloat16));
+  return values.is_cpu() && slow ? values.to(at::kFloat) : values;
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {

@@ -1,6 +1,7 @@
 #include "layers.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace gpuhpc {
 namespace {
@@ -35,6 +36,12 @@ struct Attention {
   bool keeps_projections() const { return plain || work.cuda || !work.half(); }
 };
 
+// Products on a processor's packed kernels keep neither joined nor cast weights.
+bool packed(const PlannedWork& work, std::initializer_list<std::int64_t> sizes) {
+  return work.cpu_layers() &&
+         std::all_of(sizes.begin(), sizes.end(), [](std::int64_t size) { return size % 32 == 0; });
+}
+
 // DeBERTa's positions: keys and queries of the table's rows, and where each pair of places looks.
 void keep_positions(Tally& tally, LayerBytes& bytes, const EncoderConfig& e,
                     const PlannedWork& work, const Rows& rows) {
@@ -43,7 +50,7 @@ void keep_positions(Tally& tally, LayerBytes& bytes, const EncoderConfig& e,
   if (work.dropout > 0) tally.add(table * fp32, 2);
   tally.add(table * c, 2);                   // their keys and queries
   if (work.half()) tally.add(table * c, 2);  // the table, cast, of each product
-  if (work.half()) bytes.copies += 2 * h * h * c;
+  if (work.half() && !packed(work, {h})) bytes.copies += 2 * h * h * c;
   // Of each document: rows of the table, and both products that are looked up in.
   const std::int64_t used = relative.row(rows.length - 1) + 1 - relative.row(1 - rows.length);
   tally.add(rows.length * rows.length * 8, rows.documents);
@@ -82,9 +89,7 @@ std::int64_t held_bytes(std::int64_t bytes, bool cuda) {
 
 LayerBytes encoder_layer(const EncoderConfig& e, const PlannedWork& work, const Rows& rows,
                          std::int64_t behind) {
-  const bool dropout = work.dropout > 0 || work.attention_dropout > 0;
-  if (work.cpu_layers() && !dropout && !e.relative && e.hidden_size % 32 == 0 &&
-      e.intermediate_size % 32 == 0)
+  if (work.cpu_layers() && !e.relative && e.hidden_size % 32 == 0 && e.intermediate_size % 32 == 0)
     return cpu_encoder_layer(e, work, rows, behind);
   const std::int64_t c = work.value_bytes(), h = e.hidden_size, f = e.intermediate_size,
                      t = rows.rows(), r = behind;
@@ -93,8 +98,9 @@ LayerBytes encoder_layer(const EncoderConfig& e, const PlannedWork& work, const 
   LayerBytes bytes;
   Tally kept(work.cuda), transient(work.cuda);
   // One cat of three matrices whatever the type; the others are cast where the type is another.
-  bytes.copies = held_bytes(3 * h * h * c, work.cuda);
-  if (work.half())
+  const bool copied = !packed(work, {h, f});
+  if (copied) bytes.copies = held_bytes(3 * h * h * c, work.cuda);
+  if (work.half() && copied)
     bytes.copies += held_bytes(h * h * c, work.cuda) + 2 * held_bytes(h * f * c, work.cuda);
   if (work.half()) kept.add(t * h * c);  // the input, cast
   if (attention.keeps_projections()) kept.add(t * 3 * h * c);
@@ -110,7 +116,7 @@ LayerBytes encoder_layer(const EncoderConfig& e, const PlannedWork& work, const 
   transient.add(r * h * fp32, 2)
       .add(r * h * c)
       .add(r * f * c)
-      .add(h * f * (fp32 + c * work.half()));
+      .add(h * f * (fp32 + c * (work.half() && copied)));
   bytes.kept = kept.sum(), bytes.input = held_bytes(t * h * fp32, work.cuda);
   bytes.transient = transient.sum();
   bytes.forward = Tally(work.cuda)
@@ -167,8 +173,10 @@ LayerBytes t5_layer_bytes(const T5Config& config, const PlannedWork& work, const
     copies.add(h * f * c);
   if (second != fp32) copies.add(h * f * c);
   if (drops) kept.add(t * h * second);
-  transient.add(t * h * fp32, 2).add(t * f * second).add(h * f * (fp32 + second * work.half()));
-  bytes.kept = kept.sum(), bytes.copies = copies.sum();
+  transient.add(t * h * fp32, 2).add(t * f * second).add(h * f * fp32);
+  if (work.half() && !packed(work, {h, i, f})) transient.add(h * f * second);
+  bytes.kept = kept.sum();
+  if (!packed(work, {h, i, f})) bytes.copies = copies.sum();
   bytes.input = held_bytes(t * h * fp32, work.cuda), bytes.transient = transient.sum();
   bytes.forward = Tally(work.cuda)
                       .add(t * h * fp32, 3)
@@ -184,10 +192,12 @@ HeadBytes vocabulary_head(const PlannedWork& work, std::int64_t rows, std::int64
   const std::int64_t c = work.value_bytes(), words = vocabulary * hidden;
   HeadBytes bytes;
   Tally kept(work.cuda), copies(work.cuda);
-  if (work.half()) copies.add(words * c), kept.add(rows * hidden * c);
+  const bool cast = work.half() && !packed(work, {hidden, vocabulary});
+  if (cast) copies.add(words * c);
+  if (work.half()) kept.add(rows * hidden * c);
   if (masked_head) {  // dense, activation, norm
     kept.add(rows * hidden * fp32, 3).add(rows * hidden * c, 2);
-    if (work.half()) copies.add(hidden * hidden * c);
+    if (work.half() && !packed(work, {hidden})) copies.add(hidden * hidden * c);
   }
   const auto table = [&](std::int64_t each) {
     return held_bytes(rows * vocabulary * each, work.cuda);
@@ -198,7 +208,7 @@ HeadBytes vocabulary_head(const PlannedWork& work, std::int64_t rows, std::int64
                      backward = (work.label_smoothing > 0 ? 4 : 3) * table(fp32),
                      of_words = (work.half() ? table(c) + table(fp32) : table(fp32)) +
                                 held_bytes(words * fp32, work.cuda) +
-                                (work.half() ? held_bytes(words * c, work.cuda) : 0);
+                                (cast ? held_bytes(words * c, work.cuda) : 0);
   bytes.copies = copies.sum(), bytes.kept = kept.sum();
   bytes.peak = std::max({forward, backward, of_words});
   return bytes;

@@ -1,7 +1,5 @@
 #include "gpuhpc/retrieval/neighbours.hpp"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -158,90 +156,19 @@ Neighbours DenseIndex::search(MatrixView queries, Range rows, QuerySet set) cons
       if (members.empty() || wanted[list].empty()) continue;
       const at::Tensor scores =
           at::mm(gather_rows(queries, wanted[list]), gather_rows(indexed_, members).t());
-      at::parallel_for(0, scores.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t q = begin; q < end; ++q) {
-          const std::int32_t query = wanted[list][static_cast<std::size_t>(q)];
-          const auto at_row = static_cast<std::size_t>(query - rows.first) * k;
-          TopK best(std::span(out.indices).subspan(at_row, k),
-                    std::span(out.weights).subspan(at_row, k));
-          float* row = scores.data_ptr<float>() + q * scores.size(1);
-          if (set == QuerySet::same) {
-            const auto self = std::lower_bound(members.begin(), members.end(), query);
-            if (self != members.end() && *self == query)
-              row[self - members.begin()] = 0;  // never enters
-          }
-          best.offer_all(std::span<const float>(row, members.size()),
-                         [&](std::size_t j) { return members[j]; });
+      for (std::int64_t q = 0; q < scores.size(0); ++q) {
+        const std::int32_t query = wanted[list][static_cast<std::size_t>(q)];
+        const auto at_row = static_cast<std::size_t>(query - rows.first) * k;
+        TopK best(std::span(out.indices).subspan(at_row, k),
+                  std::span(out.weights).subspan(at_row, k));
+        float* row = scores.data_ptr<float>() + q * scores.size(1);
+        if (set == QuerySet::same) {
+          const auto self = std::lower_bound(members.begin(), members.end(), query);
+          if (self != members.end() && *self == query)
+            row[self - members.begin()] = 0;  // never enters
         }
-      });
-    }
-  }
-  return out;
-}
-
-namespace {
-
-// rows per product; with 512 queries the scores stay in cache
-constexpr std::int64_t indexed_block = 4096;
-// blocks of queries that a block of rows is copied for
-constexpr std::int64_t blocks_at_once = 16;
-
-// Offers one (queries, indexed) block of scores to the queries' top lists, which start at row
-// `out_row` of `out`.
-void offer_block(const at::Tensor& scores, std::int64_t out_row, std::int64_t first_query,
-                 std::int64_t first_indexed, QuerySet set, float above, Neighbours& out) {
-  const std::int64_t width = scores.size(1);
-  const float* data = scores.data_ptr<float>();
-  at::parallel_for(0, scores.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t q = begin; q < end; ++q) {
-      const auto at_row = static_cast<std::size_t>((out_row + q) * out.k);
-      const auto count = static_cast<std::size_t>(out.k);
-      TopK best(std::span(out.indices).subspan(at_row, count),
-                std::span(out.weights).subspan(at_row, count), above);
-      const auto name = [&](std::size_t j) {
-        return static_cast<std::int32_t>(first_indexed + static_cast<std::int64_t>(j));
-      };
-      const std::span row(data + q * width, static_cast<std::size_t>(width));
-      const std::int64_t self = first_query + q - first_indexed;
-      if (set == QuerySet::same && self >= 0 && self < width) {
-        best.offer_all(row.first(static_cast<std::size_t>(self)), name);
-        best.offer_all(row.subspan(static_cast<std::size_t>(self) + 1),
-                       [&](std::size_t j) { return name(j + static_cast<std::size_t>(self) + 1); });
-      } else {
-        best.offer_all(row, name);
-      }
-    }
-  });
-}
-
-}  // namespace
-
-Neighbours dense_neighbours(MatrixView queries, MatrixView indexed, Range rows, QuerySet set,
-                            const NeighbourOptions& options) {
-  check_blocks(rows, queries.rows, neighbour_block);
-  if (queries.columns != indexed.columns) {
-    throw internal_error("queries have {} columns, the indexed rows {}", queries.columns,
-                         indexed.columns);
-  }
-  Neighbours out = no_neighbours(rows.size(), options.k);
-  at::Tensor scores = at::empty({0}, at::kFloat);  // one memory for all products
-  for (std::int64_t first = rows.first; first < rows.last;
-       first += blocks_at_once * neighbour_block) {
-    std::vector<Range> blocks;
-    std::vector<at::Tensor> left;
-    for (std::int64_t q = first; q < std::min(rows.last, first + blocks_at_once * neighbour_block);
-         q += neighbour_block) {
-      blocks.push_back({q, std::min(rows.last, q + neighbour_block)});
-      left.push_back(copy_rows(queries, blocks.back()));
-    }
-    for (std::int64_t i = 0; i < indexed.rows; i += indexed_block) {
-      const at::Tensor right =
-          copy_rows(indexed, {i, std::min(indexed.rows, i + indexed_block)}).t();
-      for (std::size_t b = 0; b < blocks.size(); ++b) {
-        scores.resize_({blocks[b].size(), right.size(1)});
-        at::mm_out(scores, left[b], right);
-        offer_block(scores, blocks[b].first - rows.first, blocks[b].first, i, set, options.above,
-                    out);
+        best.offer_all(std::span<const float>(row, members.size()),
+                       [&](std::size_t j) { return members[j]; });
       }
     }
   }

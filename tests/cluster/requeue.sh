@@ -4,7 +4,7 @@
 . "$(dirname "$(realpath "$0")")/slurm.sh"
 start_slurm 2
 make_input "$S/input"
-arguments=("${small_run[@]}" --input.dir "$S/input" --pipeline.to training --train.epochs 5 --train.checkpoint-every 5)
+arguments=("${small_run[@]}" --input.dir "$S/input" --pipeline.to training --train.epochs 10 --train.checkpoint-every 5)
 launch_job() {  # LAUNCHER RUN-FOLDER SBATCH-OPTIONS...
   local launcher=$1 run=$2; shift 2
   GPUHPC_LAUNCHER=$launcher submit --nodes=2 --ntasks-per-node=2 "$@" jobs/slurm/a6000x8.sh "${arguments[@]}" --run.dir "$run"
@@ -17,7 +17,35 @@ requeued() {  # JOB TIMES
 says_restarts() { scontrol -o show job "$1" | grep -q " Restarts=$2 "; }
 # A requeued job waits two minutes else; the nodes take no credential of the second in which they dropped it.
 at_once() { sleep 3; scontrol update jobid="$1" StartTime=now; }
-trained() { newest_checkpoint "$1"; }
+# Slurm looks for jobs to drive out or to end every half minute, in which a small run would finish: from its next checkpoint
+# on, a run's ranks stand still until the signal has come to each of them.
+ranks_of() {
+  local process
+  for process in /proc/[0-9]*; do
+    if [ "$(readlink "$process/exe")" = "$program" ] && tr '\0' ' ' <"$process/cmdline" | grep -q -- "--run.dir $1 "; then
+      basename "$process"
+    fi
+  done 2>/dev/null
+}
+stop_ranks() {  # RUN-FOLDER JOB TIMES   or the signal came before that, and the job is requeued already
+  local before
+  before=$(newest_checkpoint "$1")
+  newer_or_requeued() { says_restarts "$2" "$3" || { newest_checkpoint "$1" && [ "$(newest_checkpoint "$1")" != "$before" ]; }; }
+  wait_for 120 newer_or_requeued "$@"
+  ranks_of "$1" | xargs -r kill -STOP
+}
+# USR1 or TERM is pending, or has set the rank going already (Slurm sends SIGCONT before SIGTERM).
+all_told() {
+  local rank
+  for rank in $(ranks_of "$1"); do
+    [ "$(awk '/^State/ {print $2}' "/proc/$rank/status")" != T ] ||
+      [ $((0x$(awk '/^ShdPnd/ {print $2}' "/proc/$rank/status") & 0x4200)) != 0 ] || return 1
+  done
+}
+go_on() {  # RUN-FOLDER
+  wait_for 120 all_told "$1"
+  ranks_of "$1" | xargs -r kill -CONT
+}
 
 start=$SECONDS
 scripts/mpirun.sh 1 "$program" --config "$GPUHPC_CONFIG" "${arguments[@]}" --run.dir "$S/alone" >"$S/alone.log" 2>&1 || die "the run that is left alone: exit $?"
@@ -27,11 +55,12 @@ echo "left alone on one rank: $((SECONDS - start)) s, $(wc -l <"$S/alone/stages/
 run=$S/srun
 job=$(launch_job srun "$run") || exit 1
 await "$job" 60 RUNNING
-wait_for 120 trained "$run"
+stop_ranks "$run" "$job" 1
 urgent=$(sbatch --parsable --partition=urgent --nodes=2 --exclusive --output=/dev/null --wrap true) || die "sbatch"
+go_on "$run"
 requeued "$job" 1
 await "$urgent" 60 COMPLETED
-scontrol update jobid="$job" TimeLimit=1  # USR1 comes at once with three minutes before the end of one
+scontrol update jobid="$job" TimeLimit=2  # USR1 comes at the next look, for which ten epochs are long enough
 at_once "$job"
 await "$job" 60 RUNNING
 requeued "$job" 2
@@ -45,8 +74,9 @@ echo "srun: driven out, then USR1 before the limit: requeued twice, the same wei
 run=$S/mpirun
 job=$(launch_job mpirun "$run") || exit 1
 await "$job" 60 RUNNING
-wait_for 120 trained "$run"
+stop_ranks "$run" "$job" 1
 scancel --batch --signal=USR1 "$job"  # as --signal=B:USR1 does
+go_on "$run"
 requeued "$job" 1
 at_once "$job"
 await "$job" 180 COMPLETED

@@ -5,6 +5,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/norm.h>
 #include <ATen/ops/randn.h>
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fixture.hpp"
@@ -118,6 +120,59 @@ INSTANTIATE_TEST_SUITE_P(Layers, Checkpointing,
                                            Case{"fp32_dropout", at::kFloat, .1},
                                            Case{"bf16_dropout", at::kBFloat16, .1}),
                          [](const auto& which) { return std::string(which.param.name); });
+
+// The gradient under dropout is the slope of what the forward pass computes with the same seed.
+TEST(Dropout, GradientsAreTheSlopeOfTheSameDraws) {
+  const PackedTokens batch = ragged_batch({33, 5, 18, 40});
+  for (const bool plain : {false, true}) {
+    ForwardOptions options;
+    options.plain_layers = plain;
+    options.hidden_dropout = .3, options.attention_dropout = .2;
+    Encoder encoder = random_encoder(config_of(2));
+    const auto loss = [&] {
+      options.generator = make_generator(at::kCPU, 11);
+      const at::Tensor rows = encoder.forward(batch, options);
+      return (rows * at::randn(rows.sizes(), make_generator(at::kCPU, 5))).sum();
+    };
+    loss().backward();
+    double squares = 0;
+    for (const NamedParameter& parameter : encoder.parameters())
+      squares += std::pow(parameter.value.grad().norm().item<double>(), 2);
+    const at::NoGradGuard no_grad;
+    const double step = 2e-3;
+    const auto move = [&](double by) {
+      for (const NamedParameter& parameter : encoder.parameters())
+        parameter.value.add_(parameter.value.grad(), by / std::sqrt(squares));
+    };
+    move(step);
+    const double above = loss().item<double>();
+    move(-2 * step);
+    const double below = loss().item<double>();
+    EXPECT_NEAR((above - below) / (2 * step) / std::sqrt(squares), 1, .01) << "plain " << plain;
+  }
+}
+
+// What dropout does to the output is as large as with LibTorch's dropout in the same places.
+TEST(Dropout, MovesTheOutputAsFarAsLibTorchs) {
+  const PackedTokens batch = ragged_batch({64, 30, 7, 50, 64, 12});
+  const Encoder encoder = random_encoder(config_of(1));
+  const at::NoGradGuard no_grad;
+  for (const auto& [hidden, attention] : {std::pair{.3, 0.}, {0., .4}}) {
+    double moved[2] = {0, 0};
+    for (const bool plain : {false, true}) {
+      ForwardOptions options;
+      options.plain_layers = plain;
+      const at::Tensor clean = encoder.forward(batch, options);
+      options.hidden_dropout = hidden, options.attention_dropout = attention;
+      for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        options.generator = make_generator(at::kCPU, seed);
+        moved[plain] += (encoder.forward(batch, options) - clean).square().mean().item<double>();
+      }
+    }
+    EXPECT_NEAR(moved[0] / moved[1], 1, .06) << hidden << " " << attention;
+    EXPECT_GT(moved[0], 0);
+  }
+}
 
 TEST(CheckpointedLayers, FrozenOnesStayFrozen) {
   const PackedTokens batch = ragged_batch({20, 9});

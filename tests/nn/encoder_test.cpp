@@ -1,8 +1,10 @@
 // The encoder against transformers and sentence-transformers, and against itself.
 #include <gpuhpc/base/error.hpp>
+#include <gpuhpc/kernels/isa.hpp>
 #include <gpuhpc/nn/encoder.hpp>
 #include <gpuhpc/nn/folder.hpp>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/norm.h>
 #include <ATen/ops/randn.h>
@@ -12,6 +14,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
+#include <set>
 
 #include "fixture.hpp"
 
@@ -225,7 +229,8 @@ TEST_F(Bert, DropoutIsSeededAndKeepsTheMean) {
 
 TEST_F(Bert, AttentionDropoutPathWithoutDropsIsTheKernel) {
   ForwardOptions options;
-  options.attention_dropout = 1e-300;  // takes the path from plain operators, drops nothing
+  options.plain_layers = true;
+  options.attention_dropout = 1e-300;  // drops nothing
   options.generator = make_generator(at::kCPU, 1);
   EXPECT_LE(largest_difference(encoder.forward(batch, options), read_floats(expected, "hidden")),
             1e-5);
@@ -284,9 +289,7 @@ TEST(MiniLm, FirstTokensAloneGiveTheSameVectorsAndGradients) {
     for (const bool plain : {false, true}) {
       ForwardOptions options;
       options.checkpoint_layers = checkpoint;
-      if (plain)
-        options.attention_dropout =
-            1e-300;  // drops nothing, but only the plain operators know dropout
+      options.plain_layers = plain;
       options.generator = make_generator(at::kCPU, 1);
       expect_first_tokens_equal_all(options, 2e-6);
       options.compute = at::kBFloat16;
@@ -302,6 +305,11 @@ TEST(MiniLm, FirstTokensOfAFrozenEncoder) {
                         loaded.encoder.pool(loaded.encoder.forward(batch), batch, Pooling::cls)));
 }
 
+bool has_own_layers(at::ScalarType compute) {
+  return kernels::best_isa() >=
+         (compute == at::kFloat ? kernels::Isa::avx2 : kernels::Isa::avx512_bf16);
+}
+
 // Gradients of the top three layers, each flattened, in order.
 std::vector<at::Tensor> minilm_gradients(at::ScalarType compute, bool plain, int threads) {
   at::set_num_threads(threads);
@@ -310,8 +318,7 @@ std::vector<at::Tensor> minilm_gradients(at::ScalarType compute, bool plain, int
   loaded.encoder.train_top_layers(3);
   ForwardOptions options;
   options.compute = compute;
-  if (plain)
-    options.attention_dropout = 1e-300;  // drops nothing, but only the plain operators know dropout
+  options.plain_layers = plain;
   options.generator = make_generator(at::kCPU, 1);
   const at::Tensor rows =
       loaded.encoder.embed(read_batch(expected), loaded.model.embedding, options);
@@ -345,13 +352,29 @@ TEST(MiniLm, FusedLayersFollowThePlainOperators) {
             std::max(plain_error, 0.03));
 }
 
-TEST(MiniLm, ThreadsChangeNothingButTheOrderOfSums) {
-  EXPECT_LE(
-      distance(minilm_gradients(at::kFloat, false, 2), minilm_gradients(at::kFloat, false, 1)),
-      1e-5);
-  EXPECT_LE(distance(minilm_gradients(at::kBFloat16, false, 2),
-                     minilm_gradients(at::kBFloat16, false, 1)),
-            1e-3);
+// Sums over rows go by lots, not by threads.
+TEST(MiniLm, GradientsOfOwnLayersAreTheSameOnAnyNumberOfThreads) {
+  for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+    if (!has_own_layers(compute)) continue;
+    const auto one = minilm_gradients(compute, false, 1),
+               three = minilm_gradients(compute, false, 3);
+    ASSERT_EQ(one.size(), 48U);
+    for (std::size_t i = 0; i < one.size(); ++i)
+      EXPECT_TRUE(at::equal(one[i], three[i])) << compute << ", parameter " << i;
+  }
+}
+
+// at::parallel_for is a template: without OpenMP in our own objects its loops would be serial.
+TEST(Threads, LoopsRunOnAllOfThem) {
+  at::set_num_threads(3);
+  std::mutex mutex;
+  std::set<int> seen;
+  at::parallel_for(0, 3, 1, [&](std::int64_t, std::int64_t) {
+    const std::lock_guard lock(mutex);
+    seen.insert(at::get_thread_num());
+  });
+  at::set_num_threads(1);
+  EXPECT_EQ(seen, (std::set<int>{0, 1, 2}));
 }
 
 }  // namespace

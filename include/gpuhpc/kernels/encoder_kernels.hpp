@@ -6,8 +6,9 @@
 //
 // T, the type of activations, is float or BFloat16; W, of weights and of what layer_norm() leaves
 // for linear(), is T, or SplitBFloat16 beside float. Buffers of rows must hold round_up(rows, 32)
-// rows: kernels may read and write the extra rows, whose values mean nothing. Buffers begin on
-// 64-byte lines; strides are in elements and multiples of 32.
+// rows: kernels may read and write the extra rows, whose values mean nothing; linear() and
+// accumulate() of fp32 do not touch them. Buffers begin on 64-byte lines; strides are in elements
+// and multiples of 32.
 #include <cstddef>
 #include <cstdint>
 

@@ -30,6 +30,8 @@ struct ForwardOptions {
   double hidden_dropout = 0;     // after embeddings, attention output and feed-forward output
   double attention_dropout = 0;  // on attention probabilities
   std::optional<at::Generator> generator;  // of the device; needed when a dropout is above 0
+  // Layers of LibTorch's operators also where this processor has kernels for them: their twin.
+  bool plain_layers = false;
 };
 
 // Before a forward pass: whether a GPU may round the inputs of fp32 products (process-wide, so the

@@ -32,6 +32,11 @@ at::Tensor mixed_linear(const at::Tensor& x, const at::Tensor& weight, const at:
 at::Tensor joined_linear(const at::Tensor& x, const std::vector<at::Tensor>& weights,
                          const std::vector<at::Tensor>& biases, at::ScalarType compute);
 
+// What a product of LibTorch's multiplies in place of `values`: fp32 where this processor would
+// take minutes for seconds (bf16 without instructions for it) or sums overflow (fp16), else
+// themselves.
+at::Tensor product_operand(const at::Tensor& values);
+
 // x / sqrt(mean(x^2) + epsilon) * weight over the last dimension (Zhang and Sennrich 2019): T5's
 // norm.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon);

@@ -13,6 +13,7 @@
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/config/options.hpp"
+#include "gpuhpc/kernels/isa.hpp"
 
 namespace gpuhpc {
 
@@ -48,11 +49,20 @@ enum class QuerySet {
   other  // new rows: every indexed row may be a neighbour
 };
 
-// Exact. `rows` = the query rows wanted, starting at a multiple of neighbour_block and ending at
-// one or at the end. Row j of the result belongs to query rows.first + j. Matrices may be memory
-// maps; memory used is a few blocks.
+// The products that pass over rows which cannot be near; the answer is the same with any.
+struct Screening {
+  kernels::Isa isa = kernels::best_isa();
+  bool bf16 = isa >= kernels::Isa::avx512_bf16;  // of rows rounded to bf16; otherwise fp32
+};
+
+// Exact: a weight is the product summed in double in a fixed order, then rounded to float. The same
+// bytes for any cut into `rows`, number of threads and instruction set. `rows` = the query rows
+// wanted, starting at a multiple of neighbour_block and ending at one or at the end. Row j of the
+// result belongs to query rows.first + j. Matrices may be memory maps; memory used is a few blocks.
+// Uses the threads of at::parallel_for: call it outside of loops over threads, with many rows at
+// once (each call packs the indexed rows).
 Neighbours dense_neighbours(MatrixView queries, MatrixView indexed, Range rows, QuerySet set,
-                            const NeighbourOptions& options = {});
+                            const NeighbourOptions& options = {}, const Screening& screening = {});
 
 // Inverted index over sparse rows of unit length. Memory: 8 bytes an entry.
 class SparseIndex {
@@ -87,7 +97,7 @@ class DenseIndex {
       Range rows) const;  // cluster of each row; rows on query_block boundaries
   void set_lists(std::span<const std::int32_t> clusters);  // of all rows, in row order
   std::int64_t lists() const { return centres_.rows; }
-  // Query rows on query_block boundaries (or ending at the end).
+  // Query rows on query_block boundaries (or ending at the end). Callers deal blocks to threads.
   Neighbours search(MatrixView queries, Range rows, QuerySet set) const;
 
  private:

@@ -98,6 +98,11 @@ class PathPredictor final : public Classifier {
     const std::int64_t rows = documents.own.size();
     ClassScores scores{Matrix(rows, taxonomy().size()), Matrix(rows, teacher_.vectors.rows)};
     run_collectively(comm, [&] {
+      // of all rows at once: the search has threads of its own
+      const Neighbours dense = smoothing()
+                                   ? dense_neighbours(teacher.view(), documents_.view(), {0, rows},
+                                                      QuerySet::other, settings_.scoring.neighbours)
+                                   : Neighbours();
       parallel_for(0, block_count(rows, neighbour_block), threads_, [&](std::int64_t i, int) {
         const Range block = block_items(i, rows, neighbour_block);
         const MutableMatrixView posterior =
@@ -105,7 +110,7 @@ class PathPredictor final : public Classifier {
         const auto texts = std::span(documents.texts)
                                .subspan(static_cast<std::size_t>(block.first),
                                         static_cast<std::size_t>(block.size()));
-        score_block(texts, teacher, student, block, posterior);
+        score_block(texts, teacher, student, dense, block, posterior);
       });
     });
     path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
@@ -146,9 +151,9 @@ class PathPredictor final : public Classifier {
   }
 
   void score_block(std::span<const std::string> texts, const Matrix& teacher, const Matrix& student,
-                   Range rows, MutableMatrixView posterior) const {
+                   const Neighbours& dense, Range rows, MutableMatrixView posterior) const {
     const SparseMatrix neighbours =
-        smoothing() ? find_neighbours(texts, teacher.view(), rows) : SparseMatrix();
+        smoothing() ? with_sparse(texts, rows_of(dense, rows)) : SparseMatrix();
     one_posterior(teacher_, teacher.view().slice(rows.first, rows.size()), texts, neighbours,
                   posterior_.view(), posterior);
     if (settings_.student) {
@@ -184,13 +189,18 @@ class PathPredictor final : public Classifier {
                 posterior);
   }
 
-  SparseMatrix find_neighbours(std::span<const std::string> texts, MatrixView centred_chunk,
-                               Range rows) const {
-    const NeighbourOptions& options = settings_.scoring.neighbours;
-    const Neighbours dense =
-        dense_neighbours(centred_chunk, documents_.view(), rows, QuerySet::other, options);
+  static Neighbours rows_of(const Neighbours& all, Range rows) {
+    const std::int64_t first = rows.first * all.k, last = rows.last * all.k;
+    return {all.k,
+            {all.indices.begin() + first, all.indices.begin() + last},
+            {all.weights.begin() + first, all.weights.begin() + last}};
+  }
+
+  // The dense neighbours of these texts averaged with their sparse ones.
+  SparseMatrix with_sparse(std::span<const std::string> texts, const Neighbours& dense) const {
     const SparseMatrix queries = tfidf_.transform(texts);
-    const Neighbours sparse = index_.exact(queries, {0, rows.size()}, QuerySet::other, options);
+    const Neighbours sparse =
+        index_.exact(queries, {0, dense.rows()}, QuerySet::other, settings_.scoring.neighbours);
     return average_neighbours(dense, sparse, documents_.view().rows);
   }
 

@@ -59,10 +59,7 @@ Neighbours search_dense(MatrixView vectors, Range own, const NeighbourOptions& o
                         Communicator& comm, int threads) {
   const bool approximate =
       options.approximate_above > 0 && vectors.rows > options.approximate_above;
-  if (!approximate)
-    return search_blocks(own, document_block, threads, [&](Range rows) {
-      return dense_neighbours(vectors, vectors, rows, QuerySet::same, options);
-    });
+  if (!approximate) return dense_neighbours(vectors, vectors, own, QuerySet::same, options);
   // The clustered index searches in larger blocks: ranks own those, and hand the rows on to the
   // owners of documents.
   DenseIndex index(vectors, options);
