@@ -8,6 +8,8 @@ program=${GPUHPC:-build/release/gpuhpc}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 number=0
+half=bf16
+grep -qw avx512_bf16 /proc/cpuinfo || { half=fp32; echo "this processor has no bf16 products: the trainings in bf16 are done in fp32"; }
 trial() {  # job model precision checkpointing micro-batch accumulation length options...
   local job=$1 model=$2 precision=$3 again=$4 documents=$5 accumulation=$6 length=$7
   shift 7
@@ -19,17 +21,17 @@ trial() {  # job model precision checkpointing micro-batch accumulation length o
 }
 arguments=("$@")
 trial run              minilm-l6       fp32 false 16 1 128 "${arguments[@]}"
-trial run              bert-base       bf16 false 4  2 128 --train.layers -1 "${arguments[@]}"
+trial run              bert-base       $half false 4  2 128 --train.layers -1 "${arguments[@]}"
 trial run              bert-base       fp32 true  3  1 256 --train.layers -1 "${arguments[@]}"
-trial train-embedding  minilm-l6       bf16 false 16 1 96 "${arguments[@]}"
+trial train-embedding  minilm-l6       $half false 16 1 96 "${arguments[@]}"
 trial train-embedding  mpnet-base      fp32 false 2  1 128 "${arguments[@]}"
 trial train-embedding  deberta-v3-base fp32 false 2  1 96 "${arguments[@]}"
 trial pretrain         small           fp32 false 16 4 128 "${arguments[@]}"
-trial pretrain         bert-base       bf16 false 4  1 128 "${arguments[@]}"
+trial pretrain         bert-base       $half false 4  1 128 "${arguments[@]}"
 trial pretrain         deberta-v3-base fp32 true  2  1 128 "${arguments[@]}"
 trial train-seq2seq    t5-small        fp32 false 2  1 512 --train.optimizer adafactor "${arguments[@]}"
-trial train-seq2seq    t5-base         bf16 true  2  1 256 "${arguments[@]}"
-trial train-seq2seq    mt5-small       bf16 false 2  2 200 --seq2seq.label-smoothing .1 "${arguments[@]}"
+trial train-seq2seq    t5-base         $half true  2  1 256 "${arguments[@]}"
+trial train-seq2seq    mt5-small       $half false 2  2 200 --seq2seq.label-smoothing .1 "${arguments[@]}"
 python3 - "$folder" "$number" <<'PY'
 import json, sys
 folder, number = sys.argv[1], int(sys.argv[2])

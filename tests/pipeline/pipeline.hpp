@@ -159,34 +159,42 @@ class Pipeline : public testing::Test {
       }
     EXPECT_GT(files, 1);
   }
-  // Kills the program as soon as the stage has begun; started again it ends with the files of the
-  // run that nobody killed.
-  static void expect_same_after_kill(const std::string& words, const fs::path& run,
-                                     const std::string& stage) {
-    const fs::path partial = run / "stages" / (stage + ".partial");
-    bool killed = false;
-    for (int attempt = 0; attempt < 20 && !killed; ++attempt) {
-      fs::remove_all(run);
-      const pid_t child = fork();
-      if (child == 0) {
-        setpgid(0, 0);
-        execl("/bin/sh", "sh", "-c",
-              (std::string(GPUHPC_BINARY) + " " + words + " >/dev/null 2>&1").c_str(), nullptr);
-        _exit(127);
+  // A run folder with the finished stages of `reference`.
+  static fs::path copied(const std::string& name) {
+    fs::copy(root_ / "reference", root_ / name, fs::copy_options::recursive);
+    return root_ / name;
+  }
+  // Kills the program as soon as a stage has begun and starts it again, stage after stage; it ends
+  // with the files of the run that nobody killed.
+  static void expect_same_after_kills(const std::string& words, const fs::path& run,
+                                      const std::vector<std::string>& stages) {
+    for (const std::string& stage : stages) {
+      const fs::path partial = run / "stages" / (stage + ".partial");
+      bool killed = false;
+      for (int attempt = 0; attempt < 20 && !killed; ++attempt) {
+        fs::remove_all(run / "stages" / stage);
+        const pid_t child = fork();
+        if (child == 0) {
+          setpgid(0, 0);
+          execl("/bin/sh", "sh", "-c",
+                (std::string(GPUHPC_BINARY) + " " + words + " >/dev/null 2>&1").c_str(), nullptr);
+          _exit(127);
+        }
+        setpgid(child, child);
+        int status = 0;
+        while (!fs::exists(partial) && waitpid(child, &status, WNOHANG) == 0)
+          std::this_thread::sleep_for(std::chrono::microseconds(50));
+        kill(-child, SIGKILL);
+        waitpid(child, &status, 0);
+        killed = fs::exists(partial);  // else the stage was over before the signal came: again
       }
-      setpgid(child, child);
-      int status = 0;
-      while (!fs::exists(partial) && waitpid(child, &status, WNOHANG) == 0)
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      kill(-child, SIGKILL);
-      waitpid(child, &status, 0);
-      killed = fs::exists(partial);  // else the stage was over before the signal came: again
+      ASSERT_TRUE(killed) << stage;
     }
-    ASSERT_TRUE(killed) << stage;
-    ASSERT_EQ(gpuhpc(words).code, 0) << stage;
+    ASSERT_EQ(gpuhpc(words).code, 0);
     for (const char* file : {"predictions.jsonl", "submission.csv", "model/model.safetensors"})
-      EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << stage << " " << file;
-    EXPECT_FALSE(fs::exists(partial));
+      EXPECT_TRUE(read(run / file) == read(root_ / "reference" / file)) << file;
+    for (const std::string& stage : stages)
+      EXPECT_FALSE(fs::exists(run / "stages" / (stage + ".partial")));
     fs::remove_all(run);
   }
   static inline fs::path root_;

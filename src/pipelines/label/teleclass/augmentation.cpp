@@ -1,6 +1,7 @@
 #include "gpuhpc/pipelines/label/teleclass/augmentation.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
@@ -77,24 +78,50 @@ std::vector<std::vector<std::int64_t>> find_nearest(const StageContext& c,
   return nearest;
 }
 
+// Sentences of documents with their vectors; a document's stand together.
+struct Sentences {
+  std::vector<std::string> texts;
+  Matrix vectors;
+  std::map<std::int64_t, Range> of_document;
+};
+
+// Classes share documents: each is encoded once.
+Sentences encode_sentences(const TokenDataset& documents,
+                           std::span<const std::vector<std::int64_t>> nearest,
+                           const TextEncoder& encoder, Communicator& comm) {
+  Sentences sentences;
+  for (const auto& of_class : nearest)
+    for (const std::int64_t document : of_class) {
+      const auto [place, added] = sentences.of_document.try_emplace(document);
+      if (!added) continue;
+      place->second.first = std::ssize(sentences.texts);
+      for (std::string& sentence : split_sentences(std::string(documents.text(document))))
+        sentences.texts.push_back(std::move(sentence));
+      place->second.last = std::ssize(sentences.texts);
+    }
+  sentences.vectors = encoder.encode(sentences.texts, comm);
+  return sentences;
+}
+
 // The sentences of a class's nearest documents that are nearest to the class, best first.
-std::vector<std::string> nearest_sentences(const TokenDataset& documents,
+std::vector<std::string> nearest_sentences(const Sentences& sentences,
                                            std::span<const std::int64_t> nearest,
-                                           std::span<const float> class_vector,
-                                           const TextEncoder& encoder, Communicator& comm,
-                                           std::size_t most) {
-  std::vector<std::string> sentences;
-  for (const std::int64_t document : nearest)
-    for (std::string& sentence : split_sentences(std::string(documents.text(document))))
-      sentences.push_back(std::move(sentence));
-  const Matrix vectors = encoder.encode(sentences, comm);
-  std::vector<std::pair<double, std::size_t>> ranked;
-  for (std::size_t s = 0; s < sentences.size(); ++s)
-    ranked.emplace_back(-dot(vectors.row(static_cast<std::int64_t>(s)), class_vector), s);
+                                           std::span<const float> class_vector, std::size_t most) {
+  std::vector<std::pair<double, std::int64_t>> ranked;
+  std::vector<std::int64_t> places;
+  for (const std::int64_t document : nearest) {
+    const Range range = sentences.of_document.at(document);
+    for (std::int64_t i = range.first; i < range.last; ++i) {
+      ranked.emplace_back(-dot(sentences.vectors.row(i), class_vector), std::ssize(places));
+      places.push_back(i);
+    }
+  }
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::string> best;
-  for (std::size_t s = 0; s < std::min(most, ranked.size()); ++s)
-    best.push_back(sentences[ranked[s].second]);
+  for (std::size_t i = 0; i < std::min(most, ranked.size()); ++i)
+    best.push_back(
+        sentences
+            .texts[static_cast<std::size_t>(places[static_cast<std::size_t>(ranked[i].second)])]);
   return best;
 }
 
@@ -116,15 +143,20 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c, const Au
   PseudoDocumentOptions options;
   options.documents = s.options.documents;
   std::vector<AugmentedDocument> augmented;
+  constexpr std::size_t classes_at_once = 512;
+  Sentences sentences;
   for (std::size_t i = 0; i < starved.size(); ++i) {
+    if (i % classes_at_once == 0)
+      sentences = encode_sentences(
+          documents, std::span(nearest).subspan(i, std::min(classes_at_once, nearest.size() - i)),
+          encoder, c.comm);
     const ClassId id = starved[i];
-    const auto sentences =
-        nearest_sentences(documents, nearest[i], classes.view().row(id), encoder, c.comm,
-                          static_cast<std::size_t>(3 * options.sentences));
+    const auto best = nearest_sentences(sentences, nearest[i], classes.view().row(id),
+                                        static_cast<std::size_t>(3 * options.sentences));
     RandomStream random(static_cast<std::uint64_t>(s.seed.value), static_cast<std::uint64_t>(id));
     for (std::string& text :
          build_pseudo_documents(taxonomy, taxonomy.first_path(id),
-                                terms[static_cast<std::size_t>(id)], sentences, options, random))
+                                terms[static_cast<std::size_t>(id)], best, options, random))
       augmented.push_back({std::move(text), id});
   }
   if (c.comm.is_root())
