@@ -1,12 +1,12 @@
 """Training a T5 on pairs: gpuhpc train-seq2seq beside transformers, same first weights, rows, batch, rates and updates.
 
     python bench/peers/train_seq2seq.py --program build/release/gpuhpc --train pairs/train.jsonl --test pairs/test.jsonl \\
-        [--shape tiny|small|base] [--updates 20] [--batch 16] [--precision fp32|bf16] [--rounds 2] [--quality 500] [--source-length 256]
+        [--shape tiny|small|base] [--updates 20] [--batch 16] [--precision fp32|bf16] [--rounds 2] [--quality 500] [--source-length 256] [--grouped]
 
 Rows are {"anchor", "positive"} (data_tools/make_description_pairs.py makes 50,000 real ones): the long description is the source, the short one the target.
 A SentencePiece unigram model of 8,000 pieces is learnt from the training rows, and a T5 1.0 of the shape is drawn; both programs start from that folder.
-AdamW without decay, a tenth of warm-up, linear decay, clipping at 1, the mean loss over all target tokens of a batch; transformers' rows are sorted by
-length within eight batches, as its group_by_length does, and padded to the longest of their batch. The two take turns.
+AdamW without decay, a tenth of warm-up, linear decay, clipping at 1, the mean loss over all target tokens of a batch; transformers' rows are padded to the
+longest of their batch, which are drawn at random as its Trainer does or, with --grouped, sorted by length within eight batches. The two take turns.
 
 Printed for each round: tokens (of sources and targets, without padding) per second of training; loading is left out. --quality N: both models write the
 short texts of N held-out rows (source packages that were not learnt from; `gpuhpc generate`, greedy, for both folders) and ROUGE-L is that of the
@@ -83,7 +83,9 @@ def train_theirs(options, start, rows, seed, folder):
     while len(batches) < options.updates:
         places = order.sample(range(len(pairs)), len(pairs))
         for first in range(0, len(places) - options.batch + 1, 8 * options.batch):
-            group = sorted(places[first:first + 8 * options.batch], key=lambda i: -len(pairs[i][0]))
+            group = places[first:first + 8 * options.batch]
+            if options.grouped:
+                group = sorted(group, key=lambda i: -len(pairs[i][0]))
             cut = [group[i:i + options.batch] for i in range(0, len(group) - options.batch + 1, options.batch)]
             batches += order.sample(cut, len(cut))
     batches = batches[:options.updates]
@@ -164,6 +166,7 @@ def main():
     for name, value in (("shape", "small"), ("updates", 20), ("batch", 16), ("micro-batch", 0), ("rows", 50000), ("rounds", 2), ("quality", 0), ("threads", 2),
                         ("source-length", 256), ("rate", 1e-3), ("dropout", .1), ("precision", "fp32")):
         parser.add_argument(f"--{name}", default=value, type=type(value))
+    parser.add_argument("--grouped", action="store_true")
     options = parser.parse_args()
     rows, held = read_rows(options.train, options.rows), read_rows(options.test, max(8, options.quality))
     rates, scores = {"gpuhpc": [], "transformers": []}, {"gpuhpc": [], "transformers": []}

@@ -4,7 +4,6 @@
 
 #include <gpuhpc/base/error.hpp>
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -16,6 +15,7 @@
 
 #include "cpu_products.hpp"
 #include "documents.hpp"
+#include "dropout.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -332,15 +332,6 @@ class TypedContext : public LayerContext {
   std::mutex mutex_;
 };
 
-// 64 bits of a seeded generator for each of a layer's three dropouts.
-kernels::Dropout drawn(double rate, const std::optional<at::Generator>& generator) {
-  if (rate <= 0) return {};
-  if (!generator) throw internal_error("dropout needs a seeded generator");
-  auto* source = at::check_generator<at::CPUGeneratorImpl>(generator);
-  const std::lock_guard<std::mutex> lock(source->mutex_);
-  return kernels::make_dropout(rate, source->random64());
-}
-
 LayerContext& typed(const LayerState& state) { return static_cast<LayerContext&>(*state.context); }
 
 struct LayerFunction : torch::autograd::Function<LayerFunction> {
@@ -395,9 +386,9 @@ LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& param
   state->tokens = batch.tokens();
   state->firsts = firsts;
   state->checkpoint = options.checkpoint_layers;
-  state->of_shares = drawn(options.attention_dropout, options.generator);
-  state->of_attended = drawn(options.hidden_dropout, options.generator);
-  state->of_wide = drawn(options.hidden_dropout, options.generator);
+  state->of_shares = drawn_dropout(options.attention_dropout, options.generator);
+  state->of_attended = drawn_dropout(options.hidden_dropout, options.generator);
+  state->of_wide = drawn_dropout(options.hidden_dropout, options.generator);
   state->input = input.rounded;
   const variable_list outputs =
       LayerFunction::apply(input.hidden, at::TensorList(parameters), state);

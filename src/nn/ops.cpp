@@ -191,15 +191,6 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilo
   return at::rms_norm(x, {x.size(-1)}, weight, epsilon);
 }
 
-at::Tensor seeded_dropout(const at::Tensor& x, double rate,
-                          const std::optional<at::Generator>& generator) {
-  if (rate <= 0) return x;
-  if (!generator) throw internal_error("dropout needs a seeded generator");
-  at::Tensor mask =
-      at::empty_like(x, x.options().requires_grad(false)).bernoulli_(1 - rate, generator);
-  return x * mask.div_(1 - rate);
-}
-
 at::Tensor unit_rows(const at::Tensor& rows) {
   return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-12);
 }

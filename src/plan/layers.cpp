@@ -8,6 +8,9 @@ namespace {
 
 constexpr std::int64_t fp32 = 4;
 
+// Dropout on a processor decides by places, and keeps nothing.
+bool keeps_masks(const PlannedWork& work, double rate) { return work.cuda && rate > 0; }
+
 // Softmax attention of sequences over sequences. Plain: scores stand in memory; else a fused kernel
 // on a GPU, or LibTorch's flash kernel for processors, which wants fp32.
 struct Attention {
@@ -24,8 +27,8 @@ struct Attention {
       tally.add(q.length * heads * fp32, q.documents);
       return;
     }
-    tally.add(scores * fp32, q.documents);                                              // softmax
-    if (work.attention_dropout > 0) tally.add(scores * fp32, q.documents);              // mask
+    tally.add(scores * fp32, q.documents);  // softmax
+    if (keeps_masks(work, work.attention_dropout)) tally.add(scores * fp32, q.documents);
     if (work.attention_dropout > 0 || work.half()) tally.add(scores * c, q.documents);  // shares
     if (causal) tally.add(q.length * k.length, q.documents);
   }
@@ -47,7 +50,7 @@ void keep_positions(Tally& tally, LayerBytes& bytes, const EncoderConfig& e,
                     const PlannedWork& work, const Rows& rows) {
   const RelativeAttention& relative = *e.relative;
   const std::int64_t c = work.value_bytes(), h = e.hidden_size, table = relative.rows() * h;
-  if (work.dropout > 0) tally.add(table * fp32, 2);
+  if (work.dropout > 0) tally.add(table * fp32, keeps_masks(work, work.dropout) ? 2 : 1);
   tally.add(table * c, 2);                   // their keys and queries
   if (work.half()) tally.add(table * c, 2);  // the table, cast, of each product
   if (work.half() && !packed(work, {h})) bytes.copies += 2 * h * h * c;
@@ -106,11 +109,11 @@ LayerBytes encoder_layer(const EncoderConfig& e, const PlannedWork& work, const 
   if (attention.keeps_projections()) kept.add(t * 3 * h * c);
   attention.keep(kept, rows, rows, false);
   if (e.relative) keep_positions(kept, bytes, e, work, rows);
-  kept.add(t * h * c);                           // context
-  if (r != t) kept.add(r * h * c);               // of first tokens
-  if (work.dropout > 0) kept.add(r * h * c, 2);  // masks
-  kept.add(r * h * fp32, 2).add(r * fp32, 4);    // sums before the norms, and their moments
-  kept.add(r * h * c);                           // what the feed-forward part reads
+  kept.add(t * h * c);              // context
+  if (r != t) kept.add(r * h * c);  // of first tokens
+  if (keeps_masks(work, work.dropout)) kept.add(r * h * c, 2);
+  kept.add(r * h * fp32, 2).add(r * fp32, 4);  // sums before the norms, and their moments
+  kept.add(r * h * c);                         // what the feed-forward part reads
   kept.add(r * f * c, e.activation == Activation::relu ? 1 : 2);
   if (!work.half()) kept.add(r * h * fp32);  // the output, which the next layer reads as it is
   transient.add(r * h * fp32, 2)
@@ -136,7 +139,7 @@ LayerBytes t5_layer_bytes(const T5Config& config, const PlannedWork& work, const
   const std::int64_t t = own.rows(), s = source.rows();
   // fp16: the second product of the feed-forward part is fp32.
   const std::int64_t second = work.precision == "fp16" ? fp32 : c;
-  const bool drops = work.dropout > 0;
+  const bool drops = work.dropout > 0, masks = keeps_masks(work, work.dropout);
   const Attention self{work, config.heads, i, true},
       cross{work, config.heads, i, !work.cuda && work.attention_dropout > 0};
   LayerBytes bytes;
@@ -147,7 +150,7 @@ LayerBytes t5_layer_bytes(const T5Config& config, const PlannedWork& work, const
   const auto output = [&] {
     kept.add(t * i * c);  // context
     if (work.half()) copies.add(h * i * c);
-    if (drops) kept.add(t * h * c);
+    if (masks) kept.add(t * h * c);
   };
   norm();
   kept.add(t * 3 * i * c);
@@ -164,15 +167,15 @@ LayerBytes t5_layer_bytes(const T5Config& config, const PlannedWork& work, const
   }
   norm();
   if (config.gated)
-    kept.add(t * 2 * f * second).add(t * f * second).add(t * f * second, drops ? 2 : 1);
+    kept.add(t * 2 * f * second).add(t * f * second, masks ? 3 : 2);
   else
-    kept.add(t * f * second, drops ? 3 : 1);
+    kept.add(t * f * second, masks ? 3 : drops ? 2 : 1);
   if (config.gated)
     copies.add(2 * h * f * c);
   else if (work.half())
     copies.add(h * f * c);
   if (second != fp32) copies.add(h * f * c);
-  if (drops) kept.add(t * h * second);
+  if (masks) kept.add(t * h * second);
   transient.add(t * h * fp32, 2).add(t * f * second).add(h * f * fp32);
   if (work.half() && !packed(work, {h, i, f})) transient.add(h * f * second);
   bytes.kept = kept.sum();

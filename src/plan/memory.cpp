@@ -125,8 +125,8 @@ std::int64_t around_layers(const PlannedModel& model, const PlannedWork& work,
                      target = batch.documents * batch.target_length;
   Tally tally(work.cuda);
   const auto stack = [&](std::int64_t rows) {
-    tally.add(rows * 8, 2);                            // ids and places
-    if (work.dropout > 0) tally.add(rows * h * fp32);  // mask
+    tally.add(rows * 8, 2);                                         // ids and places
+    if (work.cuda && work.dropout > 0) tally.add(rows * h * fp32);  // mask
   };
   stack(source);
   if (!model.is_t5()) {
@@ -136,7 +136,7 @@ std::int64_t around_layers(const PlannedModel& model, const PlannedWork& work,
   }
   stack(target);
   for (const std::int64_t rows : {source, target})
-    tally.add(rows * h * fp32, (work.cuda ? 1 : 2) + (work.dropout > 0 ? 2 : 1));
+    tally.add(rows * h * fp32, (work.cuda ? 1 : 2) + (work.cuda && work.dropout > 0 ? 2 : 1));
   return tally.sum();
 }
 
