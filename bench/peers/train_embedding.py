@@ -71,7 +71,7 @@ def train_theirs(options, rows, seed, folder):
     batches = [order[i:i + options.batch] for i in range(0, len(order), options.batch)]
     warm = max(1, round(.1 * len(batches)))
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: (step + 1) / warm if step < warm else (len(batches) - step) / (len(batches) - warm))
+        optimizer, lambda step: (step + 1) / warm if step < warm else (len(batches) - step) / max(1, len(batches) - warm))
     model.train()
     start = time.perf_counter()
     for batch in batches:
