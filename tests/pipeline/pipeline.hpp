@@ -105,7 +105,8 @@ class Pipeline : public testing::Test {
     return "run --input.dir " + input.string() + " --run.dir " + run.string() +
            " --model.encoder " + std::string(GPUHPC_MODELS) +
            "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.precision fp32 "
-           "--train.layers 1 --train.max-length 48 --eval.bootstrap-samples 50";
+           "--train.layers 1 --train.max-length 48 --infer.max-length 64 --eval.bootstrap-samples "
+           "50";
   }
   static void make_input(const fs::path& input) {
     const fs::path data = kSource / "data/debtags-topical";

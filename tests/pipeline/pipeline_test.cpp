@@ -20,12 +20,12 @@ TEST_F(Pipeline, LeavesPredictionsMetricsModelAndReport) {
     EXPECT_LE(figures.at(std::string(name) + "_low").get<double>(),
               figures.at(std::string(name) + "_high").get<double>());
   }
-  // A little below what 300 documents give: .600, .558, .391, .415. Class names alone give .620,
-  // .522, .381 and .401 here.
-  EXPECT_GT(figures.at("precision_at_1").get<double>(), .58);
-  EXPECT_GT(figures.at("precision_at_3").get<double>(), .54);
-  EXPECT_GT(figures.at("example_f1").get<double>(), .385);
-  EXPECT_GT(figures.at("mrr_filtered").get<double>(), .405);
+  // A little below what 300 documents give: .560, .562, .390, .404. With whole texts, not cut at 64
+  // tokens, they give .600, .558, .391, .415, and class names alone .620, .522, .381, .401.
+  EXPECT_GT(figures.at("precision_at_1").get<double>(), .545);
+  EXPECT_GT(figures.at("precision_at_3").get<double>(), .545);
+  EXPECT_GT(figures.at("example_f1").get<double>(), .38);
+  EXPECT_GT(figures.at("mrr_filtered").get<double>(), .395);
   EXPECT_EQ(predictions(run / "predictions.jsonl").size(), 100u);
 }
 
@@ -180,8 +180,7 @@ TEST_F(Pipeline, PublishedPresetsLearnAndLeaveTheirFormats) {
   for (const auto& [preset, ranking] : least) {
     const fs::path run = copied("preset-" + preset);  // whose vectors may be used again
     const std::string words =
-        " --pipeline.preset " + preset +
-        " --train.epochs 1 --infer.max-length 64 --teleclass.augment-documents 1";
+        " --pipeline.preset " + preset + " --train.epochs 1 --teleclass.augment-documents 1";
     ASSERT_EQ(gpuhpc(arguments(run) + words).code, 0) << preset;
     const fs::path refinement = run / "stages/02-refinement";
     EXPECT_EQ(Json::parse(read(refinement / "init_core_classes.json")).size(), 300u);
