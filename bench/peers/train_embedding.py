@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 import torch
+from schedules import linear_schedule
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import losses
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
@@ -69,9 +70,7 @@ def train_theirs(options, rows, seed, folder):
     order = list(range(len(rows)))
     random.Random(seed).shuffle(order)
     batches = [order[i:i + options.batch] for i in range(0, len(order), options.batch)]
-    warm = max(1, round(.1 * len(batches)))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: (step + 1) / warm if step < warm else (len(batches) - step) / max(1, len(batches) - warm))
+    schedule = linear_schedule(optimizer, len(batches))
     model.train()
     start = time.perf_counter()
     for batch in batches:

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import sentencepiece
 import torch
+from schedules import linear_schedule
 from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
 SHAPES = {"tiny": (4, 256, 4, 1024), "small": (6, 512, 8, 2048), "base": (12, 768, 12, 3072)}
@@ -89,9 +90,7 @@ def train_theirs(options, start, rows, seed, folder):
             cut = [group[i:i + options.batch] for i in range(0, len(group) - options.batch + 1, options.batch)]
             batches += order.sample(cut, len(cut))
     batches = batches[:options.updates]
-    warm = max(1, round(.1 * options.updates))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: (step + 1) / warm if step < warm else (options.updates - step) / (options.updates - warm))
+    schedule = linear_schedule(optimizer, options.updates)
     model.train()
     tokens, begin = 0, time.perf_counter()
     for batch in batches:

@@ -2,8 +2,6 @@
 
 #include <gpuhpc/kernels/isa.hpp>
 
-#include <gpuhpc/base/error.hpp>
-
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -37,7 +35,8 @@ struct LayerState : torch::CustomClassHolder {
   at::Tensor firsts;        // the rows that go on behind attention; undefined: all
   bool checkpoint = false;  // `record` is made again by backward
   kernels::Dropout of_shares, of_attended, of_wide;  // attention's shares, what both halves add
-  at::Tensor input;                                  // T: (H)
+  std::int64_t longest_document = 0;
+  at::Tensor input;  // T: (H)
   LayerRecord record;
   std::int64_t rows_behind_attention() const { return firsts.defined() ? firsts.size(0) : tokens; }
 };
@@ -260,8 +259,7 @@ class TypedContext : public LayerContext {
   // Of the document whose first token is `from`: no two share a counter.
   kernels::Dropout of_document(const LayerState& s, std::int64_t from) const {
     kernels::Dropout dropout = s.of_shares;
-    dropout.first = kernels::dropout_counters(config_.heads * from,
-                                              longest(s.offsets, 0, std::ssize(s.offsets) - 1));
+    dropout.first = kernels::dropout_counters(config_.heads * from, s.longest_document);
     return dropout;
   }
 
@@ -389,6 +387,7 @@ LayerRows cpu_layer(const LayerRows& input, const std::vector<at::Tensor>& param
   state->of_shares = drawn_dropout(options.attention_dropout, options.generator);
   state->of_attended = drawn_dropout(options.hidden_dropout, options.generator);
   state->of_wide = drawn_dropout(options.hidden_dropout, options.generator);
+  state->longest_document = longest(batch.offsets, 0, std::ssize(batch.offsets) - 1);
   state->input = input.rounded;
   const variable_list outputs =
       LayerFunction::apply(input.hidden, at::TensorList(parameters), state);

@@ -64,11 +64,15 @@ struct PlacedDropout : torch::autograd::Function<PlacedDropout> {
   }
 };
 
+void check_seeded(const std::optional<at::Generator>& generator) {
+  if (!generator) throw internal_error("dropout needs a seeded generator");
+}
+
 }  // namespace
 
 kernels::Dropout drawn_dropout(double rate, const std::optional<at::Generator>& generator) {
   if (rate <= 0) return {};
-  if (!generator) throw internal_error("dropout needs a seeded generator");
+  check_seeded(generator);
   auto* source = at::check_generator<at::CPUGeneratorImpl>(generator);
   const std::lock_guard<std::mutex> lock(source->mutex_);
   return kernels::make_dropout(rate, source->random64());
@@ -78,7 +82,7 @@ at::Tensor seeded_dropout(const at::Tensor& x, double rate,
                           const std::optional<at::Generator>& generator) {
   if (rate <= 0) return x;
   if (x.is_cpu()) return PlacedDropout::apply(x, drawn_dropout(rate, generator));
-  if (!generator) throw internal_error("dropout needs a seeded generator");
+  check_seeded(generator);
   at::Tensor mask =
       at::empty_like(x, x.options().requires_grad(false)).bernoulli_(1 - rate, generator);
   return x * mask.div_(1 - rate);

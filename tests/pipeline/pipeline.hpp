@@ -160,6 +160,7 @@ class Pipeline : public testing::Test {
       }
     EXPECT_GT(files, 1);
   }
+  static inline const std::string kWholeTexts = " --infer.max-length 0";  // the encoder's limit
   // A run folder with the finished stages of `reference`.
   static fs::path copied(const std::string& name) {
     fs::copy(root_ / "reference", root_ / name, fs::copy_options::recursive);

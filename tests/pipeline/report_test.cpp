@@ -62,8 +62,7 @@ TEST_F(Report, OfAStoppedRunShowsWhatIsThere) {
 }
 
 TEST_F(Report, OfTwoRunsStandsSideBySide) {
-  const fs::path other = root_ / "other", page = root_ / "compare.html";
-  fs::copy(root_ / "reference", other, fs::copy_options::recursive);
+  const fs::path other = copied("other"), page = root_ / "compare.html";
   ASSERT_EQ(gpuhpc(arguments(other) + " --train.epochs 2").code, 0);
   const Result result = report((root_ / "reference").string() + "," + other.string(), page);
   ASSERT_EQ(result.code, 0) << result.output;
@@ -89,7 +88,7 @@ TEST_F(Report, OfWhatIsNoRunEndsWithOneSentence) {
   expect((root_ / "nowhere").string(), 65, "nowhere: there is no such folder");
   expect((root_ / "input").string(), 65, "config.ini is missing");
   expect("a,,b", 2, "a folder is missing beside a comma");
-  fs::copy(root_ / "reference", folder, fs::copy_options::recursive);
+  copied("broken");
   std::ofstream(folder / "ledger.json") << "{\n\"stages\": ?}";
   expect(folder.string(), 65, "ledger.json:2:");
   expect((root_ / "reference").string() + "," + folder.string(), 65, "ledger.json:2:");

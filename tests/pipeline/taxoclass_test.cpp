@@ -54,14 +54,14 @@ class Taxoclass : public Pipeline {
 };
 
 TEST_F(Taxoclass, LearnsCoreClassesAndLabelsNewText) {
-  const fs::path run = root_ / "reference";
+  const fs::path run = root_ / "whole";
+  ASSERT_EQ(gpuhpc(words(run) + kWholeTexts).code, 0);
   EXPECT_EQ(Json::parse(read(run / "stages/04-cores/core_classes.json")).size(), 300u);
   const Json figures = metrics(run);
-  // A little below what is measured: .570, .573, .396. With whole texts, not cut at 64 tokens, it
-  // is .600, .547, .425; class names alone give .620, .522, .381.
-  EXPECT_GT(figures.at("precision_at_1").get<double>(), .55);
-  EXPECT_GT(figures.at("precision_at_3").get<double>(), .555);
-  EXPECT_GT(figures.at("example_f1").get<double>(), .385);
+  // A little below what is measured: .600, .547, .425; class names alone: .620, .522, .381.
+  EXPECT_GT(figures.at("precision_at_1").get<double>(), .58);
+  EXPECT_GT(figures.at("precision_at_3").get<double>(), .53);
+  EXPECT_GT(figures.at("example_f1").get<double>(), .40);
   EXPECT_EQ(predictions(run / "predictions.jsonl").size(), 100u);
   std::ifstream table(run / "stages/06-self-training/self_training.tsv");
   std::string head;
@@ -71,9 +71,9 @@ TEST_F(Taxoclass, LearnsCoreClassesAndLabelsNewText) {
   for (int judged = 0; judged <= 4; judged += 2) {  // after the last batch, too
     ASSERT_TRUE(table >> batches >> agreement >> changed >> entropy);
     EXPECT_EQ(batches, judged);
-    EXPECT_GT(agreement, .57);  // .588
+    EXPECT_GT(agreement, .6);  // .649, then .664
     EXPECT_EQ(changed > 0, judged > 0);
-    EXPECT_GT(entropy, 6);  // 7.03, 7.09, 7.15, of 236 classes
+    EXPECT_GT(entropy, 6);  // 7.08, then 7.13, of 236 classes
   }
   // `predict` is what the last stage did.
   const fs::path file = root_ / "predicted.jsonl";

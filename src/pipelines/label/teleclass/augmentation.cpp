@@ -108,20 +108,15 @@ std::vector<std::string> nearest_sentences(const Sentences& sentences,
                                            std::span<const std::int64_t> nearest,
                                            std::span<const float> class_vector, std::size_t most) {
   std::vector<std::pair<double, std::int64_t>> ranked;
-  std::vector<std::int64_t> places;
   for (const std::int64_t document : nearest) {
     const Range range = sentences.of_document.at(document);
-    for (std::int64_t i = range.first; i < range.last; ++i) {
-      ranked.emplace_back(-dot(sentences.vectors.row(i), class_vector), std::ssize(places));
-      places.push_back(i);
-    }
+    for (std::int64_t i = range.first; i < range.last; ++i)
+      ranked.emplace_back(-dot(sentences.vectors.row(i), class_vector), i);
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::string> best;
   for (std::size_t i = 0; i < std::min(most, ranked.size()); ++i)
-    best.push_back(
-        sentences
-            .texts[static_cast<std::size_t>(places[static_cast<std::size_t>(ranked[i].second)])]);
+    best.push_back(sentences.texts[static_cast<std::size_t>(ranked[i].second)]);
   return best;
 }
 
