@@ -21,6 +21,8 @@ std::span<const Command> commands() {
       {"encode", "text to vectors with --model.encoder", encode_command},
       {"generate", "text that a T5 or mT5 writes for each text (--model.dir)", generate_command},
       {"predict", "labels for new text with a finished model (--model.dir)", predict_command},
+      {"select", "documents of a finished run that a person should label next (--run.dir)",
+       select_command},
       {"evaluate", "predictions against gold (--eval.predictions, --eval.gold)", evaluate_command},
       {"report", "one HTML page of one or several run folders (--report.runs)", report_command},
       {"plan", "what fits a GPU: memory, batches and time of a job (--plan.gpu, --plan.model)",

@@ -26,6 +26,7 @@
 #include "gpuhpc/io/hdf5.hpp"
 #include "gpuhpc/kernels/isa.hpp"
 #include "gpuhpc/pipelines/label/evaluate.hpp"
+#include "gpuhpc/pipelines/label/given_labels.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
@@ -44,6 +45,7 @@ void run_command(CommandContext& c) {
   Job job{Pipeline(o.run.dir), o.shared.input.dir, inputs.description, inputs.warnings, {}};
   const fs::path gold = o.eval.gold.empty() ? inputs.gold : fs::path(o.eval.gold);
   Taxonomy taxonomy;
+  std::vector<std::string> given;  // documents that are measured, but for their labels
   run_collectively(c.comm, [&] {
     if (!o.eval.predictions.empty())
       throw usage_error("--eval.predictions is for evaluate; run measures its own predictions");
@@ -53,12 +55,15 @@ void run_command(CommandContext& c) {
         o.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
     job.pipeline = pipeline(o.shared, o.label, inputs, o.run.dir);
     taxonomy = inputs.taxonomy.load();
+    if (inputs.test.is_test && !inputs.labels.path.empty())
+      given = read_given_labels(inputs.labels.path, taxonomy).ids;
   });
   if (!gold.empty()) {
     check_gold(taxonomy, gold, c.comm);
     job.evaluate = [&] {
-      const Measured measured = measure_predictions(
-          taxonomy, fs::path(o.run.dir) / "predictions.jsonl", gold, o.eval, c.device.threads);
+      const Measured measured =
+          measure_predictions(taxonomy, fs::path(o.run.dir) / "predictions.jsonl", gold, o.eval,
+                              c.device.threads, given);
       write_measures(o.run.dir, measured.details, taxonomy);
       return measured.warnings;
     };

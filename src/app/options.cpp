@@ -31,7 +31,8 @@ void declare(config::Section& section, PipelineOptions& o) {
 }
 
 void declare(config::Section& section, OutputOptions& o) {
-  section.option("file", o.file, "result of encode and predict; - is standard output").common();
+  section.option("file", o.file, "result of encode, predict and select; - is standard output")
+      .common();
   section.option("dir", o.dir, "folder for the shards of prepare");
   section
       .option("quantize", o.quantize,
@@ -98,6 +99,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("from scores to labels", l.decode, o.review);
   set.add("evaluation and report", o.eval);
   set.add("the page that report makes", o.report);
+  set.add("documents to label", o.select);
   set.add("what fits a GPU", o.plan);
 }
 

@@ -5,8 +5,7 @@
 #include <unordered_set>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/io/lines.hpp"
-#include "label_list.hpp"
+#include "gpuhpc/eval/label_list.hpp"
 
 namespace gpuhpc {
 
@@ -15,29 +14,18 @@ GoldLabels read_gold(const std::filesystem::path& path, const Taxonomy& taxonomy
   GoldLabels gold;
   gold.path = path;
   std::unordered_set<std::string> seen;
-  LineReader lines(path);
-  for (std::string line; lines.next(line);) {
-    if (detail::trimmed(line).empty()) continue;
-    const std::size_t tab = line.find('\t');
-    if (tab == std::string::npos)
-      throw input_error("{}: no tab between document id and classes; write `id<TAB>1,2,3`",
-                        lines.where());
-    std::string id = line.substr(0, tab);
-    if (id.empty())
-      throw input_error("{}: the document id is empty; write `id<TAB>1,2,3`", lines.where());
-    auto classes = detail::parse_label_list(std::string_view(line).substr(tab + 1), words,
-                                            lines.where(), true);
+  for_each_label_row(path, [&](const std::string& where, std::string id, std::string_view text) {
+    auto classes = parse_label_list(text, words, where, true);
     if (classes.empty())
       throw input_error(
           "{}: document `{}` has no class; name its classes, or remove the line to leave it out",
-          lines.where(), id);
+          where, id);
     if (!seen.insert(id).second)
-      throw input_error("{}: document `{}` has gold labels twice; keep one line", lines.where(),
-                        id);
+      throw input_error("{}: document `{}` has gold labels twice; keep one line", where, id);
     std::sort(classes.begin(), classes.end());
     gold.ids.push_back(std::move(id));
     gold.classes.push_back(std::move(classes));
-  }
+  });
   if (gold.ids.empty())
     throw input_error("{}: no gold labels in this file; give one with `id<TAB>1,2,3` lines",
                       path.string());

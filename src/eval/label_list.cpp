@@ -1,16 +1,33 @@
-#include "label_list.hpp"
+#include "gpuhpc/eval/label_list.hpp"
 
 #include <algorithm>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/io/lines.hpp"
 
-namespace gpuhpc::detail {
+namespace gpuhpc {
 
 std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && blank(text.back())) text.remove_suffix(1);
   return text;
+}
+
+void for_each_label_row(const std::filesystem::path& path,
+                        const std::function<void(const std::string& where, std::string id,
+                                                 std::string_view classes)>& take) {
+  LineReader lines(path);
+  for (std::string line; lines.next(line);) {
+    if (trimmed(line).empty()) continue;
+    const std::size_t tab = line.find('\t');
+    if (tab == std::string::npos)
+      throw input_error("{}: no tab between document id and classes; write `id<TAB>1,2,3`",
+                        lines.where());
+    if (tab == 0)
+      throw input_error("{}: the document id is empty; write `id<TAB>1,2,3`", lines.where());
+    take(lines.where(), line.substr(0, tab), std::string_view(line).substr(tab + 1));
+  }
 }
 
 std::int32_t parse_label(std::string_view word, const ClassWords& words, const std::string& where) {
@@ -49,4 +66,4 @@ std::vector<std::int32_t> parse_label_list(std::string_view text, const ClassWor
   return classes;
 }
 
-}  // namespace gpuhpc::detail
+}  // namespace gpuhpc

@@ -9,13 +9,17 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/finite.hpp"
+#include "gpuhpc/eval/label_list.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/lines.hpp"
-#include "label_list.hpp"
 
 namespace gpuhpc {
 namespace {
+
+std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
+
+}  // namespace
 
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
@@ -26,10 +30,6 @@ std::string csv_field(const std::string& text) {
   }
   return quoted + '"';
 }
-
-std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
-
-}  // namespace
 
 std::string submission_header(const SubmissionOptions& options) {
   const std::size_t comma = options.header.find(',');
@@ -65,8 +65,6 @@ std::string prediction_line(const std::string& id, std::span<const std::int32_t>
 }
 
 namespace {
-
-using detail::trimmed;
 
 // One CSV record (RFC 4180), which may span lines inside quotes. False at the end of the file;
 // `where` is its first line.
@@ -138,8 +136,7 @@ Predictions read_csv(const std::filesystem::path& path, const ClassWords& words)
           "\"1,2,3\"",
           where, fields.size(), header.size());
     add_document(predictions, seen, fields[id_column], where);
-    predictions.labels.push_back(
-        detail::parse_label_list(fields[label_column], words, where, false));
+    predictions.labels.push_back(parse_label_list(fields[label_column], words, where, false));
   }
   return predictions;
 }
@@ -164,7 +161,7 @@ std::vector<ClassScore> parse_scores(const Json& object, const ClassWords& words
           "{}: document `{}`: its score of class `{}` is not finite; were the weights of what made "
           "it damaged?",
           where, id, word);
-    scores.push_back({detail::parse_label(word, words, where), score});
+    scores.push_back({parse_label(word, words, where), score});
   }
   std::vector<std::int32_t> classes;
   for (const ClassScore& s : scores) classes.push_back(s.class_id);
@@ -219,7 +216,7 @@ Predictions read_jsonl(const std::filesystem::path& path, const ClassWords& word
       throw input_error("{}: no \"labels\": [...]", where);
     auto& labels = predictions.labels.emplace_back();
     for (const Json& item : value["labels"]) {
-      const std::int32_t c = detail::parse_label(word_of(item, "a label", where), words, where);
+      const std::int32_t c = parse_label(word_of(item, "a label", where), words, where);
       if (std::find(labels.begin(), labels.end(), c) == labels.end()) labels.push_back(c);
     }
     const bool has_scores = value.contains("scores") && !value["scores"].is_null();

@@ -15,10 +15,11 @@ void declare(config::Section& section, DecodeOptions& options) {
       .one_of({"expected-f1", "chain", "threshold", "top-k"})
       .common();
   section
-      .option(
-          "expected-leaves", options.expected_leaves,
-          "expected-f1: leaves a document is expected to have (1: single path, 3: faceted data)")
-      .range(.1, 100)
+      .option("expected-leaves", options.expected_leaves,
+              "expected-f1: leaves a document is expected to have (1: single path, 3: faceted "
+              "data); 0: as "
+              "many as the documents of --input.labels have, without them 1.5")
+      .range(0, 100)
       .common();
   section.option("minimum", options.minimum, "expected-f1 and chain: classes at least")
       .range(1, 1000);
@@ -47,9 +48,8 @@ std::vector<float> Decoder::probabilities(std::span<const float> marginals) cons
   std::vector<float> p(marginals.size());
   for (std::size_t c = 0; c < p.size(); ++c) {
     const double m = std::clamp(static_cast<double>(marginals[c]), 0., 1.);
-    p[c] = options_.expected_leaves == 1
-               ? static_cast<float>(m)
-               : static_cast<float>(1 - std::pow(1 - m, options_.expected_leaves));
+    p[c] = options_.leaves() == 1 ? static_cast<float>(m)
+                                  : static_cast<float>(1 - std::pow(1 - m, options_.leaves()));
   }
   return p;
 }

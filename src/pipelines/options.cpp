@@ -8,6 +8,13 @@ void declare(config::Section& section, InputOptions& options) {
               "folder of the texts, and with a taxonomy of its classes: the input of run")
       .existing_path()
       .common();
+  section
+      .option(
+          "labels", options.labels,
+          "classes that a person gave some documents of the training corpus (`id<TAB>1,2,3`, or "
+          "the CSV of `gpuhpc select`): they correct the model")
+      .existing_path()
+      .common();
   section.option("file", options.file, "text of prepare, encode and predict; - is standard input")
       .existing_path()
       .common();

@@ -143,12 +143,17 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterAren
 }
 
 double square_sum(const at::Tensor& values) {
-  if (!values.is_cpu()) {
-    const double norm =
-        at::linalg_vector_norm(values, 2, std::nullopt, false, at::kDouble).item<double>();
-    return norm * norm;
-  }
   constexpr std::int64_t block_size = 1 << 15;
+  if (!values.is_cpu()) {
+    // A norm of all in double would make a copy of all in double.
+    const std::int64_t whole = values.numel() / block_size * block_size;
+    const auto squares = [](const at::Tensor& rows) {
+      return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}).to(at::kDouble).square().sum();
+    };
+    return squares(values.narrow(0, 0, whole).view({-1, block_size}))
+        .add(squares(values.narrow(0, whole, values.numel() - whole).unsqueeze(0)))
+        .item<double>();
+  }
   const std::int64_t blocks = block_count(values.numel(), block_size);
   const float* data = values.const_data_ptr<float>();
   std::vector<double> sums(static_cast<std::size_t>(blocks));

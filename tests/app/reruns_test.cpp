@@ -68,6 +68,7 @@ class Reruns : public testing::Test {
         options.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
     LabelInputs inputs = inputs_;
     inputs.train.scan.options = inputs.test.scan.options = options.shared.corpus;
+    inputs.labels = {options.shared.input.labels};
     return pipeline(options.shared, options.label, inputs, root_ / "run");
   }
   PairInputs pairs(const Options& options) const {
@@ -188,6 +189,7 @@ const std::map<std::string, Arguments> kShapes = {
     {"adapted", {"--pipeline.adapt=mlm"}},
     {"seq2seq", {"train-seq2seq"}},
     {"teleclass", {}},
+    {"labelled", {"--input.labels=" GPUHPC_FIXTURES "/reruns.tsv"}},  // any file
     {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},
     {"taxoclass", {"--pipeline.method=taxoclass"}},
     {"pair", {"--pipeline.method=taxoclass", "--taxoclass.similarity=pair"}},

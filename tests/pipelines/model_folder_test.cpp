@@ -115,12 +115,16 @@ TEST_F(ModelFolderFiles, AFileMoreIsSaidAndAnotherProgramsFolderIsLeftAlone) {
 
 TEST_F(ModelFolderFiles, SettingsOfTheRunTravelAndWhatIsGivenWins) {
   const fs::path published = folder_ / "published";
-  publish_model(model_, published,
-                {{.mode = "top-k", .expected_leaves = 2.5, .minimum = 1, .k = 4},
-                 {.max_length = 32, .long_documents = "mean"}});
+  ClassifierSettings made = read_settings(model_);
+  made.expected_leaves = 2.25;
+  made.labelling = {{.mode = "top-k", .expected_leaves = 2.5, .minimum = 1, .k = 4},
+                    {.max_length = 32, .long_documents = "mean"}};
+  publish_model(model_, published, made);
   fs::remove_all(model_);  // links, not references
   const ClassifierSettings settings = open(published);
   EXPECT_TRUE(settings.student);
+  EXPECT_FALSE(settings.corrected);
+  EXPECT_EQ(settings.expected_leaves, 2.25);
   EXPECT_EQ(settings.scoring.centring.share, .3);
   EXPECT_EQ(settings.scoring.neighbours.k, 7);
   EXPECT_EQ(settings.scoring.smoothing.rounds, 0);
@@ -141,6 +145,8 @@ TEST_F(ModelFolderFiles, SettingsOfTheRunTravelAndWhatIsGivenWins) {
   EXPECT_EQ(chosen.infer.long_documents, "mean");
   EXPECT_THAT(said_.str(), HasSubstr("--decode.k 2 is taken; the model's run had 4"));
   EXPECT_THAT(said_.str(), Not(HasSubstr("minimum")));
+  given.parse({}, {"--decode.expected-leaves=0"});
+  EXPECT_EQ(choose_labelling(settings, given, *comm_, log_).decode.expected_leaves, 2.25);
   given.parse({}, {"--scoring.centring=.5"});
   EXPECT_THAT(error_of(ExitCode::usage, [&] { choose_labelling(settings, given, *comm_, log_); }),
               HasSubstr("--scoring.centring 0.5: the model was made with 0.3"));

@@ -32,6 +32,7 @@ void run_command(CommandContext& context);
 void prepare_command(CommandContext& context);
 void encode_command(CommandContext& context);
 void predict_command(CommandContext& context);
+void select_command(CommandContext& context);
 void evaluate_command(CommandContext& context);
 void report_command(CommandContext& context);
 void doctor_command(CommandContext& context);

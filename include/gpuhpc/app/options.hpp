@@ -10,6 +10,7 @@
 #include "gpuhpc/eval/options.hpp"
 #include "gpuhpc/pipelines/embedding/options.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
+#include "gpuhpc/pipelines/label/selection.hpp"
 #include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/pipelines/pretrain/options.hpp"
 #include "gpuhpc/pipelines/seq2seq/options.hpp"
@@ -58,6 +59,7 @@ struct Options {
   EvalOptions eval;
   ReviewOptions review;
   ReportOptions report;
+  SelectOptions select;
   PlanOptions plan;
 };
 

@@ -30,6 +30,9 @@ struct Predictions {
 // naming file and line.
 Predictions read_predictions(const std::filesystem::path& path, const Taxonomy& taxonomy);
 
+// A field of a CSV file, quoted where it must be.
+std::string csv_field(const std::string& text);
+
 // One line of each format, without line end: for writers that stream.
 std::string submission_header(const SubmissionOptions& options);
 std::string submission_line(const std::string& id, std::span<const std::int32_t> labels);

@@ -10,7 +10,11 @@ namespace gpuhpc {
 struct DecodeOptions {
   static constexpr const char* section = "decode";
   std::string mode = "expected-f1";  // expected-f1, chain, threshold, top-k
-  double expected_leaves = 1.5;      // expected-f1: leaves a document is expected to have
+  // expected-f1: leaves a document is expected to have; 0: what the labelled documents have, or
+  // default_leaves
+  double expected_leaves = 0;
+  static constexpr double default_leaves = 1.5;
+  double leaves() const { return expected_leaves > 0 ? expected_leaves : default_leaves; }
   std::int64_t minimum = 2;   // expected-f1, chain: classes at least (where the taxonomy has them)
   std::int64_t maximum = 12;  // expected-f1: classes at most, before best paths are added on a DAG
   double threshold = .5;      // threshold

@@ -19,6 +19,7 @@ struct InputOptions {
   static constexpr const char* section = "input";
   std::string dir = "data/debtags-topical";
   std::string file = "-";
+  std::string labels;  // of a few documents of the training corpus
 };
 void declare(config::Section& section, InputOptions& options);
 

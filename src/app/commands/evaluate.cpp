@@ -3,6 +3,7 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/layout.hpp"
+#include "gpuhpc/pipelines/label/given_labels.hpp"
 #include "gpuhpc/report/terminal.hpp"
 
 namespace gpuhpc {
@@ -36,8 +37,11 @@ void evaluate_command(CommandContext& c) {
                         o.shared.input.dir);
     const bool kept = c.set.given("run.dir");
     if (kept) refuse_foreign_run(folder, predictions);
+    std::vector<std::string> given;
+    if (layout.test_serves_as_train && !o.shared.input.labels.empty())
+      given = read_given_labels(o.shared.input.labels, taxonomy).ids;
     const auto [details, warnings] =
-        measure_predictions(taxonomy, predictions, gold, o.eval, c.device.threads);
+        measure_predictions(taxonomy, predictions, gold, o.eval, c.device.threads, given);
     for (const std::string& warning : warnings) c.log->warn("{}", warning);
     if (kept) write_measures(folder, details, taxonomy);
     fmt::print("{}\n{}{}\n", format_metrics(details.evaluation, true),

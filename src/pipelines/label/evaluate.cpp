@@ -1,11 +1,35 @@
 #include "gpuhpc/pipelines/label/evaluate.hpp"
 
+#include <string_view>
+#include <unordered_set>
+
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/gold.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 
 namespace gpuhpc {
+namespace {
+
+void leave_out(GoldLabels& gold, std::span<const std::string> ids) {
+  const std::unordered_set<std::string_view> known(ids.begin(), ids.end());
+  GoldLabels rest;
+  rest.path = gold.path;
+  for (std::size_t i = 0; i < gold.ids.size(); ++i)
+    if (!known.contains(gold.ids[i])) {
+      rest.ids.push_back(gold.ids[i]);
+      rest.classes.push_back(gold.classes[i]);
+    }
+  if (rest.ids.empty() && !ids.empty())
+    throw input_error(
+        "{}: the classes of all its documents were given (--input.labels): nothing is left to "
+        "measure",
+        gold.path.string());
+  gold = std::move(rest);
+}
+
+}  // namespace
 
 void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold, Communicator& comm) {
   on_root(comm, [&] { read_gold(gold, taxonomy); });
@@ -13,10 +37,19 @@ void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold, Com
 
 Measured measure_predictions(const Taxonomy& taxonomy, const std::filesystem::path& predictions,
                              const std::filesystem::path& gold, const EvalOptions& options,
-                             int threads) {
+                             int threads, std::span<const std::string> left_out) {
+  GoldLabels measured = read_gold(gold, taxonomy);
+  const std::size_t before = measured.ids.size();
+  leave_out(measured, left_out);
   const LabelledDocuments documents =
-      pair_with_gold(read_gold(gold, taxonomy), read_predictions(predictions, taxonomy));
-  return {evaluate_in_detail(taxonomy, documents, options, threads), uncovered(documents, gold)};
+      pair_with_gold(measured, read_predictions(predictions, taxonomy));
+  std::vector<std::string> warnings = uncovered(documents, gold);
+  if (const std::size_t given = before - measured.ids.size(); given > 0)
+    warnings.insert(
+        warnings.begin(),
+        fmt::format("{} documents whose classes were given (--input.labels) are not measured.",
+                    given));
+  return {evaluate_in_detail(taxonomy, documents, options, threads), warnings};
 }
 
 void write_measures(const std::filesystem::path& folder, const EvaluationDetails& details,

@@ -17,8 +17,11 @@ void InferenceStage::check() const {
 }
 
 void InferenceStage::run(const StageContext& c, const PredictionFiles& out) const {
-  const auto classifier = load_classifier(trained.model, open_model(trained.model, c.comm, c.log),
-                                          infer, c.device, c.comm, c.log);
+  const std::filesystem::path& model = corrected ? corrected->model : trained.model;
+  ClassifierSettings settings = open_model(model, c.comm, c.log);
+  Labelling labelling{decode, infer};
+  if (decode.expected_leaves == 0) labelling.decode.expected_leaves = settings.expected_leaves;
+  const auto classifier = load_classifier(model, settings, infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
   std::optional<AtomicFile> predictions, table;
   on_root(c.comm, [&] {
@@ -34,7 +37,7 @@ void InferenceStage::run(const StageContext& c, const PredictionFiles& out) cons
   documents.check_tokenizer(classifier->tokenizer());
   Progress progress(c.log, "labelling", documents.size(), "documents", c.comm.is_root());
   predict_corpus(
-      *classifier, chunks_of(documents, c.comm), decode, c.comm, c.device.threads,
+      *classifier, chunks_of(documents, c.comm), labelling.decode, c.comm, c.device.threads,
       [&](const Prediction& p) {
         predictions->write(prediction_line(p.id, p.labels, p.scores, words) + "\n");
         table->write(submission_line(p.id, p.labels) + "\n");
@@ -46,7 +49,8 @@ void InferenceStage::run(const StageContext& c, const PredictionFiles& out) cons
   on_root(c.comm, [&] {
     predictions->commit();
     table->commit();
-    publish_model(trained.model, out.model, {decode, infer});
+    settings.labelling = labelling;
+    publish_model(model, out.model, settings);
   });
 }
 

@@ -1,9 +1,13 @@
 #include "gpuhpc/pipelines/label/inputs.hpp"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/class_files.hpp"
 #include "gpuhpc/data/layout.hpp"
+#include "gpuhpc/pipelines/label/given_labels.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -44,7 +48,19 @@ LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format, 
   inputs.classes = {layout.descriptions, layout.keywords, layout.generated_docs,
                     layout.generated_labels};
   on_root(comm, [&] { inputs.warnings = check_classes(inputs.taxonomy, inputs.classes); });
-  inputs.train = {scan_corpus(layout.train_corpus, format, comm), layout.test_serves_as_train};
+  inputs.labels = {input.labels};
+  std::unordered_set<std::string> missing;
+  if (!input.labels.empty())
+    on_root(comm, [&] {
+      const GivenLabels given = read_given_labels(input.labels, inputs.taxonomy.load());
+      missing.insert(given.ids.begin(), given.ids.end());
+    });
+  inputs.train = {scan_corpus(layout.train_corpus, format, comm,
+                              [&](const Document& document) { missing.erase(document.id); }),
+                  layout.test_serves_as_train};
+  on_root(comm, [&] {
+    if (!missing.empty()) throw unknown_document(input.labels, *std::ranges::min_element(missing));
+  });
   inputs.test = inputs.train;
   if (!layout.test_serves_as_train && !layout.test_corpus.empty())
     inputs.test = {scan_corpus(layout.test_corpus, format, comm)};

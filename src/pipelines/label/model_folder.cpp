@@ -56,6 +56,8 @@ void write_settings(const fs::path& model, const ClassifierSettings& settings) {
             {"transductive", s.transductive},
             {"classes", s.classes},
             {"sigmoid_exp", s.sigmoid_exp},
+            {"corrected", s.corrected},
+            {"expected_leaves", s.expected_leaves},
             {"smoothing_keep", s.smoothing_keep},
             {"scoring", values_of(scoring_options(s))}};
   if (s.labelling) json["labelling"] = values_of(labelling_options(*s.labelling));
@@ -66,12 +68,15 @@ ClassifierSettings read_settings(const fs::path& model) {
   const fs::path path = model / "gpuhpc" / "settings.json";
   const Json json = read_json(path);
   try {
-    ClassifierSettings s{.kind = json.at("kind"),
-                         .student = json.at("student"),
-                         .transductive = json.at("transductive"),
-                         .classes = json.at("classes"),
-                         .sigmoid_exp = json.at("sigmoid_exp"),
-                         .smoothing_keep = json.at("smoothing_keep")};
+    ClassifierSettings s{
+        .kind = json.at("kind"),
+        .student = json.at("student"),
+        .transductive = json.at("transductive"),
+        .classes = json.at("classes"),
+        .sigmoid_exp = json.at("sigmoid_exp"),
+        .smoothing_keep = json.at("smoothing_keep"),
+        .corrected = json.value("corrected", false),
+        .expected_leaves = json.value("expected_leaves", DecodeOptions::default_leaves)};
     take_values(scoring_options(s), json.at("scoring"));
     if (json.contains("labelling"))
       take_values(labelling_options(s.labelling.emplace()), json.at("labelling"));
@@ -81,15 +86,15 @@ ClassifierSettings read_settings(const fs::path& model) {
   }
 }
 
-void publish_model(const fs::path& trained, const fs::path& model, const Labelling& labelling) {
+void publish_model(const fs::path& trained, const fs::path& model,
+                   const ClassifierSettings& settings, std::span<const std::string> more) {
   Json files = read_model_manifest(trained).at("files");
   const std::string changed = "gpuhpc/settings.json";
   for (const auto& [name, file] : files.items())
     if (name != changed) link_file(trained / name, model / name);
-  ClassifierSettings settings = read_settings(trained);
-  settings.labelling = labelling;
   write_settings(model, settings);
   files[changed] = describe_file(model / changed);
+  for (const std::string& name : more) files[name] = describe_file(model / name);
   write_model_manifest(model, files);
 }
 
@@ -134,6 +139,8 @@ Labelling choose_labelling(const ClassifierSettings& settings, const config::Opt
                   options.value(name));
       options.set_default(name, given.value(name));
     }
+    if (labelling.decode.expected_leaves == 0)
+      labelling.decode.expected_leaves = settings.expected_leaves;
     labelling.decode.check();
   });
   return labelling;
@@ -149,6 +156,14 @@ void copy_taxonomy(const TaxonomyFiles& taxonomy, const fs::path& model) {
   copy(taxonomy.hierarchy, "label_hierarchy.txt");
 }
 
+Taxonomy load_taxonomy(const fs::path& model) {
+  const auto file = [&](const std::string& name) {
+    const fs::path plain = model / "gpuhpc" / name;
+    return fs::exists(plain) ? plain : fs::path(plain.string() + ".gz");
+  };
+  return Taxonomy::load(file("labels.txt"), file("label_hierarchy.txt"));
+}
+
 void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior,
                   const LoadedEncoder& teacher, const fs::path& model) {
   for (const fs::path& file : {posterior.paths, posterior.posterior, posterior.tfidf,
@@ -158,10 +173,18 @@ void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior
                       teacher.model);
 }
 
+LabelCorrection load_correction(const fs::path& model, double expected_leaves) {
+  const fs::path path = model / "gpuhpc" / "correction.h5";
+  return {read_matrix(path, "documents"), read_matrix(path, "weights"), expected_leaves};
+}
+
+std::int64_t text_hash(std::string_view text) {
+  return static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(text))));
+}
+
 void write_text_hashes(const TokenDataset& corpus, const fs::path& path) {
   std::vector<std::int64_t> hashes;
-  for (std::int64_t i = 0; i < corpus.size(); ++i)
-    hashes.push_back(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(corpus.text(i))))));
+  for (std::int64_t i = 0; i < corpus.size(); ++i) hashes.push_back(text_hash(corpus.text(i)));
   write_arrays(path, {{"hashes", std::span<const std::int64_t>(hashes)}});
 }
 

@@ -6,8 +6,8 @@
 
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
-#include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/correction.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/classifier.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
@@ -61,6 +61,7 @@ class PathPredictor final : public Classifier {
     posterior_.file().expect("values", {documents, paths});
     load_teacher(paths, width);
     if (settings.transductive) load_known_texts(documents);
+    if (settings.corrected) load_correction(classes, width);
     if (!settings.student) return;
     if (settings.classes) {
       const Hdf5File head(data_ / "head.h5");
@@ -114,6 +115,8 @@ class PathPredictor final : public Classifier {
       });
     });
     path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
+    if (settings_.corrected)
+      run_collectively(comm, [&] { correct(documents.texts, teacher, scores.marginals.view()); });
     return scores;
   }
 
@@ -137,6 +140,35 @@ class PathPredictor final : public Classifier {
     const auto hashes = file.dataset<std::int64_t>("hashes");
     for (std::size_t i = 0; i < hashes.size(); ++i)
       row_of_text_.emplace(hashes[i], static_cast<std::int64_t>(i));
+  }
+
+  void load_correction(std::int64_t classes, std::int64_t width) {
+    const Hdf5File file(data_ / "correction.h5");
+    const std::int64_t labelled = file.matrix("documents").rows;
+    file.expect("documents", {labelled, width});
+    file.expect("weights", {classes, labelled});
+    file.expect("truth", {labelled, classes});
+    file.expect("hashes", {labelled});
+    correction_ = gpuhpc::load_correction(data_.parent_path(), settings_.expected_leaves);
+    truth_ = copy(file.matrix("truth"));
+    const auto hashes = file.dataset<std::int64_t>("hashes");
+    for (std::size_t i = 0; i < hashes.size(); ++i)
+      labelled_text_.emplace(hashes[i], static_cast<std::int64_t>(i));
+  }
+
+  // A text that a person labelled has these classes.
+  void correct(std::span<const std::string> texts, const Matrix& teacher,
+               MutableMatrixView marginals) const {
+    parallel_for(0, block_count(marginals.rows, neighbour_block), threads_,
+                 [&](std::int64_t i, int) {
+                   const Range block = block_items(i, marginals.rows, neighbour_block);
+                   correction_.apply(taxonomy(), teacher.view().slice(block.first, block.size()),
+                                     marginals.slice(block.first, block.size()));
+                 });
+    for (std::int64_t i = 0; i < marginals.rows; ++i)
+      if (const auto found = labelled_text_.find(text_hash(texts[static_cast<std::size_t>(i)]));
+          found != labelled_text_.end())
+        std::ranges::copy(truth_.row(found->second), marginals.row(i).begin());
   }
 
   bool smoothing() const { return settings_.scoring.smoothing.rounds > 0; }
@@ -168,8 +200,7 @@ class PathPredictor final : public Classifier {
 
   // Quality recipe, step 8: with no training corpus a document's posterior is F itself.
   void keep_known(const std::string& text, MutableMatrixView posterior) const {
-    const auto known =
-        row_of_text_.find(static_cast<std::int64_t>(xxh3(std::as_bytes(std::span(text)))));
+    const auto known = row_of_text_.find(text_hash(text));
     if (known == row_of_text_.end()) return;
     std::copy_n(posterior_.view().row(known->second).data(), posterior.columns, posterior.data);
     if (settings_.student)
@@ -212,6 +243,9 @@ class PathPredictor final : public Classifier {
   std::optional<MappedMatrix> student_posterior_;
   std::unordered_map<std::int64_t, std::int64_t>
       row_of_text_;  // transductive: hash of a training text -> its row
+  LabelCorrection correction_;
+  Matrix truth_;                                                  // (n,C) of labelled documents
+  std::unordered_map<std::int64_t, std::int64_t> labelled_text_;  // its hash -> its row
   TfidfModel tfidf_;
   SparseIndex index_;
   PathModel teacher_, student_;

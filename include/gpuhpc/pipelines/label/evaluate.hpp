@@ -1,6 +1,9 @@
 #pragma once
 // Predictions against gold: the only stage that may see gold labels, and nothing learns after it.
 #include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/eval/options.hpp"
@@ -17,10 +20,11 @@ struct Measured {
   EvaluationDetails details;
   std::vector<std::string> warnings;  // of documents that only one of the two files has
 };
-// One process's work.
+// One process's work. `left_out`: documents whose classes were given to the model, which say
+// nothing about it.
 Measured measure_predictions(const Taxonomy& taxonomy, const std::filesystem::path& predictions,
                              const std::filesystem::path& gold, const EvalOptions& options,
-                             int threads);
+                             int threads, std::span<const std::string> left_out = {});
 // metrics.json and evaluation.json.
 void write_measures(const std::filesystem::path& folder, const EvaluationDetails& details,
                     const Taxonomy& taxonomy);

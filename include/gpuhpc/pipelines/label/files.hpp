@@ -18,6 +18,10 @@ struct ClassFiles {  // what the input says about its classes beside their names
   std::filesystem::path descriptions, keywords, generated_docs, generated_labels;
   Paths files() const { return {descriptions, keywords, generated_docs, generated_labels}; }
 };
+struct LabelsFile {  // what a person labelled (--input.labels), or empty
+  std::filesystem::path path;
+  Paths files() const { return {path}; }
+};
 struct ScannedCorpus {
   CorpusScan scan;
   bool is_test = false;  // the test texts serve as the training corpus
@@ -87,6 +91,11 @@ struct GraphModelFiles : TrainedFiles {
 struct SelfTrainingFiles : GraphModelFiles {
   using GraphModelFiles::GraphModelFiles;
   std::filesystem::path table = output("self_training.tsv");
+};
+
+struct CorrectedFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path model = output("model");
 };
 
 struct PredictionFiles : StageFiles {

@@ -9,6 +9,7 @@ namespace gpuhpc {
 struct InferenceStage {
   using Outputs = PredictionFiles;
   TrainedFiles trained;
+  std::optional<CorrectedFiles> corrected;  // the same, corrected by labelled documents
   EncodingFiles encoding;  // its tokens, where the test texts are the training corpus
   ScannedCorpus corpus;
   ShardOptions shards;

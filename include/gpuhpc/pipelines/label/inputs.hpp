@@ -15,6 +15,7 @@ struct LabelInputs {
   TaxonomyFiles taxonomy;
   ClassFiles classes;
   ScannedCorpus train, test;
+  LabelsFile labels;
   std::filesystem::path gold;  // of the test texts, or empty; only `evaluate` opens it
   std::string description;     // one sentence for the log
   std::vector<std::string> warnings;

@@ -9,6 +9,7 @@
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/infer/options.hpp"
+#include "gpuhpc/labels/correction.hpp"
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
@@ -31,6 +32,8 @@ struct ClassifierSettings {
   bool classes = false;       // the student, or the bilinear head, is one over classes (TaxoClass)
   bool sigmoid_exp = false;   // bilinear: the link from logits to probabilities
   double smoothing_keep = .5;
+  bool corrected = false;  // paths: by labelled documents (gpuhpc/correction.h5)
+  double expected_leaves = DecodeOptions::default_leaves;  // where --decode.expected-leaves is 0
   PathScoring scoring{};                 // paths: all; bilinear with classes: the centring
   std::optional<Labelling> labelling{};  // of the run; a stage that trains knows none
 
@@ -42,9 +45,10 @@ struct ClassifierSettings {
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);
 ClassifierSettings read_settings(const std::filesystem::path& model);
 
-// `trained` a second time as `model`, with how it labels; its files are links.
+// `trained` a second time as `model`, with other settings and the files `more` (named as in the
+// manifest), which are there already; its other files are links.
 void publish_model(const std::filesystem::path& trained, const std::filesystem::path& model,
-                   const Labelling& labelling);
+                   const ClassifierSettings& settings, std::span<const std::string> more = {});
 // Settings of a model, all its files checked. input_error for what is no finished model.
 // Collective.
 ClassifierSettings open_model(const std::filesystem::path& model, Communicator& comm,
@@ -54,13 +58,19 @@ ClassifierSettings open_model(const std::filesystem::path& model, Communicator& 
 Labelling choose_labelling(const ClassifierSettings& settings, const config::OptionSet& given,
                            Communicator& comm, const Log& log);
 
-// labels.txt and label_hierarchy.txt into model/gpuhpc/, byte for byte.
+// labels.txt and label_hierarchy.txt into model/gpuhpc/, byte for byte; and read from there.
 void copy_taxonomy(const TaxonomyFiles& taxonomy, const std::filesystem::path& model);
+Taxonomy load_taxonomy(const std::filesystem::path& model);
 
 // Paths, posterior, neighbours' index and the encoder as it was.
 void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior,
                   const LoadedEncoder& teacher, const std::filesystem::path& model);
 
+// gpuhpc/correction.h5, but for the labels themselves.
+LabelCorrection load_correction(const std::filesystem::path& model, double expected_leaves);
+
+// By which a text is known again.
+std::int64_t text_hash(std::string_view text);
 // Hashes of the training texts: where the test texts served as the corpus, a document keeps what
 // the corpus gave it.
 void write_text_hashes(const TokenDataset& corpus, const std::filesystem::path& path);

@@ -57,7 +57,7 @@ struct PathScoring {
 // One value of a section that a stage reads without the rest.
 struct ExpectedLeavesOption {
   static constexpr const char* section = "decode";
-  double value = 1.5;
+  double value = 0;
 };
 void declare(config::Section& section, ExpectedLeavesOption& option);
 
@@ -191,7 +191,9 @@ struct LabelOptions {
   TeleclassOptions teleclass;
   TaxoclassOptions taxoclass;
 
-  ExpectedLeavesOption expected_leaves() const { return {decode.expected_leaves}; }
+  // as given, and what it is for stages that see no labelled documents
+  ExpectedLeavesOption given_leaves() const { return {decode.expected_leaves}; }
+  ExpectedLeavesOption leaves() const { return {decode.leaves()}; }
 };
 
 }  // namespace gpuhpc

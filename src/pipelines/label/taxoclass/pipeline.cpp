@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/pipelines/label/correction.hpp"
 #include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/inference.hpp"
 #include "gpuhpc/pipelines/label/pipeline.hpp"
@@ -19,7 +20,7 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                             const LabelInputs& in, const std::filesystem::path& run_folder) {
   const TaxoclassOptions& t = o.taxoclass;
   t.check();
-  const ExpectedLeavesOption leaves = o.expected_leaves();
+  const ExpectedLeavesOption leaves = o.leaves();
   const SeedOption seed{shared.training.train.seed};
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
@@ -70,8 +71,10 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                    SelfTrainingStage{graph, posterior, classifier, in.train, encoder, shared.infer,
                                      o.scoring, t.self_training, training},
                    as_guide("90 min, on an A6000 35"));
-  pipeline.add("inference", InferenceStage{trained, encoding, in.test, shared.shards, shared.infer,
-                                           o.decode, o.submission});
+  const auto corrected = correct_by_labels(pipeline, in.labels, trained, encoding, o.given_leaves(),
+                                           t.self_training.labels_from != "classifier");
+  pipeline.add("inference", InferenceStage{trained, corrected, encoding, in.test, shared.shards,
+                                           shared.infer, o.decode, o.submission});
   return pipeline;
 }
 

@@ -1,6 +1,7 @@
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/pipelines/label/correction.hpp"
 #include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/inference.hpp"
 #include "gpuhpc/pipelines/label/pipeline.hpp"
@@ -28,7 +29,10 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                                           shared.infer, o.teleclass.augmentation, seed});
   };
   const auto infer = [&](const TrainedFiles& trained) {
-    pipeline.add("inference", InferenceStage{trained, encoding, in.test, shared.shards,
+    const auto corrected =
+        correct_by_labels(pipeline, in.labels, trained, encoding, o.given_leaves(),
+                          o.teleclass.refinement.kind == "soft");
+    pipeline.add("inference", InferenceStage{trained, corrected, encoding, in.test, shared.shards,
                                              shared.infer, o.decode, o.submission});
   };
   if (o.teleclass.refinement.kind == "soft") {

@@ -1,0 +1,84 @@
+"""Parts of bench/few_labels.sh: draws labels, fills in what `select` wrote, prints a row with logistic regression beside it.
+
+The regression is scikit-learn's, one per class that has a labelled document, on the vectors of the run's encoder (with --row and --labels); its
+probabilities are decoded as ours are, by expected F1; of three settings the one that is best on the test side counts.
+"""
+import argparse
+import csv
+import json
+import subprocess
+from pathlib import Path
+
+import h5py
+import numpy as np
+from recipe_reference import Data, expected_f1, metrics, read_rows
+from sklearn.linear_model import LogisticRegression
+
+
+def labels_of(path):
+    return {row[0]: set(map(int, row[1].split(","))) for row in read_rows(path)}
+
+
+def test_vectors(data, run):
+    """Of the test texts by `gpuhpc encode`, kept beside the run."""
+    path = run.parent / "test.npy"
+    if not path.exists():
+        texts, vectors = run.parent / "test.txt", run.parent / "test.jsonl"
+        texts.write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(data.test)), encoding="utf-8")
+        subprocess.run(["build/release/gpuhpc", "encode", "--input.file", texts, "--output.file", vectors], check=True, capture_output=True)
+        np.save(path, np.array([json.loads(line)["embedding"] for line in vectors.open()], dtype=np.float32))
+    return np.load(path)
+
+
+def regression(data, folder, run, labels):
+    given, ids = labels_of(labels), [row[0] for row in read_rows(folder / "train/corpus.txt")]
+    rows = [i for i, name in enumerate(ids) if name in given]
+    with h5py.File(next(run.glob("stages/*-encoding/documents.h5"))) as file:
+        x = file["values"][:][rows]
+    classes = [data.closed(given[ids[i]]) for i in rows]
+    y, best = test_vectors(data, run), None
+    for weight, c in ((None, 10), ("balanced", 10), ("balanced", 100)):
+        p = np.zeros((len(data.test), data.classes))
+        for k in range(data.classes):
+            has = np.array([k in group for group in classes])
+            if has.all():
+                p[:, k] = 1
+            elif has.any():
+                p[:, k] = LogisticRegression(C=c, class_weight=weight, max_iter=1000).fit(x, has).predict_proba(y)[:, 1]
+        found = metrics(data, p, expected_f1(p, 1))
+        if best is None or found["example_f1"] > best["example_f1"]:
+            best = found
+    return best
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--labels", type=Path)
+    parser.add_argument("--draw", type=int)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--fill", type=Path)
+    parser.add_argument("--row")
+    options = parser.parse_args()
+    if options.row is None:
+        gold = read_rows(options.data / "train/doc2labels.txt")
+        if options.fill:
+            wanted = {row["id"] for row in csv.DictReader(options.fill.open(encoding="utf-8"))}
+            chosen = [row for row in gold if row[0] in wanted]
+        else:
+            chosen = [gold[i] for i in np.random.default_rng(options.seed).choice(len(gold), options.draw, replace=False)]
+        options.labels.write_text("".join(f"{name}\t{classes}\n" for name, classes in chosen), encoding="utf-8")
+        return
+    figures = json.loads((options.run / "metrics.json").read_text())
+    leaves = json.loads((options.run / "model/gpuhpc/settings.json").read_text())["labelling"]["decode.expected-leaves"]
+    row = f"| {options.row} | {figures['example_f1']:.4f} | {figures['precision_at_1']:.4f} | {figures['macro_f1']:.4f} | {float(leaves):.2f} |"
+    if options.labels:
+        other = regression(Data(options.data), options.data, options.run, options.labels)
+        row += f" {other['example_f1']:.4f} | {other['precision_at_1']:.4f} |"
+    else:
+        row += " | |"
+    print(row, flush=True)
+
+
+main()

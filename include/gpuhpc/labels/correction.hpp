@@ -1,0 +1,43 @@
+#pragma once
+// What a few labelled documents teach: where the posterior was wrong about them, it is moved for
+// documents like them (Gaussian process regression on residuals: Rasmussen and Williams 2006,
+// section 2.2; as universal kriging does in space).
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/labels/taxonomy.hpp"
+
+namespace gpuhpc {
+
+// How alike two unit vectors are: exp(3 (a.b - 1)), 1 for the same one. documents (B,H), others
+// (n,H), similarities (B,n).
+void similarities(MatrixView documents, MatrixView others, MutableMatrixView similarities);
+
+struct LabelCorrection {
+  Matrix documents;  // (n,H) x' of the labelled ones
+  Matrix weights;    // (C,n): what each of them adds to a class, times the similarity to it
+  double expected_leaves = 1;  // L, with which probabilities of membership were made
+
+  // x' (B,H); marginals m_c (B,C) in, corrected ones out: p_c = 1 - (1 - m_c)^L moves, within 0 and
+  // 1, and a class is never less probable than a child that has no other parent. Safe to call from
+  // several threads.
+  void apply(const Taxonomy& taxonomy, MatrixView centred, MutableMatrixView marginals) const;
+};
+
+// What each of others (n,H) stands for: the share of documents (B,H) that are more like it than
+// like any other of them. (n), of sum 1.
+std::vector<double> shares_of_nearest(MatrixView documents, MatrixView others);
+
+// The L of .1 to 100 with which the probabilities of membership of marginals (n,C) sum to as many
+// classes as truth (n,C) has, document i counting weights[i] times.
+double leaves_for(MatrixView marginals, MatrixView truth, std::span<const double> weights);
+
+// Documents worth labelling next, best first: each lowers most what is not known about all, the sum
+// over documents of their uncertainty times the fall of their variance under that process. centred
+// x' (N,H); uncertainty (N), not negative; the first `known` rows are labelled. Memory: N^2 floats.
+std::vector<std::int64_t> select_documents(MatrixView centred, std::span<const double> uncertainty,
+                                           std::int64_t known, std::int64_t count);
+
+}  // namespace gpuhpc

@@ -1,0 +1,26 @@
+#pragma once
+#include <optional>
+
+#include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
+
+namespace gpuhpc {
+
+// The trained model, corrected by documents that a person labelled: a folder of its own.
+struct CorrectionStage {
+  using Outputs = CorrectedFiles;
+  TrainedFiles trained;
+  EncodingFiles encoding;
+  LabelsFile labels;
+  ExpectedLeavesOption leaves;  // 0: as many as the labelled documents have
+  void run(const StageContext& context, const CorrectedFiles& out) const;
+};
+
+// Adds the stage where labels are given. usage_error for a model whose scores are no posterior over
+// paths.
+std::optional<CorrectedFiles> correct_by_labels(Pipeline& pipeline, const LabelsFile& labels,
+                                                const TrainedFiles& trained,
+                                                const EncodingFiles& encoding,
+                                                ExpectedLeavesOption leaves, bool over_paths);
+
+}  // namespace gpuhpc

@@ -1,0 +1,44 @@
+#include "gpuhpc/app/command.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/label/selection.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+// The shards of a run's training corpus.
+fs::path tokens_of(const fs::path& run) {
+  std::error_code none;
+  for (const auto& stage : fs::directory_iterator(run / "stages", none))
+    if (stage.path().filename().string().ends_with("-encoding")) return stage.path() / "tokens";
+  throw input_error("{}: the stage `encoding` of this run is not there; run it again",
+                    run.string());
+}
+
+}  // namespace
+
+// Documents of a finished run's training corpus for a person to label, as CSV.
+void select_command(CommandContext& c) {
+  const Options& o = c.options;
+  const fs::path model = fs::path(o.run.dir) / "model";
+  open_model(model, c.comm, c.log);
+  on_root(c.comm, [&] {
+    const std::string& file = o.output.file;
+    const std::string csv =
+        documents_to_label(model, tokens_of(o.run.dir), o.shared.input.labels, o.select.documents);
+    if (file == "-") {
+      fmt::print("{}", csv);
+      return;
+    }
+    write_text_file(file, csv);
+    c.log->info(
+        "{}: fill in the column `labels` (names or ids, with commas between) of as many rows as "
+        "you like, then `gpuhpc run --input.labels {}`, with the run's other options",
+        file, file);
+  });
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,124 @@
+#include "gpuhpc/labels/correction.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "gpuhpc/labels/vectors.hpp"
+
+namespace gpuhpc {
+namespace {
+
+constexpr float width = 3;      // of the kernel
+constexpr float noise = .3F;    // of a label, beside a variance of 1
+constexpr double least = 1e-3;  // share of a class's probability that is never taken off
+
+double membership(double marginal, double leaves) {
+  return 1 - std::pow(1 - std::clamp(marginal, 0., 1.), leaves);
+}
+
+}  // namespace
+
+void similarities(MatrixView documents, MatrixView others, MutableMatrixView similarities) {
+  multiply_transposed(documents, others, similarities);
+  for (std::int64_t i = 0; i < similarities.rows * similarities.columns; ++i)
+    similarities.data[i] = std::exp(width * (similarities.data[i] - 1));
+}
+
+void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
+                            MutableMatrixView marginals) const {
+  Matrix near(centred.rows, documents.rows), moves(centred.rows, weights.rows);
+  similarities(centred, documents.view(), near.view());
+  multiply_transposed(std::as_const(near).view(), weights.view(), moves.view());
+  std::vector<ClassId> deepest_first(static_cast<std::size_t>(taxonomy.size()));
+  std::iota(deepest_first.begin(), deepest_first.end(), 0);
+  std::ranges::stable_sort(deepest_first, std::ranges::greater(),
+                           [&](ClassId c) { return taxonomy.depth(c); });
+  std::vector<double> p(deepest_first.size());
+  for (std::int64_t i = 0; i < marginals.rows; ++i) {
+    const auto row = marginals.row(i);
+    const auto move = std::as_const(moves).row(i);
+    for (std::size_t c = 0; c < p.size(); ++c) {
+      const double before = membership(row[c], expected_leaves);
+      p[c] = std::clamp(before + static_cast<double>(move[c]), least * before, 1.);
+    }
+    for (const ClassId c : deepest_first)
+      if (const auto parents = taxonomy.parents(c); parents.size() == 1) {
+        double& parent = p[static_cast<std::size_t>(parents[0])];
+        parent = std::max(parent, p[static_cast<std::size_t>(c)]);
+      }
+    for (std::size_t c = 0; c < p.size(); ++c)
+      row[c] = static_cast<float>(1 - std::pow(1 - p[c], 1 / expected_leaves));
+  }
+}
+
+std::vector<double> shares_of_nearest(MatrixView documents, MatrixView others) {
+  Matrix products(documents.rows, others.rows);
+  multiply_transposed(documents, others, products.view());
+  std::vector<double> shares(static_cast<std::size_t>(others.rows));
+  for (std::int64_t i = 0; i < products.rows; ++i) {
+    const auto row = std::as_const(products).row(i);
+    shares[static_cast<std::size_t>(std::ranges::max_element(row) - row.begin())] +=
+        1 / static_cast<double>(documents.rows);
+  }
+  return shares;
+}
+
+double leaves_for(MatrixView marginals, MatrixView truth, std::span<const double> weights) {
+  const auto sum_of = [&](MatrixView values, auto&& each) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < values.rows; ++i)
+      for (const float value : values.row(i))
+        sum += weights[static_cast<std::size_t>(i)] * each(static_cast<double>(value));
+    return sum;
+  };
+  const double wanted = sum_of(truth, [](double value) { return value; });
+  double low = .1, high = 100;
+  for (int step = 0; step < 50; ++step) {
+    const double middle = (low + high) / 2;
+    const double found = sum_of(marginals, [&](double m) { return membership(m, middle); });
+    (found < wanted ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+std::vector<std::int64_t> select_documents(MatrixView centred, std::span<const double> uncertainty,
+                                           std::int64_t known, std::int64_t count) {
+  const std::int64_t n = centred.rows;
+  Matrix covariance(n, n);
+  similarities(centred, centred, covariance.view());
+  std::vector<float> column(static_cast<std::size_t>(n));
+  // What document j tells about all of them, once its label is known.
+  const auto learn = [&](std::int64_t j) {
+    std::ranges::copy(covariance.row(j), column.begin());
+    const float scale = 1 / (column[static_cast<std::size_t>(j)] + noise);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float share = scale * column[static_cast<std::size_t>(i)];
+      const auto row = covariance.row(i);
+      for (std::size_t k = 0; k < row.size(); ++k) row[k] -= share * column[k];
+    }
+  };
+  for (std::int64_t j = 0; j < known; ++j) learn(j);
+  std::vector<std::int64_t> chosen;
+  std::vector<bool> taken(static_cast<std::size_t>(n));
+  while (std::ssize(chosen) < std::min(count, n - known)) {
+    double most = -1;
+    std::int64_t best = known;
+    for (std::int64_t j = known; j < n; ++j) {
+      if (taken[static_cast<std::size_t>(j)]) continue;
+      const auto row = std::as_const(covariance).row(j);
+      double fall = 0;
+      for (std::size_t i = 0; i < row.size(); ++i)
+        fall += uncertainty[i] * static_cast<double>(row[i] * row[i]);
+      fall /= static_cast<double>(row[static_cast<std::size_t>(j)] + noise);
+      if (fall > most) most = fall, best = j;
+    }
+    taken[static_cast<std::size_t>(best)] = true;
+    chosen.push_back(best);
+    learn(best);
+  }
+  return chosen;
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,85 @@
+#include "gpuhpc/pipelines/label/selection.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/eval/predictions.hpp"
+#include "gpuhpc/labels/decoding.hpp"
+#include "gpuhpc/pipelines/label/given_labels.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
+
+namespace gpuhpc {
+namespace {
+namespace fs = std::filesystem;
+
+// Labelled rows first, then others, evenly spread.
+std::vector<std::int64_t> pool_of(std::int64_t documents, std::vector<std::int64_t> rows) {
+  const std::unordered_set<std::int64_t> known(rows.begin(), rows.end());
+  for (const std::int64_t row : spread_rows(documents))
+    if (!known.contains(row)) rows.push_back(row);
+  return rows;
+}
+
+// What is not known about each document: the variance of its labels.
+std::vector<double> uncertainty_of(const Matrix& memberships) {
+  std::vector<double> uncertainty;
+  for (std::int64_t i = 0; i < memberships.rows; ++i) {
+    double sum = 0;
+    for (const float p : memberships.row(i)) sum += static_cast<double>(p) * (1 - p);
+    uncertainty.push_back(sum);
+  }
+  return uncertainty;
+}
+
+}  // namespace
+
+void declare(config::Section& section, SelectOptions& o) {
+  section.option("documents", o.documents, "documents that select writes for a person to label")
+      .range(1, 100000)
+      .common();
+}
+
+std::string documents_to_label(const fs::path& model, const fs::path& tokens,
+                               const fs::path& labels, std::int64_t count) {
+  const ClassifierSettings settings = read_settings(model);
+  if (settings.kind != "paths")
+    throw input_error(
+        "{}: its scores are no posterior over the taxonomy's paths, which labels could correct; "
+        "run with the preset `recommended` or `fixed`",
+        model.string());
+  const Taxonomy taxonomy = load_taxonomy(model);
+  const TokenDataset corpus(tokens);
+  std::vector<std::int64_t> known;
+  if (!labels.empty()) known = rows_of_labels(read_given_labels(labels, taxonomy), corpus, labels);
+  const std::vector<std::int64_t> pool = pool_of(corpus.size(), known);
+  const Matrix documents = rows_of_file(model / "gpuhpc" / "centred.h5", pool);
+  Matrix marginals = marginals_of(model, pool, taxonomy);
+  if (settings.corrected)
+    load_correction(model, settings.expected_leaves)
+        .apply(taxonomy, documents.view(), marginals.view());
+  DecodeOptions decode = settings.labelling.value_or(Labelling{}).decode;
+  if (decode.expected_leaves == 0) decode.expected_leaves = settings.expected_leaves;
+  const std::vector<double> uncertainty =
+      uncertainty_of(memberships_of(taxonomy, std::as_const(marginals).view(), decode.leaves()));
+  const std::vector<std::int64_t> chosen =
+      select_documents(documents.view(), uncertainty, std::ssize(known), count);
+  const Decoder decoder(taxonomy, decode);
+  const ClassWords words(taxonomy);
+  std::string csv = "id,labels,suggested,text\n";
+  for (const std::int64_t i : chosen) {
+    const std::int64_t row = pool[static_cast<std::size_t>(i)];
+    std::vector<std::string> suggested;
+    for (const ClassId c : decoder.decode(std::as_const(marginals).row(i)))
+      suggested.push_back(words.word(c));
+    csv += fmt::format("{},,{},{}\n", csv_field(std::string(corpus.id(row))),
+                       csv_field(fmt::format("{}", fmt::join(suggested, ","))),
+                       csv_field(std::string(corpus.text(row))));
+  }
+  return csv;
+}
+
+}  // namespace gpuhpc

@@ -1,0 +1,126 @@
+// A few documents labelled by a person: chosen by `select`, given to `run`.
+#include <set>
+
+#include "pipeline.hpp"
+
+namespace gpuhpc_test {
+namespace {
+
+class Labels : public Pipeline {
+ protected:
+  static void SetUpTestSuite() {
+    Pipeline::SetUpTestSuite();
+    gzip_to("train/doc2labels.txt", root_ / "gold.txt");
+    std::ifstream gold(root_ / "gold.txt");
+    for (std::string id, classes; std::getline(gold, id, '\t') && std::getline(gold, classes);)
+      classes_[id] = classes;
+  }
+  static void gzip_to(const std::string& file, const fs::path& to) {
+    ASSERT_EQ(shell("gzip -dc " + (kSource / "data/debtags-topical" / file).string() + ".gz > " +
+                    to.string())
+                  .code,
+              0);
+  }
+  static std::string select(const fs::path& run, const std::string& more) {
+    const fs::path csv = root_ / "select.csv";
+    const Result result =
+        gpuhpc("select --run.dir " + run.string() + " --output.file " + csv.string() + more);
+    EXPECT_EQ(result.code, 0) << result.output;
+    return read(csv);
+  }
+  // The ids of a CSV of select, and the CSV with gold in the column `labels`.
+  static std::vector<std::string> fill_in(const std::string& csv, const fs::path& filled) {
+    std::vector<std::string> ids;
+    std::ofstream out(filled);
+    std::istringstream lines(csv);
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_EQ(line, "id,labels,suggested,text");
+    out << line << "\n";
+    while (std::getline(lines, line)) {
+      ids.push_back(line.substr(0, line.find(',')));
+      EXPECT_EQ(line.substr(ids.back().size(), 2), ",,") << line;
+      out << ids.back() << ",\"" << classes_.at(ids.back()) << "\""
+          << line.substr(ids.back().size() + 1) << "\n";
+    }
+    return ids;
+  }
+  static inline std::map<std::string, std::string> classes_;  // of the training corpus, by id
+};
+
+TEST_F(Labels, ThatSelectAsksForCorrectTheModel) {
+  const fs::path filled = root_ / "labels.csv", run = copied("corrected");
+  const std::vector<std::string> ids =
+      fill_in(select(root_ / "reference", " --select.documents 60"), filled);
+  EXPECT_EQ(std::set(ids.begin(), ids.end()).size(), 60u);
+  const std::string with_labels = arguments(run) + " --input.labels " + filled.string();
+  const Result result = gpuhpc(with_labels);
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("60 labelled documents, "));
+  // Measured: .487 and .650; without labels .391 and .560.
+  EXPECT_GT(metrics(run).at("example_f1").get<double>(), .475);
+  EXPECT_GT(metrics(run).at("precision_at_1").get<double>(), .63);
+
+  // `predict` gives what the run gave, and a text that was labelled its classes.
+  const fs::path answers = root_ / "answers.jsonl";
+  const auto predict = [&](const fs::path& texts) {
+    const Result predicted =
+        gpuhpc("predict --model.dir " + (run / "model").string() + " --input.file " +
+               texts.string() + " --output.file " + answers.string() + " --device.threads 1");
+    ASSERT_EQ(predicted.code, 0) << predicted.output;
+  };
+  predict(root_ / "input/test/corpus.txt");
+  EXPECT_LT(largest_difference(run / "predictions.jsonl", answers), 1e-6);
+  predict(root_ / "input/train/corpus.txt");
+  const auto known = predictions(answers);
+  for (const std::string& id : ids) {
+    const auto classes = 1 + std::count(classes_.at(id).begin(), classes_.at(id).end(), ',');
+    double sum = 0;
+    for (const auto& [name, score] : known.at(id).at("scores").items()) sum += score.get<double>();
+    EXPECT_EQ(sum, static_cast<double>(classes)) << id;
+  }
+
+  // On two ranks the same labels; the next documents are others.
+  const fs::path two = root_ / "corrected-2";
+  fs::copy(run, two, fs::copy_options::recursive);
+  ASSERT_EQ(
+      gpuhpc(arguments(two) + " --input.labels " + filled.string() + " --pipeline.force correction",
+             2)
+          .code,
+      0);
+  EXPECT_LT(largest_difference(run / "predictions.jsonl", two / "predictions.jsonl"), 1e-5);
+  for (const std::string& next :
+       fill_in(select(run, " --select.documents 7 --input.labels " + filled.string()),
+               root_ / "next.csv"))
+    EXPECT_EQ(std::ranges::count(ids, next), 0) << next;
+}
+
+TEST_F(Labels, OfTheTestTextsAreLeftOutOfTheFigures) {
+  const fs::path input = root_ / "alone", labels = root_ / "some.txt", run = root_ / "alone-run";
+  fs::copy(root_ / "input", input, fs::copy_options::recursive);
+  fs::remove_all(input / "train");  // the test texts serve as the corpus
+  ASSERT_EQ(
+      shell("sed -n 1,40p " + (input / "test/doc2labels.txt").string() + " > " + labels.string())
+          .code,
+      0);
+  const Result result = gpuhpc(arguments(run, input) + " --input.labels " + labels.string());
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("40 documents whose classes were given"));
+  EXPECT_EQ(metrics(run).at("documents"), 60);
+}
+
+TEST_F(Labels, OfUnknownDocumentsOrForOtherScoresAreRefusedAtOnce) {
+  const fs::path labels = root_ / "unknown.txt", run = root_ / "refused";
+  const auto refused = [&](const std::string& text, const std::string& more) {
+    std::ofstream(labels) << text;
+    return gpuhpc(arguments(run) + " --input.labels " + labels.string() + more);
+  };
+  const Result unknown = refused("nobody\t1\n", "");
+  EXPECT_EQ(unknown.code, 65);
+  EXPECT_THAT(unknown.output, HasSubstr("document `nobody` is not in the training corpus"));
+  EXPECT_FALSE(fs::exists(run / "stages"));
+  EXPECT_EQ(refused(classes_.begin()->first + "\t1\n", " --pipeline.preset paper").code, 2);
+}
+
+}  // namespace
+}  // namespace gpuhpc_test

@@ -1,0 +1,138 @@
+// What labelled documents teach, against scikit-learn's Gaussian processes
+// (data_tools/fixtures/make_correction.py), and how labels are read.
+#include "gpuhpc/pipelines/label/given_labels.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "../io/expect_error.hpp"
+#include "../io/scratch_folder.hpp"
+#include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/labels/decoding.hpp"
+
+namespace gpuhpc {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+using testing::ScratchFolder;
+
+const Taxonomy& five_classes() {
+  static const Taxonomy taxonomy({"a", "b", "a1", "a2", "b1"}, {{0, 2}, {0, 3}, {1, 4}});
+  return taxonomy;
+}
+
+class Correction : public ::testing::Test {
+ protected:
+  Correction() { std::ifstream(GPUHPC_FIXTURES "/correction.json") >> json_; }
+  // Rows [first, last) of an array of the fixture.
+  Matrix rows(const char* name, std::size_t first, std::size_t last) const {
+    const auto& all = json_.at(name);
+    Matrix matrix(static_cast<std::int64_t>(last - first),
+                  static_cast<std::int64_t>(all.at(0).size()));
+    for (std::size_t i = first; i < last; ++i)
+      std::ranges::copy(all[i].get<std::vector<float>>(),
+                        matrix.row(static_cast<std::int64_t>(i - first)).begin());
+    return matrix;
+  }
+  nlohmann::json json_;
+};
+
+TEST_F(Correction, IsThatOfAGaussianProcessWithTheNoiseThatLeavesOutBest) {
+  const double leaves = json_.at("leaves");
+  const Matrix marginals = rows("marginals", 0, 14), truth = rows("truth", 0, 14),
+               p = memberships_of(five_classes(), marginals.view(), leaves);
+  const FittedCorrection fitted =
+      fit_correction(rows("documents", 0, 14), p.view(), truth.view(), leaves);
+  EXPECT_EQ(fitted.noise, json_.at("noise").get<double>());
+  EXPECT_NEAR(fitted.before, json_.at("before").get<double>(), 1e-6);
+  EXPECT_NEAR(fitted.after, json_.at("after").get<double>(), 1e-6);
+  const Matrix documents = rows("documents", 14, 20);
+  Matrix corrected = rows("marginals", 14, 20);
+  fitted.correction.apply(five_classes(), documents.view(), corrected.view());
+  const Matrix expected = rows("corrected", 0, 6);
+  for (std::size_t i = 0; i < expected.values.size(); ++i)
+    EXPECT_NEAR(corrected.values[i], expected.values[i], 2e-6) << i;
+}
+
+TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
+  Matrix documents(3, 4), p(3, 5), truth(3, 5);  // at right angles; right but for the first
+  for (std::int64_t i = 0; i < 3; ++i)
+    documents.row(i)[static_cast<std::size_t>(i)] = truth.row(i)[0] = p.row(i)[0] = 1;
+  p.row(0)[0] = .4F;
+  const FittedCorrection fitted = fit_correction(documents, p.view(), truth.view(), 1);
+  EXPECT_TRUE(std::isinf(fitted.noise));
+  EXPECT_EQ(fitted.after, fitted.before);
+  Matrix marginals(1, 5);
+  marginals.values = {.7F, .2F, .3F, .4F, .2F};
+  const std::vector<float> before = marginals.values;
+  fitted.correction.apply(five_classes(), documents.view().slice(0, 1), marginals.view());
+  for (std::size_t c = 0; c < before.size(); ++c) EXPECT_NEAR(marginals.values[c], before[c], 1e-6);
+}
+
+TEST_F(Correction, ExpectsAsManyLeavesAsWhatTheLabelledDocumentsStandFor) {
+  const Matrix all = rows("documents", 0, 20), labelled = rows("documents", 0, 14),
+               marginals = rows("marginals", 0, 14), truth = rows("truth", 0, 14);
+  const std::vector<double> shares = shares_of_nearest(all.view(), labelled.view());
+  EXPECT_THAT(shares, Pointwise(DoubleNear(1e-12), json_.at("shares").get<std::vector<double>>()));
+  EXPECT_NEAR(leaves_for(marginals.view(), truth.view(), shares),
+              json_.at("matched_leaves").get<double>(), 2e-4);
+}
+
+TEST_F(Correction, DocumentsToLabelLowerTheVarianceMost) {
+  const auto given = json_.at("given").get<std::vector<std::size_t>>();
+  const auto uncertainty = json_.at("uncertainty").get<std::vector<double>>();
+  std::vector<std::size_t> order = given;
+  for (std::size_t i = 0; i < uncertainty.size(); ++i)
+    if (!std::ranges::count(given, i)) order.push_back(i);
+  Matrix documents(20, 6);
+  std::vector<double> weights;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::ranges::copy(rows("documents", order[i], order[i] + 1).values,
+                      documents.row(static_cast<std::int64_t>(i)).begin());
+    weights.push_back(uncertainty[order[i]]);
+  }
+  std::vector<std::size_t> chosen;
+  for (const std::int64_t row : select_documents(documents.view(), weights, std::ssize(given), 4))
+    chosen.push_back(order[static_cast<std::size_t>(row)]);
+  EXPECT_EQ(chosen, json_.at("chosen").get<std::vector<std::size_t>>());
+  EXPECT_EQ(select_documents(documents.view(), weights, 2, 50).size(), 18u);  // no more are there
+}
+
+TEST(GivenLabels, AreReadFromTabsAndFromTheCsvOfSelect) {
+  const ScratchFolder folder;
+  write_text_file(folder / "labels.txt", "d7\ta2,b\nd1\t4\n");
+  write_text_file(
+      folder / "labels.csv",
+      "id,labels,suggested,text\nd7,\"a2,b\",b1,\"one, two\"\nd9,,a1,three\n\"d1\",b1,,x\n");
+  for (const char* name : {"labels.txt", "labels.csv"}) {
+    const GivenLabels labels = read_given_labels(folder / name, five_classes());
+    EXPECT_THAT(labels.ids, ElementsAre("d7", "d1")) << name;
+    EXPECT_THAT(labels.classes, ElementsAre(ElementsAre(0, 1, 3), ElementsAre(1, 4))) << name;
+    EXPECT_EQ(labels.unfilled, name == std::string("labels.csv") ? 1 : 0);
+  }
+}
+
+TEST(GivenLabels, RefusesWhatIsWrongWithThePlace) {
+  const ScratchFolder folder;
+  const auto refused = [&](const char* name, const std::string& text) {
+    write_text_file(folder / name, text);
+    return error_of(ExitCode::bad_data, [&] { read_given_labels(folder / name, five_classes()); });
+  };
+  EXPECT_THAT(refused("l.txt", "d1\ta1\nd2 a2\n"), HasSubstr("l.txt:2: no tab"));
+  EXPECT_THAT(refused("l.txt", "\ta1\n"), HasSubstr("l.txt:1: the document id is empty"));
+  EXPECT_THAT(refused("l.txt", "d1\ta1\nd1\ta2\n"), HasSubstr("l.txt:2: document `d1`"));
+  EXPECT_THAT(refused("l.txt", "d1\ta9\n"), HasSubstr("l.txt:1: unknown class `a9`"));
+  EXPECT_THAT(refused("l.txt", "\n"), HasSubstr("no document is labelled"));
+  EXPECT_THAT(refused("l.csv", "id,labels\nd1,\n"), HasSubstr("no document is labelled"));
+  EXPECT_THAT(refused("l.csv", "id,classes\nd1,a1\n"), HasSubstr("labels"));
+}
+
+}  // namespace
+}  // namespace gpuhpc
