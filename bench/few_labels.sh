@@ -10,7 +10,8 @@ program=build/release/gpuhpc python=${PYTHON:-python3} run=runs/few-labels/run d
 "$python" -c 'import sklearn, h5py' || { echo "few_labels.sh: Python needs scikit-learn and h5py (PYTHON=...)" >&2; exit 78; }
 mkdir -p runs/few-labels
 label() { $program run --input.dir $data --run.dir $run --eval.bootstrap-samples 0 "$@" >runs/few-labels/log 2>&1 || { tail -3 runs/few-labels/log >&2; exit 70; }; }
-peer() { "$python" bench/peers/few_labels.py --data $data --run $run "$@"; }
+peer() { "$python" bench/peers/few_labels.py --data $data --run $run "$@" | tee -a runs/few-labels/table; }
+: >runs/few-labels/table
 echo "| labels | which | Example-F1 | P@1 | macro-F1 | leaves expected | logistic regression: Example-F1 | P@1 |"
 echo "|---|---|---|---|---|---|---|---|"
 label "$@"
@@ -33,3 +34,4 @@ for size in 25 50 100; do
   label --input.labels runs/few-labels/labels.txt "$@"
   peer --row "$size | select" --labels runs/few-labels/labels.txt
 done
+peer --means runs/few-labels/table

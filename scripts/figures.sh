@@ -24,6 +24,9 @@ table() {
   row '`recommended` (the default)' quality 'recommended with the student, L=1.5 (the default)'
   row '`recommended`, `--decode.expected-leaves 3`' quality 'recommended with the student, L=3'
   row 'TaxoClass (`--pipeline.method taxoclass`), `--decode.expected-leaves 3`' taxoclass 'all together (`fixed`)'
+  row '`recommended`, 10 labelled documents, drawn at random' few-labels '10 labels, random'
+  row '`recommended`, 100 labelled documents, drawn at random' few-labels '100 labels, random'
+  row '`recommended`, 100 labelled documents that `select` asked for' few-labels '100 labels, select'
 }
 made=$(table)
 [ "${1:-}" = --check ] || { echo "$made"; exit 0; }

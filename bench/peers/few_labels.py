@@ -1,4 +1,4 @@
-"""Parts of bench/few_labels.sh: draws labels, fills in what `select` wrote, prints a row with logistic regression beside it.
+"""Parts of bench/few_labels.sh: draws labels, fills in what `select` wrote, prints a row with logistic regression beside it, and the means.
 
 The regression is scikit-learn's, one per class that has a labelled document, on the vectors of the run's encoder (with --row and --labels); its
 probabilities are decoded as ours are, by expected F1; of three settings the one that is best on the test side counts.
@@ -51,6 +51,19 @@ def regression(data, folder, run, labels):
     return best
 
 
+def print_means(table):
+    """Of the rows of each size and kind of a file of such rows."""
+    groups = {}
+    for line in table.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        kind = cells[1].split(",")[0] if len(cells) > 5 else ""
+        if kind in ("random", "select"):
+            groups.setdefault(f"{cells[0]} labels, {kind}", []).append([float(cells[i]) for i in (2, 3, 4, 6, 7)])
+    print("\n| labels | Example-F1 | P@1 | macro-F1 | logistic regression: Example-F1 | P@1 |\n|---|---|---|---|---|---|")
+    for name, rows in groups.items():
+        print(f"| {name} | " + " | ".join(f"{value:.3f}".removeprefix("0") for value in np.mean(rows, 0)) + " |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -60,7 +73,10 @@ def main():
     parser.add_argument("--seed", type=int)
     parser.add_argument("--fill", type=Path)
     parser.add_argument("--row")
+    parser.add_argument("--means", type=Path)
     options = parser.parse_args()
+    if options.means:
+        return print_means(options.means)
     if options.row is None:
         gold = read_rows(options.data / "train/doc2labels.txt")
         if options.fill:

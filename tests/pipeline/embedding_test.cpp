@@ -82,6 +82,16 @@ TEST_F(Embedding, IsTheSameForEveryMicroBatchAndNumberOfRanks) {
   EXPECT_THAT(damaged.output, HasSubstr("1_Pooling/config.json: this is not the file that"));
 }
 
+TEST_F(Embedding, HoldsItsWeightsOnceWhileItTrains) {
+  const fs::path run = root_ / "once";
+  ASSERT_EQ(gpuhpc(arguments(run) + " --train.layers -1 --embedding.train-limit 30").code, 0);
+  const Json step = Json::parse(read(run / "metrics.jsonl"));  // of the only one
+  // Weights, gradients and two moments; the folder's tensors beside them would be a fifth.
+  const double weights = 4. * 22713216;
+  EXPECT_GT(step.at("host_memory").get<double>(), 4 * weights);
+  EXPECT_LT(step.at("host_memory").get<double>(), 4.5 * weights);
+}
+
 TEST_F(Embedding, LearnsScoresAndMeasuresHowCosinesFollowThem) {
   const fs::path run = root_ / "scored";
   ASSERT_EQ(gpuhpc(arguments(run) + " --embedding.loss cosent").code, 0);

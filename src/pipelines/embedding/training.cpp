@@ -67,10 +67,14 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
   });
   Encoder& learner = model->encoder;
   learner.train_top_layers(training.encoder.layers);
-  std::vector<RatedParameters> parameters{
-      {"encoder", training.encoder.encoder_rate, trained_parameters(learner)}};
-  if (head) parameters.push_back({"head", training.encoder.head_rate, trained_parameters(*head)});
-  ParameterArena arena(parameter_groups(parameters, training.trainer.train), c.comm.size());
+  // Handed over, not kept: the arena has weights of its own, and those they were are freed.
+  const auto parameters = [&] {
+    std::vector<RatedParameters> all{
+        {"encoder", training.encoder.encoder_rate, trained_parameters(learner)}};
+    if (head) all.push_back({"head", training.encoder.head_rate, trained_parameters(*head)});
+    return all;
+  };
+  ParameterArena arena(parameter_groups(parameters(), training.trainer.train), c.comm.size());
   const std::int64_t longest = learner.config().max_tokens(),
                      length = std::min(training.encoder.max_length, longest);
   if (length < training.encoder.max_length && c.comm.is_root())
