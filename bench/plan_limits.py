@@ -30,16 +30,17 @@ def call(program, job, model, length, batch, *more):
     return done.returncode, done.stdout + done.stderr
 
 
-def trial(program, case, checkpointing, documents, limit=None):
-    """Best seconds of an update and the peak in bytes; None when it ran out of memory or ended in an error."""
+def trials(program, case, documents, limit=None):
+    """{layers computed again: (best seconds of an update, peak in bytes)}; what ran out of memory is not there."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trials.json"
         code, output = call(program, *case, "--plan.calibrate", "true", "--plan.calibration", file, "--train.micro-batch", documents,
-                            "--train.activation-checkpointing", str(checkpointing).lower(), *(["--device.memory-limit", limit] if limit else []))
-        if code != 0 or "out of memory" in output:
-            return None
-        last = [t for t in json.loads(file.read_text())["trials"] if t["documents"] == documents][-1]
-        return last["seconds"], last["measured"]
+                            *(["--device.memory-limit", limit] if limit else []))
+        if code not in (0, 77):
+            sys.exit(f"plan_limits.py: {output.splitlines()[-1]}")
+        if not file.exists():
+            return {}
+        return {t["checkpointing"]: (t["seconds"], t["measured"]) for t in json.loads(file.read_text())["trials"] if t["documents"] == documents}
 
 
 def main():
@@ -55,10 +56,8 @@ def main():
         found = []
         documents = 1
         while documents <= batch:
-            for checkpointing in (False, True):
-                result = trial(arguments.program, case, checkpointing, documents)
-                if result:
-                    found.append((*result, checkpointing, documents))
+            for checkpointing, result in trials(arguments.program, case, documents).items():
+                found.append((*result, checkpointing, documents))
             documents *= 2
         low, high = min(f[1] for f in found), max(f[1] for f in found)
         for share in SHARES:
@@ -70,15 +69,16 @@ def main():
                 print(f"| {name}, {case[1]} | {limit / 2**20:,.0f} | the plan says that nothing fits: {output.splitlines()[-1]} | | | | | |")
                 failures += 1
                 continue
-            chosen = trial(arguments.program, case, plan["activation_checkpointing"], plan["micro_batch"], limit)
+            chosen = trials(arguments.program, case, plan["micro_batch"], limit).get(plan["activation_checkpointing"])
             best = batch / min(f[0] for f in found if f[1] <= limit)
             if chosen is None:
-                print(f"| {name}, {case[1]} | {limit / 2**20:,.0f} | {plan['micro_batch']} | {plan['checkpointing']} | out of memory | {best:.2f} | | |")
+                print(f"| {name}, {case[1]} | {limit / 2**20:,.0f} | {plan['micro_batch']} | {plan['activation_checkpointing']} | out of memory | {best:.2f} | | |")
                 failures += 1
                 continue
-            speed = batch / chosen[0]
+            size = plan["micro_batch"]
+            speed = size * -(-batch // size) / chosen[0]  # whole micro-batches make the update
             worst = min(worst, speed / best)
-            print(f"| {name}, {case[1]} | {limit / 2**20:,.0f} | {plan['micro_batch']} | {'yes' if plan['checkpointing'] else 'no'} | {speed:.2f} "
+            print(f"| {name}, {case[1]} | {limit / 2**20:,.0f} | {plan['micro_batch']} | {'yes' if plan['activation_checkpointing'] else 'no'} | {speed:.2f} "
                   f"| {best:.2f} | {100 * speed / best:.0f}% | {chosen[1] / 2**20:,.0f} |", flush=True)
     print(f"\n{failures} without a plan that runs; the slowest at {100 * worst:.0f}% of the best that fits")
     sys.exit(failures > 0 or worst < .9)

@@ -59,7 +59,7 @@ def print_means(table):
         kind = cells[1].split(",")[0] if len(cells) > 5 else ""
         if kind in ("random", "select"):
             groups.setdefault(f"{cells[0]} labels, {kind}", []).append([float(cells[i]) for i in (2, 3, 4, 6, 7)])
-    print("\n| labels | Example-F1 | P@1 | macro-F1 | logistic regression: Example-F1 | P@1 |\n|---|---|---|---|---|---|")
+    print("\n| labels | Example-F1 | P@1 | macro-F1 | logistic regression: Example-F1 | its P@1 |\n|---|---|---|---|---|---|")
     for name, rows in groups.items():
         print(f"| {name} | " + " | ".join(f"{value:.3f}".removeprefix("0") for value in np.mean(rows, 0)) + " |")
 

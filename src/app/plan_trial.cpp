@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/random.hpp"
 #include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/nn/embedding_losses.hpp"
@@ -230,10 +231,16 @@ TrialResult run_trial(const PlannedModel& model, const PlannedWork& work, const 
        .device = device,
        .parallel = tuning.trainer.parallel,
        .report = [&](const StepReport& step) {
+         result.ran_out |= step.micro_batch < batch.documents;
          if (step.step > 1 && (result.step_seconds == 0 || step.step_seconds < result.step_seconds))
            result.step_seconds = step.step_seconds;
        }});
-  trainer.run();
+  try {
+    trainer.run();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::out_of_memory || !error.on_all_ranks()) throw;
+    result.ran_out = true;
+  }
   result.peak = device.cuda ? device_memory(device.index).peak : host_memory().peak - before;
   return result;
 }

@@ -10,6 +10,7 @@ namespace gpuhpc {
 struct TrialResult {
   std::int64_t peak = 0;    // most bytes that tensors held
   double step_seconds = 0;  // of the fastest update
+  bool ran_out = false;     // of memory, with as many documents at once: nothing of this counts
 };
 // `batch.micro_batches` micro-batches an update. On a GPU the peak is that of the process so far,
 // so trials come in the order of their size.

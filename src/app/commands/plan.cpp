@@ -240,14 +240,15 @@ void calibrate(CommandContext& c, const PlanRequest& r, CalibrationFile& file) {
         const std::int64_t limit = r.memory > 0 ? r.memory : r.gpu.usable();
         if (parts.total() > limit) continue;
         const TrialResult result = run_trial(r.model, work, batch, c.options, c.device, c.comm);
-        file.add(r, work, batch, parts, step_time(r.model, work, batch, r.gpu).seconds(),
-                 result.peak, result.step_seconds);
+        if (!result.ran_out)
+          file.add(r, work, batch, parts, step_time(r.model, work, batch, r.gpu).seconds(),
+                   result.peak, result.step_seconds);
+        const double ratio = static_cast<double>(parts.total()) / static_cast<double>(result.peak);
         rows.push_back({precision, checkpointing ? "yes" : "no", std::to_string(documents),
-                        in_gib(parts.total()), in_gib(result.peak),
-                        fmt::format("{:+.1f}%", 100. * (static_cast<double>(parts.total()) /
-                                                            static_cast<double>(result.peak) -
-                                                        1)),
-                        fmt::format("{:.3f}", result.step_seconds)});
+                        in_gib(parts.total()),
+                        result.ran_out ? "out of memory" : in_gib(result.peak),
+                        result.ran_out ? "" : fmt::format("{:+.1f}%", 100. * (ratio - 1)),
+                        result.ran_out ? "" : fmt::format("{:.3f}", result.step_seconds)});
       }
     }
   if (c.comm.is_root())
