@@ -24,6 +24,10 @@ fs::path tokens_of(const fs::path& run) {
 void select_command(CommandContext& c) {
   const Options& o = c.options;
   const fs::path model = fs::path(o.run.dir) / "model";
+  run_collectively(c.comm, [&] {
+    if (!fs::exists(model))
+      throw input_error("{}: there is no finished run in it; name one with --run.dir", o.run.dir);
+  });
   open_model(model, c.comm, c.log);
   on_root(c.comm, [&] {
     const std::string& file = o.output.file;
