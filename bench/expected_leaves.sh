@@ -10,17 +10,7 @@ program=${GPUHPC:-build/release/gpuhpc}
 sections=$1; shift
 root=runs/expected-leaves
 amazon=$root/amazon
-mkdir -p "$amazon/train" "$amazon/test"
-cp data/amazon-531/labels.txt data/amazon-531/label_hierarchy.txt "$amazon"
-cp data/amazon-531/train/llm_enrichment.txt "$amazon/train"
-gzip -dc data/amazon-531/train/generated_docs.txt.gz > "$amazon/test/corpus.txt"
-python3 - "$amazon" <<'PY'
-import gzip, json, sys
-labels = json.load(gzip.open("data/amazon-531/train/generated_doc2label.json.gz"))
-with open(sys.argv[1] + "/test/doc2labels.txt", "w") as out:
-    for document, entry in labels.items():
-        out.write(f"{document}\t{','.join(entry['with ancestors'])}\n")
-PY
+python3 bench/amazon_data.py "$amazon"
 row() {  # name, input, leaves, method and preset, gpuhpc arguments
   local name=$1 input=$2 leaves=$3 method=$4 preset=$5 run=$root/$1-$4
   shift 5

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # few_labels.sh [gpuhpc arguments]   What 10 to 400 labelled documents are worth on debtags-topical: `run` without labels, with random ones
-# (three draws each) and with those that `select` asks for, beside logistic regression on the same vectors and labels. Labels are gold of the
+# (three draws each, or DRAWS) and with those that `select` asks for, beside logistic regression on the same vectors and labels. Labels are gold of the
 # training corpus; the test side's gold is read for the figures alone. Needs build/release/gpuhpc and Python with the packages of
 # bench/peers/requirements.txt (PYTHON: its command). The run stays in runs/few-labels.
 set -eu
@@ -19,7 +19,7 @@ peer --row "0 | none"
 label --decode.expected-leaves 3 "$@"
 peer --row "0 | none, L=3 given"
 for size in 10 25 50 100 250 400; do
-  for seed in 1 2 3; do
+  for seed in $(seq "${DRAWS:-3}"); do
     peer --draw $size --seed $seed --labels runs/few-labels/labels.txt
     label --input.labels runs/few-labels/labels.txt "$@"
     peer --row "$size | random, draw $seed" --labels runs/few-labels/labels.txt

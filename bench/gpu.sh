@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# gpu.sh [OUTPUT.json]   What one GPU shows within nine minutes: the tests of the label gpu, then speeds beside the Python packages that are
-# installed there. Prints one line a part and writes every figure, with card, driver and date, to OUTPUT.json (gpu.json; after each part, so
-# that a run which is stopped leaves what it has) and what the parts said to OUTPUT.log. Exit code: 0 only when every part ran and passed;
+# gpu.sh [OUTPUT.json]   What one GPU shows, the parts of most worth first, each within four minutes and all within nine (SECONDS_IN_ALL): the
+# tests of the label gpu, speeds beside the Python packages that are installed there, what `plan` foretells of this card, and
+# compute-sanitizer over the smallest tests. Prints one line a part and writes every figure, with card, driver and date, to OUTPUT.json
+# (gpu.json; after each part, so that a run which is stopped leaves what it has), each part's own to OUTPUT.parts/PART.json, and what the parts
+# said to OUTPUT.log. Exit code: 0 only when every part ran and passed;
 # 1 when something failed or was not run (the file says which and why); 78 without a GPU.
 # Runs in a bundle (scripts/bundle.sh, docs/gpu.md), or in the repository on what `cmake --preset release -DGPUHPC_GPU_TESTS=ON
-# -DGPUHPC_BENCH=ON` and the targets gpuhpc, gpu_tests, encode_bench and training_step_bench built. SECONDS_IN_ALL (540): the time it may
-# take. PARTS: a pattern of the parts to run ('test.*', 'encode.*'; all).
+# -DGPUHPC_BENCH=ON` and the targets gpuhpc, gpu_tests, encode_bench, training_step_bench and cross_encoder_bench built. SECONDS_IN_ALL
+# (540): the time it may take. PARTS: a pattern of the parts to run ('test.*', 'encode.*'; all). All of them take longer than SECONDS_IN_ALL;
+# docs/gpu.md has the three calls that cover them.
 set -u
 root=$(dirname "$(dirname "$(realpath "$0")")")
 out=$(realpath -m "${1:-gpu.json}")
@@ -16,6 +19,10 @@ export PATH=$root/bin:$PATH GPUHPC_MODELS=$models
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 log=${out%.json}.log
+parts=${out%.json}.parts
+[ "$wanted" != '.*' ] || rm -rf "$parts"  # else those of the calls before stay
+mkdir -p "$parts"
+cd "$root"  # tests find their fixtures from here
 : >"$log"
 bad=0
 : >"$work/parts"
@@ -24,7 +31,10 @@ text() { printf '"%s"' "$(printf '%s' "$1" | tr -d '\000-\037' | sed 's/\\/\\\\/
 gpu_fact() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | head -1; }
 # record NAME STATUS SECONDS REASON FIGURES   STATUS: passed, failed or not run; FIGURES: JSON or nothing.
 record() {
-  printf '%s"%s": {"status": "%s", "seconds": %s, "reason": %s, "figures": %s}' "$([ -s "$work/parts" ] && printf ',\n    ')" "$1" "$2" "$3" "$(text "$4")" "${5:-null}" >>"$work/parts"
+  local row; row=$(printf '{"status": "%s", "seconds": %s, "reason": %s, "figures": %s}' "$2" "$3" "$(text "$4")" "${5:-null}")
+  [ "$4" = "PARTS is $wanted" ] ||
+    printf '{"part": "%s", "card": %s, "driver": %s, "result": %s}\n' "$1" "$(text "$card")" "$(text "$driver")" "$row" >"$parts/$1.json"
+  printf '%s"%s": %s' "$([ -s "$work/parts" ] && printf ',\n    ')" "$1" "$row" >>"$work/parts"
   echo "gpu.sh: $1: $2${4:+: $4} ($3 s)"
   [ "$2" = passed ] || bad=1
   write_file "stopped in the middle" false
@@ -42,7 +52,7 @@ write_file() {  # PROBLEM COMPLETE
 said() {
   [ -s "$1" ] && { cat "$1"; return; }
   local line list=
-  while read -r line; do list="$list${list:+, }$(text "$line")"; done < <(grep -E "PASSED|from the processor's|last loss|^gpu_job: |^on " "$2")
+  while read -r line; do list="$list${list:+, }$(text "$line")"; done < <(grep -E "PASSED|from the processor's|last loss|^gpu_job: |^on |^figure: " "$2")
   printf '[%s]' "$list"
 }
 # part NAME SECONDS FIGURES COMMAND...   Runs COMMAND for at most SECONDS; it may write its figures as JSON to the file FIGURES.
@@ -85,10 +95,14 @@ if ! "$bin/gpuhpc" doctor --device.kind cuda >"$log" 2>&1; then
 fi
 cat "$log"
 
-for room in comm device nn infer train; do part "test.$room" 90 none "$bin/test_${room}_gpu" --gtest_brief=1; done
-part test.job 150 none env PROGRAM="$bin/gpuhpc" DATA="$root/data/debtags-topical" MODELS="$models" bash "$root/tests/pipeline/gpu_job.sh"
-
 gzip -dc "$root/data/debtags-topical/train/corpus.txt.gz" >"$work/texts.tsv"
+# room NAME SECONDS   The tests of a room.
+room() { part "test.$1" "$2" none "$bin/test_$1_gpu" --gtest_brief=1; }
+# job METHOD   The main job by the finished program.
+job() {
+  part "test.job.$1" 230 none env PROGRAM="$bin/gpuhpc" DATA="$root/data/debtags-topical" MODELS="$models" MPIRUN="$root/scripts/mpirun.sh" \
+    bash "$root/tests/pipeline/gpu_job.sh" "$1"
+}
 # encode SHAPE SECONDS DOCUMENTS
 encode() {
   local shape=$1
@@ -103,12 +117,87 @@ step() {
   peers "step.$name" "$seconds" "transformers safetensors tokenizers accelerate" "step-$name.json" python3 "$root/bench/peers/training_step.py" --device cuda \
     --program "$bin/training_step_bench" --tokenizer "$models/all-MiniLM-L6-v2" --texts "$root/data/debtags-topical/train/corpus.txt.gz" --json "$work/step-$name.json" "$@"
 }
-encode minilm 80 7000
-step bert-large-512 120 --models bert-large --precisions bf16 --full --max-length 512 --batch-size 16 --batches 4
+# Similarities of text pairs: the shapes of the cross-encoders that TaxoClass is given.
+pair() {
+  peers pair 230 "transformers safetensors" pair.json python3 "$root/bench/peers/cross_encoders.py" --device cuda --program "$bin/cross_encoder_bench" \
+    --models deberta-base,roberta-base,deberta-large --pairs 512 --rounds 2 --scratch "$work" --json "$work/pair.json"
+}
+# sanitizer TOOL SECONDS [PROGRAM FILTER]...   Not where compute-sanitizer is lacking or may not look at the card (containers without the
+# right). LibTorch's reserve is off, or all tensors would lie in a few large blocks, whose bounds nobody crosses.
+sanitizer() {
+  local tool=$1 seconds=$2 name=sanitizer.$1; shift 2
+  [[ $name =~ ^($wanted)$ ]] || { record "$name" "not run" 0 "PARTS is $wanted"; return; }
+  if ! command -v compute-sanitizer >/dev/null; then record "$name" "not run" 0 "no compute-sanitizer on PATH"; return; fi
+  if ! timeout -k 5 60 compute-sanitizer --tool "$tool" --target-processes all "$bin/gpuhpc" doctor --device.kind cuda >"$work/refusal" 2>&1; then
+    record "$name" "not run" 0 "refused: $(grep -E '=========' "$work/refusal" | head -1 | cut -c1-300)"
+    return
+  fi
+  part "$name" "$seconds" none env PYTORCH_NO_CUDA_MEMORY_CACHING=1 bash -c 'tool=$1 bin=$2 bad=0; shift 2
+    while [ $# -ge 2 ]; do
+      compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 "$bin/$1" --gtest_brief=1 --gtest_filter="$2" || bad=$?
+      shift 2
+    done
+    exit $bad' _ "$tool" "$bin" "$@"
+}
+# Two ranks of one host that drive one GPU: NCCL would refuse them much later, in its own words.
+two_ranks() {
+  local one=${CUDA_VISIBLE_DEVICES:-0}
+  part nccl.two-ranks 60 none env CUDA_VISIBLE_DEVICES="${one%%,*}" bash -c 'rc=0
+    said=$("$1/scripts/mpirun.sh" 2 "$2/gpuhpc" doctor --device.kind cuda 2>&1) || rc=$?
+    printf "%s\n" "$said"
+    sentence=$(grep -o -m 1 "ranks 0 and 1 on .* drive the same GPU.*" <<<"$said") || { echo "exit code $rc, and not a word of two ranks on one GPU"; exit 1; }
+    [ $rc = 78 ] || { echo "exit code $rc, wanted 78: $sentence"; exit 1; }
+    echo "figure: exit code 78: $sentence"' _ "$root" "$bin"
+}
+# An input of 12 classes, 128 texts to learn from and 32 to label: documents of the demo joined until most fill the 512 tokens that the
+# profile cuts at.
+long_texts() {
+  local in=$1; mkdir -p "$in/train" "$in/test"
+  printf '%s\n' $'0\tsystem' $'1\tmedia' $'2\tadministration' $'3\tnetwork' $'4\tsound' $'5\tvideo' $'6\tbackup' $'7\tmonitoring' $'8\tmail' \
+    $'9\tplayer' $'10\teditor' $'11\tweb' >"$in/labels.txt"
+  printf '%s\n' $'0\t2' $'0\t3' $'1\t4' $'1\t5' $'2\t6' $'2\t7' $'3\t8' $'3\t11' $'4\t9' $'5\t10' >"$in/label_hierarchy.txt"
+  awk -F'\t' -v train="$in/train/corpus.txt" -v test="$in/test/corpus.txt" '{ text = text " " $2; words += split($2, unused, " ") }
+    words > 450 { file = n < 128 ? train : test; print "d" n "\t" text >file; text = ""; words = 0; if (++n == 160) exit }' "$work/texts.tsv"
+}
+# The profile of one A6000 under its memory, few documents and updates, models of the right shapes with random weights.
+a6000() {
+  [[ a6000 =~ ^($wanted)$ ]] && long_texts "$work/long"
+  peers a6000 235 numpy none bash -c 'root=$1 bin=$2 work=$3 tokenizer=$4/all-MiniLM-L6-v2
+    model() { python3 "$root/bench/peers/random_model.py" "$1" "$work/models/$1" --tokenizer "$tokenizer" --max-length 512; }
+    model bert-large & model deberta-large-mnli && wait $! || exit 1
+    "$bin/gpuhpc" run --config "$root/configs/taxoclass-a6000.ini" --input.dir "$work/long" --run.dir "$work/a6000" \
+      --model.encoder "$work/models/bert-large" --taxoclass.nli-model "$work/models/deberta-large-mnli" --device.memory-limit 51539607552 \
+      --train.epochs 2 --train.warmup .1 --taxoclass.self-training-batches 4 --taxoclass.refresh 2 --decode.expected-leaves 1 2>&1 | tee "$work/a6000.log"
+    rc=${PIPESTATUS[0]}
+    grep -oE "stage [0-9]+/[0-9]+ [a-z-]+ took .*" "$work/a6000.log" | sed "s/^/figure: /"
+    grep -oE "train.micro-batch auto: .*" "$work/a6000.log" | sed "s/^/figure: /"
+    [ "$rc" = 0 ] || { grep -vE "^ *$" "$work/a6000.log" | tail -1; exit "$rc"; }' _ "$root" "$bin" "$work" "$models"
+  rm -rf "$work/models" "$work/a6000"
+}
+
+room train 230
+room nn 150
+room comm 100
+step bert-large 150 --models bert-large --precisions bf16 --full --max-length 512 --batch-size 16 --batches 4
+encode minilm 90 7000
+pair
+sanitizer memcheck 230 test_nn_gpu 'MpnetOnGpu.*:ModernOnGpu.*:MaskedLanguageOnGpu.*:DebertaOnGpu.*:T5OnGpu.*' test_train_gpu 'TrainerOnGpu.ALossScale*'
+a6000
+two_ranks
+job teleclass
+job taxoclass
+job pair
+room infer 90
+room pipelines 60
+room device 60
+step bert-base-ragged 80 --models bert-base --batches 8 --rounds 2
+# What `plan` foretells of trainings on this card, beside what the trials take.
+part plan.t5 120 none "$bin/gpuhpc" plan --plan.gpu auto --plan.job train-seq2seq --plan.model t5-small --plan.calibrate true
+part plan.bert 120 none "$bin/gpuhpc" plan --plan.gpu auto --plan.job pretrain --plan.model bert-base --plan.calibrate true
 encode bert-large 90 2000
 encode bert-base 80 7000
-step bert-base-ragged 80 --models bert-base --batches 8 --rounds 2
 step minilm-ragged 60 --models minilm --precisions bf16 --batches 16
+sanitizer initcheck 120 test_nn_gpu 'Pooling.*'
 
 if [ $bad != 0 ]; then
   write_file "something failed or was not run" false

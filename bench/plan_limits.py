@@ -2,10 +2,10 @@
 """plan_limits.py [--program P] [CASE...]   Is the plan under a memory limit a good one?
 
 For each case (job, model, length, global batch) every micro-batch that is a power of two, with layers kept and computed again, is tried on
-this machine's processor without a limit: three updates each (`gpuhpc plan --plan.calibrate`), the best time of an update and the peak of the
-tensors' allocator. Then, for limits between the smallest and the largest of these peaks, `gpuhpc plan --device.memory-limit` chooses, its choice
-is trained under that limit, and its speed stands beside the best of those trials that fit in the limit. Fails when a plan runs out of memory, or is
-slower than 90% of the best.
+this machine's processor without a limit: three updates each (`gpuhpc plan --plan.calibrate`), the time of an update and the peak of the
+tensors' allocator. Then, for limits between the smallest and the largest of these peaks, `gpuhpc plan --device.memory-limit` chooses. The
+plan's choice is trained under that limit, and in turn the fastest trial that fits is trained without a limit, twice each; the best speeds of
+both stand side by side. Fails when a plan runs out of memory, or is slower than 90% of the best.
 """
 import argparse
 import json
@@ -18,8 +18,10 @@ CASES = {
     "run": ("run", "minilm-l6", 128, 32),
     "train-embedding": ("train-embedding", "minilm-l6", 96, 32),
     "pretrain": ("pretrain", "small", 128, 64),
-    "train-seq2seq": ("train-seq2seq", "t5-small", 256, 16),
+    "train-seq2seq": ("train-seq2seq", "t5-small", 128, 8),
 }
+ROUNDS = 2
+FILLED = .98  # share of --device.memory-limit that a plan for a processor fills
 SHARES = (.1, .3, .6, 1.2)  # of the way from the smallest peak to the largest
 
 
@@ -30,17 +32,18 @@ def call(program, job, model, length, batch, *more):
     return done.returncode, done.stdout + done.stderr
 
 
-def trials(program, case, documents, limit=None):
-    """{layers computed again: (best seconds of an update, peak in bytes)}; what ran out of memory is not there."""
+def trials(program, case, documents, limit=None, again=None):
+    """{(documents, layers computed again): (seconds of an update, peak in bytes)} of that micro-batch and its half; what ran out of memory is not there."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trials.json"
         code, output = call(program, *case, "--plan.calibrate", "true", "--plan.calibration", file, "--train.micro-batch", documents,
-                            *(["--device.memory-limit", limit] if limit else []))
+                            *(["--device.memory-limit", limit] if limit else []),
+                            *(["--train.activation-checkpointing", str(again).lower()] if again is not None else []))
         if code not in (0, 77):
             sys.exit(f"plan_limits.py: {output.splitlines()[-1]}")
         if not file.exists():
             return {}
-        return {t["checkpointing"]: (t["seconds"], t["measured"]) for t in json.loads(file.read_text())["trials"] if t["documents"] == documents}
+        return {(t["documents"], t["checkpointing"]): (t["seconds"], t["measured"]) for t in json.loads(file.read_text())["trials"]}
 
 
 def main():
@@ -53,15 +56,13 @@ def main():
     for name in arguments.cases or CASES:
         case = CASES[name]
         batch = case[3]
-        found = []
-        documents = 1
-        while documents <= batch:
-            for checkpointing, result in trials(arguments.program, case, documents).items():
-                found.append((*result, checkpointing, documents))
-            documents *= 2
-        low, high = min(f[1] for f in found), max(f[1] for f in found)
+        found, documents = {}, 2
+        while documents < 4 * batch:
+            found |= trials(arguments.program, case, min(documents, batch))
+            documents *= 4
+        low, high = min(peak for _, peak in found.values()), max(peak for _, peak in found.values())
         for share in SHARES:
-            limit = int(low / .93 + share * (high - low))
+            limit = int(low / FILLED + share * (high - low))
             with tempfile.TemporaryDirectory() as folder:
                 code, output = call(arguments.program, *case, "--device.memory-limit", limit, "--plan.json", Path(folder) / "plan.json")
                 plan = json.loads((Path(folder) / "plan.json").read_text())["candidates"][0] if code == 0 else None
@@ -69,17 +70,23 @@ def main():
                 print(f"| {name}, {case[1]} | {limit / 2**20:,.0f} | the plan says that nothing fits: {output.splitlines()[-1]} | | | | | |")
                 failures += 1
                 continue
-            chosen = trials(arguments.program, case, plan["micro_batch"], limit).get(plan["activation_checkpointing"])
-            best = batch / min(f[0] for f in found if f[1] <= limit)
-            if chosen is None:
-                print(f"| {name}, {case[1]} | {limit / 2**20:,.0f} | {plan['micro_batch']} | {plan['activation_checkpointing']} | out of memory | {best:.2f} | | |")
+            chosen = plan["micro_batch"], plan["activation_checkpointing"]
+            best = min((seconds, which) for which, (seconds, peak) in found.items() if peak <= limit)[1]
+            speeds, peak = {chosen: [], best: []}, 0
+            for _ in range(ROUNDS):  # in turn: the fastest of many trials was lucky as well
+                for which in speeds:
+                    trial = trials(arguments.program, case, which[0], limit if which == chosen else None, which[1]).get(which)
+                    if trial:
+                        speeds[which].append(which[0] * -(-batch // which[0]) / trial[0])  # whole micro-batches make the update
+                        peak = max(peak, trial[1]) if which == chosen else peak
+            title = f"| {name}, {case[1]} | {limit / 2**20:,.0f} | {chosen[0]} | {'yes' if chosen[1] else 'no'} "
+            if len(speeds[chosen]) < ROUNDS or not speeds[best]:
+                print(f"{title}| out of memory | | | |", flush=True)
                 failures += 1
                 continue
-            size = plan["micro_batch"]
-            speed = size * -(-batch // size) / chosen[0]  # whole micro-batches make the update
-            worst = min(worst, speed / best)
-            print(f"| {name}, {case[1]} | {limit / 2**20:,.0f} | {plan['micro_batch']} | {'yes' if plan['activation_checkpointing'] else 'no'} | {speed:.2f} "
-                  f"| {best:.2f} | {100 * speed / best:.0f}% | {chosen[1] / 2**20:,.0f} |", flush=True)
+            own, other = max(speeds[chosen]), max(speeds[best])
+            worst = min(worst, own / other)
+            print(f"{title}| {own:.2f} | {other:.2f} ({best[0]}{', layers again' if best[1] else ''}) | {100 * own / other:.0f}% | {peak / 2**20:,.0f} |", flush=True)
     print(f"\n{failures} without a plan that runs; the slowest at {100 * worst:.0f}% of the best that fits")
     sys.exit(failures > 0 or worst < .9)
 

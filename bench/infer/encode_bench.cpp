@@ -97,7 +97,7 @@ int run(const std::vector<std::string>& arguments) {
   std::string parts;
   if (!cuda) {
     const CpuWorkspace::Times times =
-        shares(model, *tokenizer, ids, options.precision_kind(cuda), options.isa());
+        shares(model, *tokenizer, ids, options.cpu_precision(), options.isa());
     const double sum = times.linear + times.attention + times.other;
     parts = fmt::format(", \"linear\": {:.4f}, \"attention\": {:.4f}, \"other\": {:.4f}",
                         times.linear / sum, times.attention / sum, times.other / sum);

@@ -1,13 +1,15 @@
-// Logits of a sequence classifier on the CPU, as bench/peers/cross_encoders.py drives it.
+// Logits of a sequence classifier, as bench/peers/cross_encoders.py drives it.
 //   cross_encoder_bench MODEL TOKENS.safetensors PRECISION THREADS LOGITS.safetensors [KERNELS |
-//   plain]
+//   plain | cuda]
 // MODEL: a Hugging Face folder of a ...ForSequenceClassification. TOKENS: int32 "token_ids" (T),
 // "segment_ids" (T), "offsets" (documents + 1). Writes the logits, prints one JSON line about the
 // model, then each line read from standard input makes one pass, answered by one JSON line of
 // seconds, by the clock and of the processor. `plain`: the differentiable operators that training
-// uses instead of the packed forward.
+// uses instead of the packed forward. `cuda`: the same on GPU 0, batches as `infer.token-budget`
+// cuts them there; a pass ends when its logits are on the host.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +32,8 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t batch_tokens = 2048;  // that a thread takes at once
+// That a thread, or a GPU, takes at once: infer.token-budget's defaults.
+constexpr std::int64_t cpu_tokens = 2048, gpu_tokens = 32768;
 
 // Of all threads of this process: what counts on a machine that is busy with other work.
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -54,7 +57,7 @@ struct Documents {
     return offsets[static_cast<std::size_t>(document)];
   }
   // First documents of batches, and the end.
-  std::vector<std::int64_t> batches() const {
+  std::vector<std::int64_t> batches(std::int64_t batch_tokens = cpu_tokens) const {
     std::vector<std::int64_t> firsts{0};
     for (std::int64_t d = 1; d < size(); ++d)
       if (start(d + 1) - start(firsts.back()) > batch_tokens) firsts.push_back(d);
@@ -89,7 +92,10 @@ void packed_pass(const CpuClassifier& classifier, const Documents& documents, in
 void plain_pass(const SequenceClassifier& classifier, const Documents& documents, bool segments,
                 const ForwardOptions& options, MutableMatrixView logits) {
   const at::NoGradGuard guard;
-  const std::vector<std::int64_t> firsts = documents.batches();
+  const at::Device device = classifier.encoder().device();
+  const std::vector<std::int64_t> firsts =
+      documents.batches(device.is_cuda() ? gpu_tokens : cpu_tokens);
+  std::vector<at::Tensor> batches;  // read once, at the end: a GPU computes behind the host
   for (std::size_t i = 0; i + 1 < firsts.size(); ++i) {
     const std::int64_t begin = documents.start(firsts[i]),
                        tokens = documents.start(firsts[i + 1]) - begin;
@@ -101,30 +107,48 @@ void plain_pass(const SequenceClassifier& classifier, const Documents& documents
     for (std::int64_t d = firsts[i]; d <= firsts[i + 1]; ++d)
       offsets.push_back(static_cast<std::int32_t>(documents.start(d) - begin));
     const PackedTokens batch =
-        pack_tokens(part(documents.ids), offsets, at::kCPU,
+        pack_tokens(part(documents.ids), offsets, device,
                     segments ? part(documents.segments) : std::span<const std::int32_t>{});
-    const at::Tensor rows = classifier.logits(batch, options).contiguous();
-    std::copy_n(rows.const_data_ptr<float>(), rows.numel(), logits.row(firsts[i]).data());
+    batches.push_back(classifier.logits(batch, options));
   }
+  const at::Tensor rows = at::cat(batches).to(at::kCPU).contiguous();
+  std::copy_n(rows.const_data_ptr<float>(), rows.numel(), logits.row(0).data());
+}
+
+// On a GPU every precision is one of LibTorch's; on a processor fp16 is none.
+ForwardOptions forward_options(const std::string& precision, bool cuda, CpuPrecision cpu) {
+  ForwardOptions options;
+  if (cuda) {
+    options.compute = precision == "bf16"   ? at::kBFloat16
+                      : precision == "fp16" ? at::kHalf
+                                            : at::kFloat;
+    options.tf32 = precision == "tf32";
+  } else if (cpu == CpuPrecision::bf16) {
+    options.compute = at::kBFloat16;
+  }
+  return options;
 }
 
 int run(const std::vector<std::string>& arguments) {
   if (arguments.size() < 5)
     throw usage_error(
         "cross_encoder_bench MODEL TOKENS.safetensors PRECISION THREADS LOGITS.safetensors "
-        "[KERNELS | plain]");
+        "[KERNELS | plain | cuda]");
   const auto now = [] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   };
-  const bool plain = arguments.size() > 5 && arguments[5] == "plain";
+  const bool cuda = arguments.size() > 5 && arguments[5] == "cuda";
+  const bool plain = cuda || (arguments.size() > 5 && arguments[5] == "plain");
   const int threads = std::stoi(arguments[3]);
   at::set_num_threads(threads);
   const double before = now();
-  const SequenceClassifier classifier = SequenceClassifier::load(arguments[0]);
+  const SequenceClassifier classifier =
+      SequenceClassifier::load(arguments[0], cuda ? at::Device(at::kCUDA, 0) : at::kCPU);
   const kernels::Isa isa =
       arguments.size() > 5 && !plain ? kernels::parse_isa(arguments[5]) : kernels::best_isa();
-  const CpuPrecision precision = usable_cpu_precision(parse_cpu_precision(arguments[2]), isa);
+  const CpuPrecision precision =
+      usable_cpu_precision(parse_cpu_precision(cuda ? "fp32" : arguments[2]), isa);
   std::optional<CpuClassifier> packed;
   std::vector<std::unique_ptr<CpuWorkspace>> workspaces;
   if (!plain) packed.emplace(classifier, precision, isa);
@@ -133,8 +157,7 @@ int run(const std::vector<std::string>& arguments) {
   const Documents documents{SafeTensors(arguments[1])};
   const bool segments = classifier.encoder().config().token_types > 1;
   Matrix logits(documents.size(), std::ssize(classifier.labels()));
-  ForwardOptions options;
-  options.compute = precision == CpuPrecision::bf16 ? at::kBFloat16 : at::kFloat;
+  const ForwardOptions options = forward_options(arguments[2], cuda, precision);
   const auto pass = [&] {
     if (plain)
       plain_pass(classifier, documents, segments, options, logits.view());
@@ -146,8 +169,11 @@ int run(const std::vector<std::string>& arguments) {
   write_safetensors(arguments[4],
                     {{"logits", TensorType::float32, {logits.rows, logits.columns}, bytes}});
   fmt::print("{{\"parameters\": {}, \"load_seconds\": {:.3f}, \"kernels\": \"{} on {}\"}}\n",
-             classifier.parameter_count(), loaded - before, to_string(precision),
-             plain ? "LibTorch" : to_string(isa));
+             classifier.parameter_count(), loaded - before,
+             cuda ? arguments[2] : std::string(to_string(precision)),
+             cuda    ? "cuda:0"
+             : plain ? "LibTorch"
+                     : to_string(isa));
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
     const double start = now(), processor = processor_seconds();

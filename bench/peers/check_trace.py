@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-PHASES = {"data", "forward", "backward", "loss", "sum", "agreement", "update", "gather", "report"}
+PHASES = {"data", "forward", "backward", "sum", "agreement", "update", "gather", "report"}
 
 
 def check(path, rank, steps):

@@ -1,4 +1,4 @@
-"""Sequence classifiers on the CPU: gpuhpc beside transformers. Logits, parameter counts, then speed on the same cores in the same run.
+"""Sequence classifiers: gpuhpc beside transformers. Logits, parameter counts, then speed on the same cores or GPU in the same run.
 
     python bench/peers/cross_encoders.py --program build/release/cross_encoder_bench [--models roberta-base,deberta-v3-base] [--threads 2]
 
@@ -7,6 +7,8 @@ removed. Logits: documents of 1 to 512 tokens, singles and pairs, each computed 
 within 1e-4, bf16 within 5% of the largest logit. Speed: pairs of ragged lengths; transformers sorts them by length and pads batches, the
 best of several batch sizes; gpuhpc takes them as they come. gpuhpc's tf32 stands beside transformers' fp32: the two answers agree as far.
 Rounds take turns; medians. Real tokens per second.
+--device cuda: both on GPU 0, which is waited for before a clock is read; tf32, bf16 and fp16 must agree within 1, 5 and 1% of the largest
+logit, and transformers' tf32 stands beside ours.
 The program is built by `cmake --preset release -DGPUHPC_BENCH=ON && cmake --build build/release --target cross_encoder_bench`.
 """
 import argparse
@@ -63,26 +65,26 @@ def logits_of(model, documents, batch_size):
 
     order = sorted(range(len(documents)), key=lambda i: len(documents[i][0]))
     rows = [None] * len(documents)
-    pad = model.config.pad_token_id or 0
+    pad, device = model.config.pad_token_id or 0, model.device
     for first in range(0, len(order), batch_size):
         part = order[first:first + batch_size]
         width = max(len(documents[i][0]) for i in part)
         fill = lambda values, value: values + [value] * (width - len(values))  # noqa: E731
-        inputs = {"input_ids": torch.tensor([fill(documents[i][0], pad) for i in part]),
-                  "attention_mask": torch.tensor([fill([1] * len(documents[i][0]), 0) for i in part])}
+        inputs = {"input_ids": torch.tensor([fill(documents[i][0], pad) for i in part], device=device),
+                  "attention_mask": torch.tensor([fill([1] * len(documents[i][0]), 0) for i in part], device=device)}
         if model.config.type_vocab_size > 1:
-            inputs["token_type_ids"] = torch.tensor([fill(documents[i][1], 0) for i in part])
+            inputs["token_type_ids"] = torch.tensor([fill(documents[i][1], 0) for i in part], device=device)
         with torch.inference_mode():
             for i, row in zip(part, model(**inputs).logits):
                 rows[i] = row.float()
-    return torch.stack(rows)
+    return torch.stack(rows).cpu()  # waits for a GPU, once
 
 
 class Program:
     def __init__(self, arguments, folder, tokens, precision, output):
         command = [arguments.program, str(folder), str(tokens), precision, str(arguments.threads), str(output)]
-        if arguments.kernels:
-            command.append(arguments.kernels)
+        if arguments.device == "cuda" or arguments.kernels:
+            command.append("cuda" if arguments.device == "cuda" else arguments.kernels)
         self.kind = "processor" if arguments.processor else "seconds"
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.facts = self.answer()
@@ -117,24 +119,40 @@ def make(name, folder):
     return model
 
 
+def products(precision):
+    """Whether torch may round the inputs of fp32 products on a GPU."""
+    import torch
+
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+
+
+def limits(arguments, largest):
+    if arguments.device == "cpu":
+        return {"fp32": 1e-4, "tf32": 1e-4, "bf16": 0.05 * largest}
+    return {"fp32": 1e-4, "tf32": 0.01 * largest, "bf16": 0.05 * largest, "fp16": 0.01 * largest}
+
+
 def compare(arguments, name, model, folder):
     from safetensors.torch import load_file
 
     documents = documents_of(LENGTHS + LENGTHS[1:], model.config, 3)
     tokens, output = folder / "tokens.safetensors", folder / "logits.safetensors"
     write_tokens(tokens, documents)
+    products("fp32")
     wanted = logits_of(model, documents, 1)
     largest = wanted.abs().max().item()
     figures = {"parameters": sum(p.numel() for p in model.parameters()), "spread": wanted.std(0).max().item(), "largest": largest}
-    for precision, limit in (("fp32", 1e-4), ("tf32", 1e-4), ("bf16", 0.05 * largest)):
+    for precision, limit in limits(arguments, largest).items():
         program = Program(arguments, folder, tokens, precision, output)
         program.close()
         figures[precision] = (load_file(output)["logits"] - wanted).abs().max().item()
         figures["ours"] = program.facts["parameters"]
         if figures["ours"] != figures["parameters"] or not figures[precision] <= limit:
             raise SystemExit(f"{name}: {figures}: the answers differ; no speed is measured")
+    differences = ", ".join(f"{precision} {figures[precision]:.1e}" for precision in limits(arguments, largest))
     print(f"{name:<17} {figures['parameters']:>11} parameters (equal), logits up to {largest:.3f}, spread {figures['spread']:.3f}; "
-          f"largest difference fp32 {figures['fp32']:.1e}, tf32 {figures['tf32']:.1e}, bf16 {figures['bf16']:.1e}", flush=True)
+          f"largest difference {differences}", flush=True)
+    return figures
 
 
 def measure(arguments, name, model, folder):
@@ -146,10 +164,15 @@ def measure(arguments, name, model, folder):
     tokens = folder / "tokens.safetensors"
     write_tokens(tokens, documents)
     clock = time.process_time if arguments.processor else time.perf_counter
-    for precision, of_ours in (("fp32", ("fp32", "tf32")), ("bf16", ("bf16",))):
+    cuda, figures = arguments.device == "cuda", {}
+    rows = (("fp32", ("fp32",)), ("tf32", ("tf32",)), ("bf16", ("bf16", "fp16"))) if cuda else (("fp32", ("fp32", "tf32")), ("bf16", ("bf16",)))
+    for precision, of_ours in rows:
         model = model.to(torch.bfloat16 if precision == "bf16" else torch.float32)
+        products(precision)
+        if cuda:
+            logits_of(model, documents, 32)  # starts the GPU's libraries
         trial = {}
-        for size in (4, 8, 16):
+        for size in ((16, 32, 64, 128) if cuda else (4, 8, 16)):
             start = clock()
             logits_of(model, documents, size)
             trial[size] = clock() - start
@@ -169,20 +192,28 @@ def measure(arguments, name, model, folder):
             program.close()
             mine = sum(lengths) / statistics.median(seconds)
             print(f", gpuhpc {program.facts['kernels']} {mine:>7.0f}: {mine / peer:.2f} x", end="")
+            figures[program.facts["kernels"]] = {"tokens_per_second": mine, "transformers": precision, "transformers_tokens_per_second": peer}
         print(flush=True)
+    return figures
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--pairs", type=int, default=48, help="of the speed measurement, about 125 tokens each; 0: no speed")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--pairs", type=int, help="of the speed measurement, about 125 tokens each (48; on a GPU 1024); 0: no speed")
+    parser.add_argument("--json", type=Path, help="all figures")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--processor", action="store_true", help="processor seconds of all threads instead of the clock: for a busy machine")
     parser.add_argument("--kernels", default="", help="level of gpuhpc's kernels, or plain: the operators that training uses")
     parser.add_argument("--scratch", default=tempfile.gettempdir(), help="2 GB of room")
     arguments = parser.parse_args()
+    if arguments.pairs is None:
+        arguments.pairs = 1024 if arguments.device == "cuda" else 48
+    if arguments.device == "cuda" and arguments.processor:
+        parser.error("--processor counts the processor's seconds, not a GPU's")
     os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     unknown = [name for name in arguments.models.split(",") if name not in MODELS]
     if unknown:
@@ -193,14 +224,19 @@ def main():
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(arguments.threads)
+    figures = {}
     for name in arguments.models.split(","):
         folder = Path(tempfile.mkdtemp(prefix="cross-", dir=arguments.scratch))
         try:
-            model = make(name, folder)
-            compare(arguments, name, model, folder)
+            model = make(name, folder).to(arguments.device)
+            figures[name] = compare(arguments, name, model, folder)
             if arguments.pairs > 0:
-                measure(arguments, name, model, folder)
+                figures[name]["speed"] = measure(arguments, name, model, folder)
             del model
+            if arguments.device == "cuda":
+                torch.cuda.empty_cache()  # the program is another process
+            if arguments.json:
+                arguments.json.write_text(json.dumps(figures) + "\n", encoding="utf-8")
         finally:
             shutil.rmtree(folder)
 

@@ -45,7 +45,7 @@ def regression(data, folder, run, labels):
                 p[:, k] = 1
             elif has.any():
                 p[:, k] = LogisticRegression(C=c, class_weight=weight, max_iter=1000).fit(x, has).predict_proba(y)[:, 1]
-        found = metrics(data, p, expected_f1(p, 1))
+        found = metrics(data, p, expected_f1(data, p, 1))
         if best is None or found["example_f1"] > best["example_f1"]:
             best = found
     return best

@@ -238,12 +238,13 @@ def membership_probability(marginals, leaves):
     return 1 - (1 - np.clip(marginals, 0, 1)) ** leaves
 
 
-def expected_f1(marginals, leaves, least=2, most=12):
+def expected_f1(data, marginals, leaves, least=2, most=12):
     p = membership_probability(marginals, leaves)
     order = np.argsort(-p, axis=1, kind="stable")[:, :most]
+    longest = np.array([max(len(path) for path in data.paths if c in path) for c in range(p.shape[1])])[order[:, 0]]
     k = np.arange(1, order.shape[1] + 1)
     value = 2 * np.cumsum(np.take_along_axis(p, order, 1), 1) / (k + p.sum(1, keepdims=True))
-    value[:, :least - 1] = -1
+    value[k[None, :] < np.minimum(least, longest)[:, None]] = -1
     return [set(row[:n + 1].tolist()) for row, n in zip(order, value.argmax(1))]
 
 
@@ -295,7 +296,7 @@ class Table:
         print(f"{name:66s} " + " ".join(f"{value:5.3f}" for value in values.values()) + f"     {published}", flush=True)
 
     def decoded(self, name, marginals, leaves, published=""):
-        self.add(f"{name}, L = {leaves:g}", marginals, expected_f1(marginals, leaves), published)
+        self.add(f"{name}, L = {leaves:g}", marginals, expected_f1(self.data, marginals, leaves), published)
 
 
 # ---- rows of the table -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import shutil
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import sentencepiece  # noqa: E402
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 
 # Folder, special tokens in the order of their ids.
@@ -94,6 +94,27 @@ def train_bpe(texts, out, size):
     older.save(os.path.join(folder_of(out, "roberta-added", "roberta"), "tokenizer.json"))
 
 
+def train_modern(texts, out, size):
+    """As ModernBERT's folders are: GPT-NeoX's bytes behind NFC, tokens for runs of spaces, BERT's special tokens behind the vocabulary."""
+    made = Tokenizer(models.BPE())
+    made.normalizer = normalizers.NFC()
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, special_tokens=["|||IP_ADDRESS|||", "<|padding|>"], show_progress=False,
+                                                        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    made.add_tokens([AddedToken(" " * count, normalized=True) for count in range(24, 1, -1)])
+    made.add_tokens([AddedToken("|||EMAIL_ADDRESS|||", normalized=True), AddedToken("|||PHONE_NUMBER|||", normalized=True)])
+    made.add_special_tokens([AddedToken(token, lstrip=token == "[MASK]") for token in ("<|endoftext|>", "[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]")])
+    made.add_tokens([AddedToken(f"[unused{i}]", normalized=True) for i in range(3)])
+    cls, sep = ((token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]"))
+    made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[cls, sep])
+    made.decoder = decoders.ByteLevel()
+    folder = folder_of(out, "modernbert", "modernbert")
+    made.save(os.path.join(folder, "tokenizer.json"))
+    write_json(os.path.join(folder, "tokenizer_config.json"), {
+        "tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 8192, "clean_up_tokenization_spaces": True, "cls_token": "[CLS]",
+        "mask_token": "[MASK]", "pad_token": "[PAD]", "sep_token": "[SEP]", "unk_token": "[UNK]", "model_input_names": ["input_ids", "attention_mask"]})
+
+
 def train_pieces(texts, out, size, rules):
     lines = os.path.join(out, "lines.txt")
     with open(lines, "w", encoding="utf-8") as file:
@@ -147,6 +168,7 @@ def main():
     os.makedirs(arguments.out, exist_ok=True)
     train_wordpiece(texts, arguments.out, arguments.size)
     train_bpe(texts, arguments.out, arguments.size)
+    train_modern(texts, arguments.out, arguments.size)
     train_pieces(texts, arguments.out, arguments.size, arguments.rules)
     print(f"{len(texts)} texts; folders in {arguments.out}: {' '.join(sorted(os.listdir(arguments.out)))}")
 

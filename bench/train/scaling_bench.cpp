@@ -97,9 +97,8 @@ struct Model {
         head(encoder.config().hidden_size),
         arena(groups(settings), ranks) {
     embedding.normalise = true;
-    forward.compute = settings.train.precision_kind(/*cuda=*/false) == Precision::bf16
-                          ? at::kBFloat16
-                          : at::kFloat;
+    forward.compute =
+        settings.train.precision_kind(at::kCPU) == Precision::bf16 ? at::kBFloat16 : at::kFloat;
   }
   std::vector<ParameterGroup> groups(const Settings& settings) {
     encoder.train_top_layers(settings.layers);

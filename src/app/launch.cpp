@@ -24,13 +24,13 @@ void check_same_kind(const std::vector<RankPlace>& ranks) {
 void check_gpus_apart(const std::vector<RankPlace>& ranks) {
   std::map<std::pair<std::string, std::string>, std::size_t> first;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank].bus.empty()) continue;
-    const auto [other, alone] = first.try_emplace({ranks[rank].host, ranks[rank].bus}, rank);
+    if (ranks[rank].gpu.empty()) continue;
+    const auto [other, alone] = first.try_emplace({ranks[rank].host, ranks[rank].gpu}, rank);
     if (!alone)
       throw configuration_error(
           "ranks {} and {} on {} drive the same GPU ({}); start one rank per GPU: the same number "
           "for --ntasks-per-node and --gpus-per-node",
-          other->second, rank, ranks[rank].host, ranks[rank].bus);
+          other->second, rank, ranks[rank].host, ranks[rank].gpu);
   }
 }
 
@@ -54,13 +54,13 @@ DeviceChoice choose_device_together(Communicator& comm, const DeviceOptions& opt
     if (options.kind != "cpu") check_same_kind(ranks);
     choice = choose_device(options, {mine.cuda_devices, share_of_cores(cores, on_host)},
                            comm.node_rank(), comm.node_size());
-    if (choice.cuda) mine.bus = query_gpu(choice.index).bus;
+    if (choice.cuda) mine.gpu = query_gpu(choice.index).identity();
   });
-  const std::vector<std::string> buses = comm.all_gather_strings(mine.bus);
+  const std::vector<std::string> identities = comm.all_gather_strings(mine.gpu);
   run_collectively(comm, [&] {
     std::vector<RankPlace> ranks;
     for (std::size_t rank = 0; rank < hosts.size(); ++rank)
-      ranks.push_back({hosts[rank], buses[rank], gpus[rank]});
+      ranks.push_back({hosts[rank], identities[rank], gpus[rank]});
     check_gpus_apart(ranks);
   });
   return choice;

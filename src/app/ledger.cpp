@@ -3,7 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <exception>
+#include <future>
+#include <thread>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
@@ -18,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What stages leave for each other; another number makes every stage run again.
-constexpr std::int64_t stage_format = 2;
+constexpr std::int64_t stage_format = 3;
 
 std::string content_hash(const fs::path& file) {
   Fingerprint fingerprint;
@@ -53,6 +57,17 @@ std::size_t position(const std::vector<Stage>& stages, const std::string& name,
   return found == stages.end() ? fallback : static_cast<std::size_t>(found - stages.begin());
 }
 
+// Of a stage, under any number: a pipeline with another number of stages may have left one.
+std::vector<fs::path> folders_of(const fs::path& parent, const std::string& stage) {
+  std::vector<fs::path> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(parent, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.substr(name.find('-') + 1) == stage) found.push_back(entry.path());
+  }
+  return found;
+}
+
 // A stage more or less in front of it moves a finished stage to another number, and no more.
 void settle_folders(const Pipeline& pipeline, const Ledger& ledger) {
   const fs::path parent = pipeline.run_folder() / "stages";
@@ -67,6 +82,7 @@ void settle_folders(const Pipeline& pipeline, const Ledger& ledger) {
   for (std::size_t i = 0; i < pipeline.stages().size(); ++i) {
     const std::string& name = pipeline.stages()[i].name;
     const auto found = present.find(name);
+    if (fs::exists(pipeline.folder(i))) continue;  // another one is a left-over
     if (ledger.find(name) != nullptr && found != present.end() &&
         found->second != pipeline.folder(i))
       moves.emplace_back(found->second, pipeline.folder(i));
@@ -170,27 +186,84 @@ void check_pipeline(const Pipeline& pipeline, const PipelineRange& range) {
     if (!name.empty() && std::ranges::find(names, name) == names.end())
       throw usage_error("--pipeline.{} {}: no such stage; the stages are {}", option, name,
                         fmt::join(names, ", "));
+  for (const auto& [name, alone] : range.alone)
+    if (std::ranges::find(names, name) == names.end())
+      throw usage_error("[stage.{}]: no such stage; the stages are {}", name,
+                        fmt::join(names, ", "));
   for (const Stage& stage : pipeline.stages())
     if (stage.check) stage.check();
 }
 
 namespace {
 
+bool runs_alone(const PipelineRange& range, const std::string& stage, const Communicator& comm) {
+  const auto chosen = range.alone.find(stage);
+  return comm.size() > 1 && chosen != range.alone.end() && chosen->second;
+}
+
+// On rank 0, with a communicator of its own. The others wait in one short collective after another,
+// for which a thread of rank 0 stands in: none comes to its time limit, however long the stage
+// takes, and a rank 0 that died is noticed. Rank 0 counts 1 in it while it goes on, one that was
+// asked to stop as many as there are ranks.
+void run_alone(const Stage& stage, const StageContext& c, const fs::path& folder, double timeout) {
+  std::optional<Error> error;
+  const auto asked_here = [&] { return c.stop_requested && c.stop_requested(); };
+  if (c.comm.is_root()) {
+    std::promise<void> over;
+    std::exception_ptr lost;
+    std::atomic<bool> asked_elsewhere = false;
+    std::thread beat([&, ended = over.get_future()] {
+      const std::chrono::duration<double> pause(std::min(1., timeout / 4));
+      try {
+        for (bool goes_on = true; goes_on;) {
+          goes_on = ended.wait_for(pause) == std::future_status::timeout;
+          if (c.comm.all_reduce_value<std::int32_t>(goes_on, Reduce::sum) >= c.comm.size())
+            asked_elsewhere = true;
+        }
+      } catch (...) {
+        lost = std::current_exception();
+      }
+    });
+    error = run_catching([&] {
+      const auto single = make_single_communicator();
+      const auto asked = [&] { return asked_elsewhere || asked_here(); };
+      stage.run({*single, c.log, c.device, c.checkpoints, c.task, asked, c.run_folder, c.name,
+                 c.export_folder},
+                folder);
+    });
+    over.set_value();
+    beat.join();
+    if (lost) std::rethrow_exception(lost);
+  } else {
+    const auto size = static_cast<std::int32_t>(c.comm.size());
+    while (c.comm.all_reduce_value<std::int32_t>(asked_here() ? size : 0, Reduce::sum) % size !=
+           0) {
+    }
+  }
+  run_collectively(c.comm, [&] {
+    if (error) throw Error(*error);
+  });
+}
+
 // One stage, from empty temporary folder to ledger entry.
 double run_stage(const Pipeline& pipeline, std::size_t number, const StageContext& context,
-                 Ledger& ledger) {
+                 const PipelineRange& range, Ledger& ledger) {
   const Stage& stage = pipeline.stages()[number];
   Communicator& comm = context.comm;
   const fs::path folder = pipeline.folder(number), partial = folder.string() + ".partial";
   on_root(comm, [&] {
     for (const std::string& name : with_dependents(pipeline.stages(), stage.name))
       ledger.forget(name);
-    fs::remove_all(folder);
+    for (const fs::path& old : folders_of(folder.parent_path(), stage.name)) fs::remove_all(old);
     fs::remove_all(partial);
     create_folder(partial);
   });
+  if (context.device.cuda) reset_device_memory_peak(context.device.index);
   const auto start = std::chrono::steady_clock::now();
-  stage.run(context, partial);
+  if (runs_alone(range, stage.name, comm))
+    run_alone(stage, context, partial, range.timeout);
+  else
+    stage.run(context, partial);
   comm.barrier();
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -281,8 +354,12 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
                                pipeline.run_folder(),
                                stage.name};
     context.leave_together_if_asked();
-    if (comm.is_root()) log->info("stage {}/{} {}", i + 1, stages.size(), stage.name);
-    times.push_back({stage.name, run_stage(pipeline, i, context, ledger), false});
+    if (comm.is_root())
+      log->info("stage {}/{} {}{}", i + 1, stages.size(), stage.name,
+                runs_alone(range, stage.name, comm)
+                    ? " (rank 0 alone: --stage." + stage.name + ".gpus 1)"
+                    : "");
+    times.push_back({stage.name, run_stage(pipeline, i, context, range, ledger), false});
     if (comm.is_root())
       log->info(
           "stage {}/{} {} took {}; peak memory {} MiB{}{}", i + 1, stages.size(), stage.name,

@@ -1,5 +1,5 @@
 // From the command line to an exit code. Without another command the labelling job runs:
-// run_command(), below. docs/architecture.md names the files that lead from here to the optimizer's
+// run_command() in commands/run.cpp. docs/architecture.md names the files that lead from here to the optimizer's
 // step (three more) and to a prediction.
 #include <fcntl.h>
 #include <fmt/ranges.h>
@@ -9,68 +9,27 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/launch.hpp"
-#include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/app/signals.hpp"
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/system_error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/comm/thread.hpp"
+#include "gpuhpc/device/gpu.hpp"
 #include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/io/hdf5.hpp"
 #include "gpuhpc/kernels/isa.hpp"
-#include "gpuhpc/pipelines/label/evaluate.hpp"
-#include "gpuhpc/pipelines/label/given_labels.hpp"
-#include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
-#include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
-#include "gpuhpc/pipelines/model_manifest.hpp"
 #include "invocation.hpp"
 
 namespace gpuhpc {
-namespace fs = std::filesystem;
-
-// The labelling job: its inputs looked through, its pipeline run, its predictions measured when
-// there is gold.
-void run_command(CommandContext& c) {
-  const Options& o = c.options;
-  check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
-  const LabelInputs inputs =
-      find_inputs(o.shared.input, o.shared.corpus, o.pipeline.to.empty(), c.comm);
-  Job job{Pipeline(o.run.dir), o.shared.input.dir, inputs.description, inputs.warnings, {}};
-  const fs::path gold = o.eval.gold.empty() ? inputs.gold : fs::path(o.eval.gold);
-  Taxonomy taxonomy;
-  std::vector<std::string> given;  // documents that are measured, but for their labels
-  run_collectively(c.comm, [&] {
-    if (!o.eval.predictions.empty())
-      throw usage_error("--eval.predictions is for evaluate; run measures its own predictions");
-    o.shared.training.train.check(c.set);
-    o.shared.training.profile.range();
-    const auto pipeline =
-        o.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
-    job.pipeline = pipeline(o.shared, o.label, inputs, o.run.dir);
-    taxonomy = inputs.taxonomy.load();
-    if (inputs.test.is_test && !inputs.labels.path.empty())
-      given = read_given_labels(inputs.labels.path, taxonomy).ids;
-  });
-  if (!gold.empty()) {
-    check_gold(taxonomy, gold, c.comm);
-    job.evaluate = [&] {
-      const Measured measured =
-          measure_predictions(taxonomy, fs::path(o.run.dir) / "predictions.jsonl", gold, o.eval,
-                              c.device.threads, given);
-      write_measures(o.run.dir, measured.details, taxonomy);
-      return measured.warnings;
-    };
-  }
-  run_job(c, job);
-}
-
 namespace {
 
 // One rank's whole work, once the ranks and their options are known.
@@ -83,18 +42,19 @@ void run_rank(Communicator& comm, const Command& command, const config::OptionSe
   command.run(context);
 }
 
-// --parallel.strategy dp: the ranks are threads of this process, each with its share of what the
-// user gave the process.
-void run_as_threads(int ranks, const Options& options,
+// Without a launcher the ranks are threads of this process, each with its share of what the user
+// gave the process.
+void run_as_threads(int ranks, int gpus, const Options& options,
                     const std::function<void(Communicator&, const DeviceOptions&)>& body) {
   if (!hdf5_is_threadsafe())
     throw configuration_error(
         "--parallel.replicas {}: the HDF5 library of this program may not be called from several "
-        "threads; start the ranks with mpirun -np {} and --parallel.strategy ddp",
+        "threads; start the ranks with mpirun -np {} and --parallel.strategy ddp, or give "
+        "--parallel.replicas 1",
         ranks, ranks);
   DeviceOptions device = options.device;
   if (device.threads > 0) device.threads = std::max<std::int64_t>(1, device.threads / ranks);
-  if (device.kind == "cpu" || query_cuda_devices() == 0) device.memory_limit *= ranks;
+  if (gpus == 0) device.memory_limit *= ranks;
   limit_host_memory(0);  // put in place while there is one thread
   run_thread_ranks(ranks, options.shared.training.parallel, [&](Communicator& comm) {
     try {
@@ -107,11 +67,37 @@ void run_as_threads(int ranks, const Options& options,
   });
 }
 
+// Smaller than any where a rank has none.
+std::int64_t memory_of_smallest_gpu(Communicator& world, const DeviceOptions& options,
+                                    const std::vector<int>& gpus) {
+  std::int64_t memory = gpus.empty() ? 0 : std::numeric_limits<std::int64_t>::max();
+  run_collectively(world, [&] {
+    for (const int gpu : gpus) memory = std::min(memory, query_gpu(gpu).memory);
+    if (options.memory_limit > 0) memory = std::min(memory, options.memory_limit);
+  });
+  return world.all_reduce_value(memory, Reduce::min);
+}
+
+// The micro-batch that nobody has given follows the GPUs. A job's preset is not overruled.
+void choose_micro_batch(Communicator& world, const Command& command, const std::vector<int>& gpus,
+                        config::OptionSet& set, const Options& options) {
+  const std::int64_t memory = memory_of_smallest_gpu(world, options.device, gpus),
+                     usual = usual_micro_batch(memory),
+                     &now = options.shared.training.train.micro_batch;
+  if (set.given("train.micro-batch") || now != TrainOptions{}.micro_batch || usual == now) return;
+  set.set_default("train.micro-batch", std::to_string(usual));
+  if (world.is_root() && command.leaves_in_order)
+    make_console_log(0)->info(
+        "--train.micro-batch {}, by the {} GiB of the smallest GPU; `auto` tries what fits", usual,
+        memory >> 30);
+}
+
 void execute(Communicator& world, const std::vector<std::string>& arguments) {
   config::OptionSet set;
   Options options;
   Invocation invocation;
   int replicas = 1;
+  std::vector<int> usable;                      // GPUs
   std::vector<std::vector<std::string>> steps;  // of --train.on-out-of-memory
   std::vector<std::string> missing;  // models and inputs of a profile that is only looked at
   declare_options(set, options);
@@ -119,13 +105,16 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
     invocation = read_invocation(arguments);
     if (invocation.help || invocation.version) return;
     set.parse(invocation.config, invocation.options, invocation.dry_run ? &missing : nullptr);
-    for (const auto& [name, value] : find_command(invocation.command).preset(options))
-      set.set_default(name, value);
+    const Command& command = find_command(invocation.command);
+    refuse_unread(command, set.given_on_command_line());
+    for (const auto& [name, value] : command.preset(options)) set.set_default(name, value);
     steps = memory_steps(options.shared.training.train.on_out_of_memory);
     if (options.device.isa != "auto") kernels::limit_isa(kernels::parse_isa(options.device.isa));
     if (invocation.dry_run) return;
-    replicas = options.shared.training.parallel.replica_count(
-        world.size(), options.device.kind == "cpu" ? 0 : query_cuda_devices());
+    usable = usable_gpus(options.device, query_cuda_devices());
+    prepare_process(options.device);
+    replicas = options.shared.training.parallel.replica_count(world.size(),
+                                                              static_cast<int>(usable.size()));
   });
   world.configure(options.shared.training.parallel);
   if (invocation.version) {
@@ -144,8 +133,13 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
     return;
   }
   const Command& command = find_command(invocation.command);
+  const int gpus = static_cast<int>(usable.size());
+  choose_micro_batch(world, command, usable, set, options);
   std::optional<StopSignals> signals;  // of the process
   if (command.leaves_in_order) signals.emplace();
+  if (world.size() == 1 && gpus > 1)
+    make_console_log(0)->info("{} of {} usable GPUs (--parallel.replicas, --device.ids)", replicas,
+                              gpus);
   const auto rank = [&](Communicator& comm, const DeviceOptions& device) {
     run_rank(comm, command, set, options, device,
              fmt::format("gpuhpc {}", fmt::join(arguments, " ")));
@@ -153,7 +147,7 @@ void execute(Communicator& world, const std::vector<std::string>& arguments) {
   // A training that does not fit memory goes on with less, where the user said with what.
   for (std::size_t next = 0;; ++next) {
     const std::optional<Error> error = run_catching([&] {
-      replicas == 1 ? rank(world, options.device) : run_as_threads(replicas, options, rank);
+      replicas == 1 ? rank(world, options.device) : run_as_threads(replicas, gpus, options, rank);
     });
     if (!error) return;
     const bool on_all = error->on_all_ranks() || world.size() == 1;
@@ -225,6 +219,7 @@ void check_working_folder(int, char**, char**) {
 
 int main(int argc, char** argv) {
   gpuhpc::hold_standard_streams();
+  gpuhpc::end_in_words();
   try {
     gpuhpc::check_launch(std::getenv);
     gpuhpc::hold_stop_signals();
@@ -234,5 +229,7 @@ int main(int argc, char** argv) {
     return gpuhpc::run_application(*world, arguments);
   } catch (const gpuhpc::Error& error) {
     return gpuhpc::report_launch(error);
+  } catch (const std::system_error& error) {  // the thread that watches MPI's start
+    return gpuhpc::report_launch(gpuhpc::error_of(error));
   }
 }

@@ -30,6 +30,15 @@ void declare(config::Section& section, PipelineOptions& o) {
   section.option("force", o.force, "stage that runs again although it is finished");
 }
 
+void declare(config::Section& section, StageOptions& o) {
+  section
+      .option("gpus", o.gpus,
+              "ranks that run this stage: all of them, each with its GPU or its processors, or 1: "
+              "the first alone, while the others wait")
+      .one_of({"all", "1"})
+      .execution();
+}
+
 void declare(config::Section& section, OutputOptions& o) {
   section.option("file", o.file, "result of encode, predict and select; - is standard output")
       .common();
@@ -49,7 +58,7 @@ void declare(config::Section& section, OutputOptions& o) {
 void declare(config::Section& section, ReviewOptions& o) {
   section
       .option("review-below", o.below,
-              "predict marks documents whose best class scores less than this")
+              "predict marks documents whose best class is less probable than this")
       .range(0, 1);
 }
 
@@ -67,7 +76,8 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("what is written", o.output, l.submission);
   set.add("the run folder", o.run);
   set.add("the staged pipeline", o.pipeline, l.adaptation);
-  set.add("encoders and trained models", s.model, s.pooling);
+  set.add_each("one stage of a run, by its name in the log: [stage.encoding]", o.stages);
+  set.add("encoders and trained models", s.model, s.pooling, s.prompt, l.class_prompt);
   set.add("where it runs", o.device);
   set.add("tokenized shards", s.shards);
   set.add("encoding", s.infer);

@@ -1,6 +1,6 @@
 #include "gpuhpc/app/plan_files.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -21,7 +21,9 @@ Json key_of(const PlanRequest& r, const PlannedWork& work) {
           {"family", family(r.model)},
           {"precision", work.precision},
           {"checkpointing", work.checkpointing},
-          {"dropout", work.dropout > 0}};
+          {"dropout", work.dropout > 0},
+          {"columns", work.columns},
+          {"over_batch", work.over_batch}};
 }
 
 // Where the job reads its model.
@@ -110,6 +112,7 @@ nlohmann::ordered_json plan_json(const PlanRequest& r, const Plan& plan) {
       {"fits", plan.fits()},
       {"evaluation_documents", plan.evaluation},
       {"inference_documents", plan.inference},
+      {"inference_seconds", plan.inference_seconds},
       {"inference_memory", to_json(plan.inference_parts)},
       {"candidates", nlohmann::ordered_json::array()},
       {"advice", plan.advice}};
@@ -140,12 +143,21 @@ std::string plan_config(const PlanRequest& r, const Plan& plan, const config::Op
               {"train.activation-checkpointing", best.work.checkpointing ? "true" : "false"},
               {"parallel.strategy", best.work.zero1 ? "zero1" : "ddp"}};
     if (!r.model.is_t5()) values["train.max-length"] = std::to_string(r.length);
+    // More at once is no faster, and would leave ranks without any.
+    constexpr std::int64_t enough = 64;
+    if (!set.given("train.eval-batch"))
+      values["train.eval-batch"] = std::to_string(std::min(plan.evaluation, enough));
+    if (!set.given("train.on-out-of-memory"))
+      values["train.on-out-of-memory"] =
+          fmt::format("{}", fmt::join(out_of_memory_steps(r, best), "; "));
   } else {
     values["infer.precision"] = best.work.precision;
   }
-  if (plan.inference > 0) values["infer.batch"] = std::to_string(plan.inference);
-  values["infer.token-budget"] =
-      std::to_string(std::max<std::int64_t>(1, plan.inference) * r.length);
+  // On a processor these are of a thread.
+  const std::int64_t texts = std::max<std::int64_t>(
+      1, plan.inference / (best.work.cuda ? 1 : std::max<std::int64_t>(1, best.work.threads)));
+  if (plan.inference > 0) values["infer.batch"] = std::to_string(texts);
+  values["infer.token-budget"] = std::to_string(texts * r.length);
   if (r.model.is_t5()) {
     values["seq2seq.source-length"] = std::to_string(r.length);
     values[is_training(r.work.job) ? "seq2seq.target-length" : "generate.max-length"] =

@@ -102,26 +102,32 @@ class EncoderTrial : public TrialTask {
 class PairTrial final : public EncoderTrial {
  public:
   using EncoderTrial::EncoderTrial;
-  LossScope scope(std::span<const std::int64_t>) const override { return LossScope::global_batch; }
+  LossScope scope(std::span<const std::int64_t>) const override {
+    return work_.over_batch ? LossScope::global_batch : LossScope::item;
+  }
   at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed) override {
-    PackedIds both = texts(items, 0, batch_.length);
+    PackedIds all = texts(items, 0, batch_.length);
     const TextTemplate form;
-    const PackedIds positives = texts(items, 1, batch_.length);
-    for (std::int64_t i = 0; i < positives.size(); ++i) {
-      const auto first = static_cast<std::size_t>(positives.offsets[static_cast<std::size_t>(i)]),
-                 last =
-                     static_cast<std::size_t>(positives.offsets[static_cast<std::size_t>(i) + 1]);
-      both.add(items[static_cast<std::size_t>(i)],
-               std::span(positives.token_ids).subspan(first, last - first), form);
+    for (std::int64_t c = 1; c < work_.columns; ++c) {
+      const PackedIds column = texts(items, static_cast<int>(c), batch_.length);
+      for (std::int64_t i = 0; i < column.size(); ++i) {
+        const auto first = static_cast<std::size_t>(column.offsets[static_cast<std::size_t>(i)]),
+                   last = static_cast<std::size_t>(column.offsets[static_cast<std::size_t>(i) + 1]);
+        all.add(items[static_cast<std::size_t>(i)],
+                std::span(column.token_ids).subspan(first, last - first), form);
+      }
     }
-    const at::Tensor vectors = encoder_.embed(pack_tokens(both, encoder_.device()), embedding_,
+    const at::Tensor vectors = encoder_.embed(pack_tokens(all, encoder_.device()), embedding_,
                                               forward(encoder_.device(), seed));
-    return vectors.reshape({2, std::ssize(items), -1})
+    return vectors.reshape({work_.columns, std::ssize(items), -1})
         .transpose(0, 1)
         .reshape({std::ssize(items), -1});
   }
+  // Of one column: with itself.
   LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items) override {
-    return {in_batch_negatives(rows.chunk(2, 1), 20), static_cast<double>(items.size())};
+    std::vector<at::Tensor> columns = rows.chunk(work_.columns, 1);
+    if (columns.size() == 1) columns.push_back(columns[0]);
+    return {in_batch_negatives(columns, 20), static_cast<double>(items.size())};
   }
 };
 
@@ -220,6 +226,7 @@ TrialResult run_trial(const PlannedModel& model, const PlannedWork& work, const 
   tuning.trainer.parallel.reproducible = work.reproducible;
 
   reset_host_memory_peak();
+  if (device.cuda) reset_device_memory_peak(device.index);
   const std::int64_t before = host_memory().used;
   const std::unique_ptr<TrialTask> task =
       make_task(model, work, batch, tuning, torch_device(device));

@@ -1,4 +1,4 @@
-#include "run_folder.hpp"
+#include "gpuhpc/app/run_folder.hpp"
 
 #include <algorithm>
 

@@ -5,6 +5,7 @@
 
 #include "gpuhpc/app/launch.hpp"
 #include "gpuhpc/app/ledger.hpp"
+#include "gpuhpc/app/run_folder.hpp"
 #include "gpuhpc/app/run_report.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
@@ -14,7 +15,6 @@
 #include "gpuhpc/io/manifest.hpp"
 #include "gpuhpc/report/page.hpp"
 #include "gpuhpc/report/terminal.hpp"
-#include "run_folder.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -32,6 +32,7 @@ void publish(const Pipeline& pipeline) {
       if (std::ranges::find(pipeline.stages()[i].outputs, name) !=
           pipeline.stages()[i].outputs.end())
         source = pipeline.folder(i) / name;
+    if (source.empty() && name != "metrics.json") fs::remove(run / name);  // of other stages
     if (fs::is_regular_file(source)) link_file(source, run / name);
     if (!source.empty() && fs::is_directory(source))
       for (const auto& entry : fs::recursive_directory_iterator(source))
@@ -50,9 +51,12 @@ std::string table_of(const fs::path& tsv) {
 
 void run_job(CommandContext& c, Job job) {
   const PipelineOptions& o = c.options.pipeline;
-  const PipelineRange range{o.from, job.to.empty() ? o.to : job.to, o.force};
+  PipelineRange range{o.from, job.to.empty() ? o.to : job.to, o.force};
+  for (const auto& [name, stage] : c.options.stages) range.alone[name] = stage.gpus == "1";
+  range.timeout = static_cast<double>(c.options.shared.training.parallel.timeout);
   const fs::path run = job.pipeline.run_folder();
-  const fs::path exported = c.options.run.export_folder;
+  fs::path exported = c.options.run.export_folder;
+  if (!exported.empty() && !exported.has_filename()) exported = exported.parent_path();  // out/
   std::optional<FolderLock> lock;
   on_root(c.comm, [&] {
     check_pipeline(job.pipeline, range);
@@ -80,7 +84,7 @@ void run_job(CommandContext& c, Job job) {
       run_stages(job.pipeline, range, c.comm, c.log, c.device, StopSignals::requested);
   if (times.size() < job.pipeline.stages().size()) return;
   on_root(c.comm, [&] {
-    if (!job.evaluate && !times.back().skipped)  // of earlier predictions
+    if (!times.back().skipped)  // of earlier predictions
       for (const char* name : {"metrics.json", "evaluation.json"}) fs::remove(run / name);
     publish(job.pipeline);
     if (job.evaluate)

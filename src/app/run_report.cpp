@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "gpuhpc/app/run_folder.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/data/token_shards.hpp"
@@ -18,7 +19,6 @@
 #include "gpuhpc/report/terminal.hpp"
 #include "gpuhpc/report/training.hpp"
 #include "gpuhpc/train/watch.hpp"
-#include "run_folder.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -134,6 +134,37 @@ void check_classes(const EvaluationDetails& details, const Taxonomy& taxonomy,
                       path.string());
 }
 
+// Reliability, of scores that are probabilities, and risk by coverage, as curves.
+void add_calibration(Json& report, const EvaluationDetails& details) {
+  const RiskCoverage& coverage = details.coverage;
+  if (coverage.risk.empty()) return;
+  Json series = Json::array();
+  const auto add = [&](const char* name, const char* error, const ScoreHistogram& histogram) {
+    const Figure* figure = details.evaluation.find(error);
+    if (figure == nullptr || !figure->value) return;
+    Json x = Json::array(), y = Json::array();
+    for (std::size_t bin = 0; bin < ScoreHistogram::bins; ++bin)
+      if (const auto count = static_cast<double>(histogram.count(bin)); count > 0) {
+        x.push_back(histogram.sums[bin] / count);
+        y.push_back(static_cast<double>(histogram.correct[bin]) / count);
+      }
+    series.push_back({{"name", name}, {"x", x}, {"y", y}});
+  };
+  add("best class", "ece_best", details.histograms.best);
+  add("predicted classes", "ece_labels", details.histograms.predicted);
+  if (!series.empty()) {
+    series.push_back({{"name", "score = share"}, {"x", {0, 1}}, {"y", {0, 1}}});
+    report["reliability"] = {
+        {"title", "Share that is right, by score"}, {"x_label", "score"}, {"series", series}};
+  }
+  Json taken = Json::array();
+  for (std::size_t i = 1; i <= RiskCoverage::points; ++i)
+    taken.push_back(static_cast<double>(i) / RiskCoverage::points);
+  report["risk"] = {{"title", "Share of wrong best classes, by how many of the surest are taken"},
+                    {"x_label", "share of the documents"},
+                    {"series", {{{"name", "wrong"}, {"x", taken}, {"y", coverage.risk}}}}};
+}
+
 void add_predictions(Json& report, const RunFolder& folder, std::vector<std::string>& warnings) {
   const fs::path path = folder.path() / "predictions.jsonl";
   const auto labels = folder.model_file("gpuhpc/labels.txt"),
@@ -153,6 +184,7 @@ void add_predictions(Json& report, const RunFolder& folder, std::vector<std::str
     EvaluationDetails details = read_evaluation(file);
     check_classes(details, taxonomy, file);
     report["evaluation"] = read_json(file);
+    add_calibration(report, details);
     histograms = details.histograms;
     examples = std::move(details.examples);
   } else {

@@ -5,8 +5,14 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <iterator>
+#include <optional>
+
+#include "gpuhpc/comm/run_collectively.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -97,6 +103,22 @@ RemovedOnSignal::RemovedOnSignal(const std::filesystem::path& file) {
 
 RemovedOnSignal::~RemovedOnSignal() {
   for (std::size_t i = 0; i < std::size(ending); ++i) sigaction(ending[i], &old_ending[i], nullptr);
+}
+
+void end_in_words() {
+  std::set_terminate([] {
+    std::optional<Error> error;
+    try {
+      if (const std::exception_ptr thrown = std::current_exception())
+        error = run_catching([&] { std::rethrow_exception(thrown); });
+    } catch (...) {  // no exception of the standard library's
+    }
+    if (!error)
+      error.emplace(ExitCode::internal, "the program came to an end that it has no words for");
+    fmt::print(stderr, "gpuhpc: {}\n", error->what());
+    std::fflush(stderr);
+    std::_Exit(static_cast<int>(error->code()));
+  });
 }
 
 }  // namespace gpuhpc

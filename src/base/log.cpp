@@ -1,8 +1,13 @@
 #include "gpuhpc/base/log.hpp"
 
+#include <fmt/chrono.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <ctime>
+#include <memory>
 
 #include "gpuhpc/base/error.hpp"
 
@@ -17,6 +22,13 @@ Log make_console_log(int rank) {
   console->set_level(rank == 0 ? spdlog::level::info : spdlog::level::warn);
   auto log = std::make_shared<spdlog::logger>("gpuhpc", console);
   log->flush_on(spdlog::level::info);
+  // A log file on a full disk: said once, as one more line of the log, not in the library's words.
+  const auto said = std::make_shared<std::atomic<bool>>(false);
+  log->set_error_handler([wipe, said](const std::string& what) {
+    if (said->exchange(true)) return;
+    fmt::print(stderr, "{}{:%H:%M:%S} the log file cannot be written: {}\n", wipe,
+               fmt::localtime(std::time(nullptr)), what);
+  });
   return log;
 }
 

@@ -47,8 +47,14 @@ Error error_of(const std::exception& exception) {
   if (const auto* ours = dynamic_cast<const Error*>(&exception)) return *ours;
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&exception))
     return system_error("use", file->path1(), file->code().value());
-  if (const auto* call = dynamic_cast<const std::system_error*>(&exception))
-    return io_error("{}: {}", call->what(), cure(call->code().value()));
+  const auto* call = dynamic_cast<const std::system_error*>(&exception);
+  // Of no file: the standard library throws it where a thread cannot be created.
+  if (call != nullptr && call->code().value() == EAGAIN)
+    return configuration_error(
+        "cannot start another thread ({}); raise `ulimit -u` or the cgroup's pids limit, or lower "
+        "--device.threads",
+        call->what());
+  if (call != nullptr) return io_error("{}: {}", call->what(), cure(call->code().value()));
   return {ExitCode::internal, exception.what()};
 }
 

@@ -30,6 +30,17 @@ class Finished final : public Work {
   void wait() override {}
 };
 
+class Several final : public Work {
+ public:
+  explicit Several(std::vector<std::unique_ptr<Work>> works) : works_(std::move(works)) {}
+  void wait() override {
+    for (const auto& work : works_) work->wait();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Work>> works_;
+};
+
 }  // namespace
 
 // Without an engine of its own a communicator finishes the collective at once.
@@ -50,6 +61,14 @@ std::unique_ptr<Work> Communicator::start_all_gather(const void* send, std::int6
                                                      DataType type, void* receive) {
   all_gather(send, count, type, receive);
   return std::make_unique<Finished>();
+}
+
+std::unique_ptr<Work> Communicator::start_all_gathers(std::span<const Gather> gathers,
+                                                      DataType type) {
+  std::vector<std::unique_ptr<Work>> works;
+  for (const Gather& one : gathers)
+    works.push_back(start_all_gather(one.send, one.count, type, one.receive));
+  return std::make_unique<Several>(std::move(works));
 }
 
 std::string Communicator::broadcast_string(std::string text, int root) {

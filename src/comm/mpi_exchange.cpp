@@ -55,7 +55,8 @@ void MpiExchange::cut(std::int64_t piece) {
   const std::int64_t length = piece_length(job_), first = piece * length;
   if (job_.counts.empty()) {  // all_reduce: equal shares of this piece
     const std::int64_t n = std::min(length, job_.call.count - first);
-    whole_ = n * width_of(job_.call) <= kWholeBytes;
+    // Of all ranks it must fit the scratch of a piece.
+    whole_ = n * width_of(job_.call) <= std::min<std::int64_t>(kWholeBytes, kPieceBytes / size_);
     for (int r = 0; r < size_; ++r) {
       const std::int64_t share = n * r / size_;
       blocks_.push_back(whole_ ? Block{first, n}

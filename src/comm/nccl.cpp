@@ -36,13 +36,16 @@ class NcclWatch {
  public:
   NcclWatch(Communicator& host, const NcclApi& api, NcclApi::Comm comm, double timeout)
       : host_(host), api_(api), comm_(comm), timeout_(timeout), thread_([this] { run(); }) {}
-  ~NcclWatch() {
+  ~NcclWatch() { stop(); }
+
+  // Ends the thread: what failed() says from now on stays.
+  void stop() {
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
     }
     changed_.notify_all();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
   void add(const CollectiveCall& call, std::shared_ptr<Event> done) {
@@ -158,12 +161,13 @@ class NcclWork final : public Work {
  public:
   NcclWork(const NcclApi& api, NcclWatch& watch, std::shared_ptr<Event> done)
       : api_(api), watch_(watch), done_(std::move(done)) {}
-  // A device that has failed refuses this, too, while the error that says so is on its way.
+  // A device that has failed refuses this, too, while the error that says so is on its way: as an
+  // Error, or, from LibTorch's guard of the device, as a c10::Error.
   ~NcclWork() override {
     if (waited_) return;
     try {
       api_.stream_wait_event(api_.compute_stream(), done_->handle());
-    } catch (const Error&) {
+    } catch (...) {
     }
   }
   void wait() override {
@@ -200,6 +204,7 @@ class NcclCommunicator final : public Communicator {
     watch_ = std::make_unique<NcclWatch>(host_, api_, comm_, static_cast<double>(options.timeout));
   }
   ~NcclCommunicator() override {
+    watch_->stop();  // or it could abort behind this question
     const bool failed = watch_->failed();
     watch_.reset();
     if (!failed) end();
@@ -243,7 +248,15 @@ class NcclCommunicator final : public Communicator {
       throw internal_error("all_gather_ragged: counts do not fit {} elements of rank {} of {}",
                            count, rank(), size());
     start({.kind = CollectiveKind::all_gather_ragged, .type = type, .count = total}, total, [&] {
-      return grouped_broadcasts(send, type, receive, counts);
+      return grouped(counts.size(), [&, slot = static_cast<char*>(receive)](std::size_t i) mutable {
+        const std::int64_t n = counts[i];
+        char* const own = slot;
+        slot += n * static_cast<std::int64_t>(size_of(type));
+        const int root = static_cast<int>(i);
+        return n == 0 ? NcclApi::kSuccess
+                      : api_.broadcast(root == rank() ? send : own, own, n, type, root, comm_,
+                                       stream_);
+      });
     })->wait();
   }
 
@@ -264,6 +277,16 @@ class NcclCommunicator final : public Communicator {
                                          void* receive) override {
     return start({.kind = CollectiveKind::all_gather, .type = type, .count = count}, count,
                  [&] { return api_.all_gather(send, receive, count, type, comm_, stream_); });
+  }
+  std::unique_ptr<Work> start_all_gathers(std::span<const Gather> gathers, DataType type) override {
+    std::int64_t total = 0;
+    for (const Gather& one : gathers) total += one.count;
+    return start({.kind = CollectiveKind::all_gather, .type = type, .count = total}, total, [&] {
+      return grouped(gathers.size(), [&](std::size_t i) {
+        const Gather& one = gathers[i];
+        return api_.all_gather(one.send, one.receive, one.count, type, comm_, stream_);
+      });
+    });
   }
 
  private:
@@ -346,20 +369,15 @@ class NcclCommunicator final : public Communicator {
       throw Error(ExitCode::peer, *mismatch + "; this is a bug in gpuhpc", true);
   }
 
-  int grouped_broadcasts(const void* send, DataType type, void* receive,
-                         std::span<const std::int64_t> counts) {
+  // launch(0), launch(1), .. as one kernel. A group that was opened is closed, whatever happened.
+  template <typename Launch>
+  int grouped(std::size_t count, Launch launch) {
     int result = api_.group_start();
     if (result != NcclApi::kSuccess) return result;
-    char* slot = static_cast<char*>(receive);
-    for (int root = 0;
-         root < size() && (result == NcclApi::kSuccess || result == NcclApi::kInProgress); ++root) {
-      const std::int64_t n = counts[static_cast<std::size_t>(root)];
-      if (n > 0)
-        result = api_.broadcast(root == rank() ? send : slot, slot, n, type, root, comm_, stream_);
-      slot += n * static_cast<std::int64_t>(size_of(type));
-    }
+    const auto fine = [&] { return result == NcclApi::kSuccess || result == NcclApi::kInProgress; };
+    for (std::size_t i = 0; i < count && fine(); ++i) result = launch(i);
     const int ended = api_.group_end();
-    return result == NcclApi::kSuccess || result == NcclApi::kInProgress ? ended : result;
+    return fine() ? ended : result;
   }
 
   Communicator& host_;

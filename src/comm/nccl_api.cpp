@@ -44,6 +44,9 @@ ncclRedOp_t nccl_op(Reduce reduce) {
 }
 
 void check_cuda(cudaError_t result, const char* what) {
+  if (result == cudaErrorMemoryAllocation)  // a smaller micro-batch may do
+    throw Error(ExitCode::out_of_memory,
+                fmt::format("{} failed: {}", what, cudaGetErrorString(result)));
   if (result != cudaSuccess)
     throw internal_error("{} failed: {}", what, cudaGetErrorString(result));
 }
@@ -80,7 +83,9 @@ void add_streams(NcclApi& api, int index) {
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
     return static_cast<NcclApi::Event>(event);
   };
-  api.record_event = [](NcclApi::Event event, NcclApi::Stream stream) {
+  // The default stream is that of the thread's present device.
+  api.record_event = [index](NcclApi::Event event, NcclApi::Stream stream) {
+    const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(index));
     check_cuda(cudaEventRecord(event_of(event), stream_of(stream)), "cudaEventRecord");
   };
   api.event_done = [](NcclApi::Event event) {
@@ -88,7 +93,8 @@ void add_streams(NcclApi& api, int index) {
     if (result != cudaErrorNotReady) check_cuda(result, "cudaEventQuery");
     return result == cudaSuccess;
   };
-  api.stream_wait_event = [](NcclApi::Stream stream, NcclApi::Event event) {
+  api.stream_wait_event = [index](NcclApi::Stream stream, NcclApi::Event event) {
+    const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(index));
     check_cuda(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0), "cudaStreamWaitEvent");
   };
 }

@@ -11,19 +11,17 @@ Strategy ParallelOptions::strategy_kind() const {
 }
 
 int ParallelOptions::replica_count(int ranks, int gpus) const {
-  if (strategy_kind() != Strategy::dp) {
-    if (replicas > 1)
-      throw usage_error(
-          "--parallel.replicas {} needs --parallel.strategy dp; under {} the launcher decides how "
-          "many ranks train",
-          replicas, strategy);
-    return 1;
-  }
-  if (ranks > 1)
+  if (ranks > 1 && strategy_kind() == Strategy::dp)
     throw usage_error(
         "--parallel.strategy dp trains in one process, but {} ranks were started; start one "
         "without mpirun, or use --parallel.strategy ddp",
         ranks);
+  if (ranks > 1 && replicas > 1)
+    throw usage_error(
+        "--parallel.replicas {} is for one process, but {} ranks were started; the launcher "
+        "decides how many train",
+        replicas, ranks);
+  if (ranks > 1) return 1;
   if (gpus > 0 && replicas > gpus)
     throw configuration_error(
         "--parallel.replicas {} on {} visible GPU{}; give at most one replica per GPU", replicas,
@@ -36,14 +34,16 @@ void declare(config::Section& section, ParallelOptions& options) {
       .option(
           "strategy", options.strategy,
           "ddp: every rank updates all weights; zero1: each rank updates its part and holds its "
-          "part of the optimizer's state; dp: as ddp without a launcher, replicas in one process")
+          "part of the optimizer's state; dp: ddp between the replicas of one process, refused "
+          "beside a launcher's ranks")
       .one_of({"ddp", "zero1", "dp"})
       .execution()
       .common();
   section
       .option("replicas", options.replicas,
-              "dp: copies of the model that train in this process, one thread each, sharing "
-              "--device.threads; all: one per visible GPU, a single one on processors")
+              "ranks of a process that no launcher started, a thread and a copy of the model each, "
+              "sharing --device.threads; all: one per visible GPU (--device.ids), a single one on "
+              "processors")
       .range(0, 1024)
       .word("all", 0)
       .execution();
@@ -55,8 +55,10 @@ void declare(config::Section& section, ParallelOptions& options) {
       .one_of({"fp32", "bf16"});
   section
       .option("bucket-bytes", options.bucket_bytes,
-              "gradients are reduced in buckets of about this size")
+              "gradients are reduced in buckets of about this size; auto: 4 MiB on processors, 32 "
+              "MiB on GPUs")
       .range(1024, 1e12)
+      .word("auto", 0)
       .unit("bytes")
       .execution();
   section

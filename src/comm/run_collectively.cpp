@@ -2,12 +2,40 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <array>
 #include <new>
 #include <optional>
+#include <string_view>
 
 #include "gpuhpc/base/system_error.hpp"
 
 namespace gpuhpc {
+
+bool is_out_of_memory(const std::exception_ptr& error) {
+  if (!error) return false;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return e.code() == ExitCode::out_of_memory;
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (const c10::OutOfMemoryError&) {
+    return true;
+  } catch (const c10::Error& e) {
+    // Those that have no type of their own: LibTorch's host allocator, the CUDA runtime and the
+    // libraries on it, which take memory beside LibTorch's.
+    const std::string_view text(e.what_without_backtrace());
+    return std::ranges::any_of(
+        std::array{"DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED",
+                   "CUBLAS_STATUS_NOT_INITIALIZED",  // cublasCreate on a GPU that is full
+                   "CUSOLVER_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+                   "CUDA error: out of memory", "CUDA driver error: out of memory"},
+        [&](const char* sign) { return text.find(sign) != std::string_view::npos; });
+  } catch (...) {
+    return false;
+  }
+}
 
 std::optional<Error> run_catching(const std::function<void()>& work) {
   try {
@@ -16,7 +44,8 @@ std::optional<Error> run_catching(const std::function<void()>& work) {
   } catch (const std::bad_alloc&) {
     return Error(ExitCode::out_of_memory,
                  "out of host memory; use fewer ranks per host or a smaller --train.micro-batch");
-  } catch (const c10::OutOfMemoryError& e) {
+  } catch (const c10::Error& e) {
+    if (!is_out_of_memory(std::current_exception())) return error_of(e);
     return Error(ExitCode::out_of_memory,
                  std::string("out of memory: ") + e.what_without_backtrace());
   } catch (const std::exception& e) {

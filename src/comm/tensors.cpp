@@ -68,6 +68,15 @@ std::unique_ptr<Work> start_all_gather(Communicator& comm, const at::Tensor& sen
   return comm.start_all_gather(memory_of(send), send.numel(), data_type_of(send.scalar_type()),
                                memory_of(receive));
 }
+std::unique_ptr<Work> start_all_gathers(Communicator& comm, const std::vector<at::Tensor>& sends,
+                                        const std::vector<at::Tensor>& receives) {
+  std::vector<Communicator::Gather> gathers;
+  for (std::size_t i = 0; i < sends.size(); ++i) {
+    check_pair(receives[i], sends[i], comm.size());
+    gathers.push_back({memory_of(sends[i]), sends[i].numel(), memory_of(receives[i])});
+  }
+  return comm.start_all_gathers(gathers, data_type_of(sends.at(0).scalar_type()));
+}
 std::unique_ptr<Work> start_reduce_scatter(Communicator& comm, const at::Tensor& send,
                                            const at::Tensor& receive, Reduce reduce) {
   check_pair(send, receive, comm.size());

@@ -233,6 +233,13 @@ class ThreadCommunicator final : public Communicator, private PeerBoard {
 
 }  // namespace
 
+bool share_a_process(Communicator& comm) {
+  std::vector<std::string> processes =
+      comm.all_gather_strings(fmt::format("{} {}", comm.host(), ::getpid()));
+  std::ranges::sort(processes);
+  return std::ranges::adjacent_find(processes) != processes.end();
+}
+
 std::vector<std::unique_ptr<Communicator>> make_thread_communicators(
     int size, const ParallelOptions& options) {
   const auto group = std::make_shared<ThreadGroup>(size);
@@ -295,9 +302,20 @@ void run_thread_ranks(int size, const ParallelOptions& options,
   Outcome outcome;
   outcome.running = size;
   std::vector<std::thread> threads;
-  for (int rank = 1; rank < size; ++rank)
-    threads.emplace_back(
-        [&, rank] { run_rank(outcome, std::move(comms[static_cast<std::size_t>(rank)]), body); });
+  try {
+    for (int rank = 1; rank < size; ++rank)
+      threads.emplace_back(
+          [&, rank] { run_rank(outcome, std::move(comms[static_cast<std::size_t>(rank)]), body); });
+  } catch (...) {  // the ranks without a thread leave, so that the others find out
+    {
+      const std::lock_guard lock(outcome.mutex);
+      outcome.first = std::current_exception();
+    }
+    comms[0].reset();
+    for (std::size_t rank = threads.size() + 1; rank < comms.size(); ++rank) comms[rank].reset();
+    for (std::thread& thread : threads) thread.join();
+    throw;
+  }
   run_rank(outcome, std::move(comms[0]), body);
   {
     std::unique_lock lock(outcome.mutex);

@@ -10,11 +10,14 @@
 #include <cmath>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/base/utf8.hpp"
 #include "gpuhpc/config/ini.hpp"
 
 namespace gpuhpc::config {
 namespace po = boost::program_options;
 namespace {
+
+constexpr const char* command_line = "command line";  // where an option was given
 
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -201,6 +204,13 @@ void OptionSet::assign(const std::string& name, const std::string& value, const 
                                    near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
     return;
   }
+  if (find_invalid_utf8(value) != std::string_view::npos) {
+    problems.push_back(
+        fmt::format("{}: the value of `{}` is not UTF-8, which no file of ours could hold; rename "
+                    "what it names",
+                    where, name));
+    return;
+  }
   const std::string before = option->get_();
   if (!option->set_(value)) {
     problems.push_back(fmt::format("{}: `{}` must be {}{}, not `{}`", where, name,
@@ -241,7 +251,7 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
       if (!is_pattern(section))
         description.add_options()(option.name_.c_str(), po::value<std::string>());
   const auto assign_all = [&](const po::parsed_options& parsed) {
-    const std::string where = "command line";
+    const std::string where = command_line;
     // the word behind an unknown option is its value: one mistake, one sentence
     bool after_unknown = false;
     for (const auto& given : parsed.options) {
@@ -290,6 +300,14 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
 bool OptionSet::given(const std::string& name) const {
   const Option* option = find(name);
   return option != nullptr && option->given_;
+}
+
+std::vector<std::string> OptionSet::given_on_command_line() const {
+  std::vector<std::string> names;
+  for (const Section& section : sections_)
+    for (const Option& option : section.options_)
+      if (option.given_ && option.where_ == command_line) names.push_back(option.name_);
+  return names;
 }
 
 void OptionSet::set_default(const std::string& name, const std::string& value) {

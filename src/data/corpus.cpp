@@ -100,8 +100,11 @@ struct CorpusReader::State {
         return next_row(document);
       } catch (const BadRow& row) {
         if (!options.rows->skip)
-          throw input_error("{}; or leave bad rows out with {}.bad-rows skip", row.what(),
-                            options.rows->section);
+          throw input_error("{}{}", row.what(),
+                            options.rows->section.empty()
+                                ? ""
+                                : fmt::format("; or leave bad rows out with {}.bad-rows skip",
+                                              options.rows->section));
         ++bad.count;
         if (bad.first.size() < named_bad_rows) bad.first.emplace_back(row.what());
       }

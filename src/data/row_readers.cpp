@@ -172,7 +172,8 @@ class ColumnRows final : public RowReader {
       for (const auto& [names, option] :
            {std::pair(options.rows->texts, ".columns"), std::pair(options.rows->values, ".score")})
         for (const std::string& name : names)
-          places_.push_back(place(name, options.rows->section + option));
+          places_.push_back(
+              place(name, options.rows->section.empty() ? "" : options.rows->section + option));
       return;
     }
     text_ = place(options.text_field, "--input.text-field");
@@ -206,8 +207,9 @@ class ColumnRows final : public RowReader {
   }
   [[noreturn]] void missing(const std::string& column, const std::string& option) const {
     throw input_error(
-        "{}: no column `{}` in the first line, which names: {}; name the column with {}", where(),
-        column, fmt::join(fields_, ", "), option);
+        "{}: no column `{}` in the first line, which names: {}; {}", where(), column,
+        fmt::join(fields_, ", "),
+        option.empty() ? "give the column this name" : "name the column with " + option);
   }
   // The next record that is not an empty line.
   bool record() {

@@ -369,6 +369,25 @@ std::span<const std::int32_t> TokenDataset::tokens(std::int64_t document) const 
   return shard.tokens.subspan(begin, end - begin);
 }
 
+std::span<const std::int32_t> TokenDataset::sound_tokens(std::int64_t document) const {
+  const auto all = tokens(document);
+  for (const std::int32_t token : all)
+    if (token < 0 || token >= vocabulary_size_) {
+      std::int64_t local = 0;
+      const Shard* const shard = &shard_of(document, local);
+      const auto number = std::ranges::find_if(
+          shards_, [&](const std::unique_ptr<Shard>& one) { return one.get() == shard; });
+      throw input_error(
+          "{}: document {} ({}): token {} is none of the {} of the tokenizer: the shard is "
+          "damaged; "
+          "run the same command with --pipeline.force for the stage that made it, or `gpuhpc "
+          "prepare`, again",
+          (folder_ / shard_name(number - shards_.begin())).string(), document, id(document), token,
+          vocabulary_size_);
+    }
+  return all;
+}
+
 std::string_view TokenDataset::id(std::int64_t document) const {
   std::int64_t local = 0;
   const Shard& shard = shard_of(document, local);

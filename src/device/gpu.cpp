@@ -25,10 +25,31 @@ GpuFacts query_gpu([[maybe_unused]] int index) {
   if (error != cudaSuccess)
     throw configuration_error("GPU {} does not answer ({}); check nvidia-smi", index,
                               cudaGetErrorString(error));
-  return {properties.name, bus, static_cast<std::int64_t>(properties.totalGlobalMem)};
+  std::string uuid;
+  for (const char byte : properties.uuid.bytes)
+    uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return {properties.name, bus, uuid, static_cast<std::int64_t>(properties.totalGlobalMem)};
 #else
   throw configuration_error("this program was built without CUDA");
 #endif
+}
+
+bool multiplies_bf16([[maybe_unused]] int index) {
+#ifdef GPUHPC_WITH_CUDA
+  int major = 0;
+  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) == cudaSuccess)
+    return major >= 8;
+  cudaGetLastError();  // not one of what comes next
+#endif
+  return true;
+}
+
+void check_gpu_precision(const std::string& option, const std::string& precision, bool has_bf16) {
+  if (precision == "bf16" && !has_bf16)
+    throw configuration_error(
+        "--{} bf16: this GPU does not multiply bf16 (compute capability 8.0 and later do); use "
+        "--{} fp16, or auto",
+        option, option);
 }
 
 PeerAccess query_peer_access(int gpus) {

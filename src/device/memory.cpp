@@ -1,5 +1,6 @@
 #include "gpuhpc/device/memory.hpp"
 
+#include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
@@ -7,7 +8,6 @@
 #include <malloc.h>
 #include <sys/mman.h>
 #ifdef GPUHPC_WITH_CUDA
-#include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 #endif
@@ -223,7 +223,21 @@ void reset_host_memory_peak() {
     allocator->counter.peak = allocator->counter.used.load();
 }
 
+namespace {
+
+// Where no tensor has been made yet there is nothing to ask, and asking would throw.
+bool has_device_tensors() {
+  return at::hasCUDA() && at::getDeviceAllocator(at::kCUDA)->initialized();
+}
+
+}  // namespace
+
+void reset_device_memory_peak(int device) {
+  if (has_device_tensors()) at::accelerator::resetPeakStats(static_cast<c10::DeviceIndex>(device));
+}
+
 DeviceMemory device_memory(int device) {
+  if (!has_device_tensors()) return {};
   const auto stats = at::accelerator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
   const auto& tensors =
       stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];

@@ -179,7 +179,8 @@ DocumentSums sum_documents(const Taxonomy& taxonomy, const LabelledDocuments& do
     add_sets(row, t, p, taxonomy.size());
     add_hierarchical(row, taxonomy.with_ancestors(t), taxonomy.with_ancestors(p));
     add_levels(row, t, p, levels);
-    if (!sums.ranking) continue;
+    // A document without a prediction ranks nothing.
+    if (!sums.ranking || documents.scores[d].empty()) continue;
     add_best(row, t, documents.scores[d]);
     add_ranks(row, t, documents.scores[d], taxonomy.size());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <vector>
 
@@ -74,7 +75,50 @@ Figures pair_figures(std::span<const float> cosines, std::span<const float> labe
           {"cosine_f1_threshold", f1_threshold},
           {"cosine_precision", precision},
           {"cosine_recall", recall},
-          {"cosine_ap", precision_sum / together}};
+          {"cosine_ap", together > 0 ? precision_sum / together : 0}};
+}
+
+PairSet transitive_closure(const PairSet& pairs) {
+  std::map<std::int32_t, std::vector<std::int32_t>> near;
+  for (const auto& [a, b] : pairs) near[a].push_back(b), near[b].push_back(a);
+  PairSet closed;
+  std::set<std::int32_t> seen;
+  for (const auto& [text, own] : near) {
+    if (!seen.insert(text).second) continue;
+    std::vector<std::int32_t> joined{text};
+    for (std::size_t next = 0; next < joined.size(); ++next)
+      for (const std::int32_t other : near.at(joined[next]))
+        if (seen.insert(other).second) joined.push_back(other);
+    for (const std::int32_t a : joined)
+      for (const std::int32_t b : joined)
+        if (a < b) closed.emplace(a, b);
+  }
+  return closed;
+}
+
+Figures paraphrase_figures(std::span<const ScoredPair> found, const PairSet& duplicates) {
+  const auto wanted = static_cast<double>(duplicates.size());
+  double hits = 0, before = 0, precisions = 0, f1 = 0, best_precision = 0, best_recall = 0,
+         threshold = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    hits += duplicates.contains({found[i].a, found[i].b});
+    const float next = found[std::min(i + 1, found.size() - 1)].cosine;
+    if (i + 1 < found.size() && next == found[i].cosine) continue;  // no threshold parts them
+    if (hits > before) {
+      const double precision = hits / static_cast<double>(i + 1), recall = hits / wanted;
+      precisions += precision * (hits - before);
+      if (const double here = 2 * precision * recall / (precision + recall); here > f1) {
+        f1 = here, best_precision = precision, best_recall = recall;
+        threshold = (static_cast<double>(found[i].cosine) + next) / 2;
+      }
+    }
+    before = hits;
+  }
+  return {{"average_precision", wanted > 0 ? precisions / wanted : 0},
+          {"f1", f1},
+          {"precision", best_precision},
+          {"recall", best_recall},
+          {"threshold", threshold}};
 }
 
 }  // namespace gpuhpc

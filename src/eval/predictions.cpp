@@ -143,7 +143,7 @@ Predictions read_csv(const std::filesystem::path& path, const ClassWords& words)
 
 std::string word_of(const Json& value, const char* what, const std::string& where) {
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_integer()) return std::to_string(value.get<std::int64_t>());
+  if (value.is_number_integer()) return value.dump();
   throw input_error("{}: {} must be text or a whole number", where, what);
 }
 

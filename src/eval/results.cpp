@@ -1,6 +1,7 @@
 #include "gpuhpc/eval/results.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "gpuhpc/base/error.hpp"
@@ -35,13 +36,14 @@ std::optional<double> read_optional(const Json& value) {
 }
 
 Ordered histogram_json(const ScoreHistogram& histogram) {
-  return {{"correct", histogram.correct}, {"wrong", histogram.wrong}};
+  return {{"correct", histogram.correct}, {"wrong", histogram.wrong}, {"sums", histogram.sums}};
 }
 
 ScoreHistogram read_histogram(const Json& value) {
   ScoreHistogram histogram;
   histogram.correct = value.at("correct").get<decltype(histogram.correct)>();
   histogram.wrong = value.at("wrong").get<decltype(histogram.wrong)>();
+  histogram.sums = value.value("sums", decltype(histogram.sums){});  // older runs have none
   return histogram;
 }
 
@@ -87,6 +89,7 @@ EvaluationDetails read_details(const Json& json) {
   details.histograms.with_gold = true;
   details.histograms.best = read_histogram(json.at("best_score_histogram"));
   details.histograms.predicted = read_histogram(json.at("predicted_score_histogram"));
+  details.coverage.risk = json.value("risk_by_coverage", std::vector<double>{});
   for (const Json& value : json.at("examples"))
     details.examples.push_back({value.at("id").get<std::string>(),
                                 value.at("predicted").get<std::vector<std::int32_t>>(),
@@ -116,6 +119,13 @@ EvaluationDetails evaluate_in_detail(const Taxonomy& taxonomy, const LabelledDoc
   details.evaluation = evaluate(taxonomy, documents, options, threads);
   details.confusion = sibling_confusion(taxonomy, documents, groups_shown);
   details.histograms = score_histograms(documents.scores, documents.predicted, documents.gold);
+  details.coverage = risk_coverage(documents.scores, documents.gold);
+  const auto add = [&](const char* name, std::optional<double> value) {
+    details.evaluation.figures.push_back({name, value, {}, {}});
+  };
+  add("ece_best", details.histograms.best.calibration_error());
+  add("ece_labels", details.histograms.predicted.calibration_error());
+  add("aurc", details.coverage.area);
   for (const std::int64_t d :
        draw_examples(documents.size(), options.examples, static_cast<std::uint64_t>(options.seed)))
     details.examples.push_back({documents.ids[d], documents.predicted[d], documents.gold[d]});
@@ -172,6 +182,7 @@ void write_evaluation(const std::filesystem::path& path, const EvaluationDetails
                                  {"counts", group.counts}});
   json["best_score_histogram"] = histogram_json(details.histograms.best);
   json["predicted_score_histogram"] = histogram_json(details.histograms.predicted);
+  json["risk_by_coverage"] = details.coverage.risk;
   json["examples"] = Ordered::array();
   for (const ExampleLabels& example : details.examples)
     json["examples"].push_back(
@@ -257,6 +268,38 @@ void ScoreHistogram::add(float score, bool right) {
   const auto bin =
       static_cast<std::size_t>(std::clamp(score, 0.0f, 1.0f) * static_cast<float>(bins));
   ++(right ? correct : wrong)[std::min(bin, bins - 1)];
+  sums[std::min(bin, bins - 1)] += static_cast<double>(score);
+  probabilities = probabilities && score >= 0 && score <= 1;
+}
+
+std::optional<double> ScoreHistogram::calibration_error() const {
+  double all = 0, error = 0;
+  for (std::size_t bin = 0; bin < bins; ++bin) {
+    all += static_cast<double>(count(bin));
+    error += std::abs(static_cast<double>(correct[bin]) - sums[bin]);
+  }
+  return all > 0 && probabilities ? std::optional(error / all) : std::nullopt;
+}
+
+RiskCoverage risk_coverage(std::span<const std::vector<ClassScore>> scores,
+                           std::span<const std::vector<std::int32_t>> gold) {
+  std::vector<std::pair<float, bool>> best;  // score and whether it is wrong
+  for (std::size_t d = 0; d < scores.size(); ++d)
+    if (!scores[d].empty())
+      best.emplace_back(scores[d].front().score,
+                        !std::ranges::binary_search(gold[d], scores[d].front().class_id));
+  std::ranges::stable_sort(best, std::ranges::greater(), &std::pair<float, bool>::first);
+  RiskCoverage coverage;
+  double wrong = 0, sum = 0;
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    wrong += best[i].second;
+    const double risk = wrong / static_cast<double>(i + 1);
+    sum += risk;
+    while ((i + 1) * RiskCoverage::points >= (coverage.risk.size() + 1) * best.size())
+      coverage.risk.push_back(risk);
+  }
+  if (!best.empty()) coverage.area = sum / static_cast<double>(best.size());
+  return coverage;
 }
 
 ScoreHistograms score_histograms(std::span<const std::vector<ClassScore>> scores,

@@ -71,6 +71,7 @@ struct DocumentEncoder::State {
         const DeviceChoice& device)
       : embedding(model.model.embedding),
         form(tokenizer.special().single),
+        vocabulary(model.encoder.config().vocabulary_size),
         max_length(window_length(model, options)),
         mode(long_documents(options.long_documents)),
         runner(make_runner(model, InferPlan(options, device))) {}
@@ -84,7 +85,7 @@ struct DocumentEncoder::State {
 
   EmbeddingConfig embedding;
   TextTemplate form;
-  std::int64_t max_length;
+  std::int64_t vocabulary, max_length;
   LongDocuments mode;
   BatchRunner runner;
 };
@@ -148,9 +149,16 @@ void DocumentEncoder::State::run(
     const std::function<void(std::int64_t, const Matrix&)>& use) const {
   const auto pack = [&](const ItemBatch& batch) {
     PackedIds packed;
-    for (std::int64_t d = batch.first; d < batch.last; ++d)
-      for (const auto window : windows(source.tokens(d), max_length - form.specials(), mode))
+    for (std::int64_t d = batch.first; d < batch.last; ++d) {
+      const auto all = source.tokens(d);
+      if (std::ranges::any_of(all, [&](std::int32_t id) { return id < 0 || id >= vocabulary; }))
+        throw input_error(
+            "{}: a token is none of the model's {}: the shard is damaged; run the stage that made "
+            "it, or `gpuhpc prepare`, again",
+            source.name ? source.name(d) : fmt::format("document {}", d), vocabulary);
+      for (const auto window : windows(all, max_length - form.specials(), mode))
         packed.add(d, window, form);
+    }
     return packed;
   };
   runner.run(batches, pack, [&](const ItemBatch& batch, const PackedIds& packed, Matrix vectors) {
@@ -202,6 +210,7 @@ Matrix DocumentEncoder::encode(const TokenSource& source, Range documents,
 }
 
 Matrix DocumentEncoder::encode_together(const TokenSource& source, Communicator& comm) const {
+  check_one_precision(comm, state_->runner.plan());
   std::vector<float> mine;
   run_collectively(comm, [&] {
     const std::vector<ItemBatch> batches = state_->cut(source, {0, source.size});
@@ -227,6 +236,7 @@ void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& co
                                      const std::function<std::string_view(std::int64_t)>& id,
                                      const Log& log,
                                      const std::function<void()>& after_batch) const {
+  check_one_precision(comm, state_->runner.plan());
   std::vector<ItemBatch> batches;
   std::vector<ArraySpec> arrays{{"values", ElementType::float32, {source.size, dimension()}}};
   run_collectively(comm, [&] {

@@ -200,6 +200,7 @@ std::vector<TokenList> T5Generator::generate_batch(const PackedIds& sources) con
 std::vector<TokenList> T5Generator::generate_together(
     const TokenSource& sources, std::int64_t first, Communicator& comm,
     const std::function<void(std::int64_t)>& progress) const {
+  check_one_precision(comm, plan_);
   const auto content = static_cast<std::size_t>(source_length_ - form_.specials());
   std::vector<std::int64_t> order(static_cast<std::size_t>(sources.size)), lengths;
   const auto cut = [&](std::int64_t document) {
@@ -207,9 +208,11 @@ std::vector<TokenList> T5Generator::generate_together(
     return all.first(std::min(all.size(), content));
   };
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::int64_t d) { return cut(d).size(); });
   for (const std::int64_t document : order)
     lengths.push_back(std::ssize(cut(document)) + form_.specials());
+  std::ranges::stable_sort(order, {},
+                           [&](std::int64_t d) { return lengths[static_cast<std::size_t>(d)]; });
+  std::ranges::sort(lengths);
   // Threads of a processor take sources one by one.
   const auto batches =
       cut_batches(lengths, plan_.budget, model_.config().hidden_size, plan_.cuda ? plan_.most : 1);

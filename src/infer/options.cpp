@@ -1,23 +1,33 @@
 #include "gpuhpc/infer/options.hpp"
 
+#include "gpuhpc/device/gpu.hpp"
+
 namespace gpuhpc {
 
 kernels::Isa InferOptions::isa() const {
   return kernels == "auto" ? kernels::best_isa() : kernels::parse_isa(kernels);
 }
 
-CpuPrecision InferOptions::precision_kind(bool cuda) const {
-  const CpuPrecision wanted =
-      precision == "auto" ? CpuPrecision::bf16 : parse_cpu_precision(precision);
-  return cuda ? wanted : usable_cpu_precision(wanted, isa());
+CpuPrecision InferOptions::cpu_precision() const {
+  if (precision == "fp16") return CpuPrecision::fp32;
+  return usable_cpu_precision(
+      precision == "auto" ? CpuPrecision::bf16 : parse_cpu_precision(precision), isa());
+}
+
+std::string InferOptions::gpu_precision(bool has_bf16) const {
+  check_gpu_precision("infer.precision", precision, has_bf16);
+  if (precision != "auto") return precision;
+  return has_bf16 ? "bf16" : "fp16";
 }
 
 void declare(config::Section& section, InferOptions& options) {
   section
-      .option("precision", options.precision,
-              "precision of encoding; tf32: fp32 whose matrix products keep 10 bits of mantissa or "
-              "more, 16 on AMX; auto takes bf16 where the hardware multiplies it, else fp32")
-      .one_of({"auto", "fp32", "tf32", "bf16"})
+      .option(
+          "precision", options.precision,
+          "precision of encoding; tf32: fp32 whose matrix products keep 10 bits of mantissa or "
+          "more, 16 on AMX; fp16: on GPUs, on processors fp32; auto takes bf16 where the hardware "
+          "multiplies it, fp16 on older GPUs, else fp32")
+      .one_of({"auto", "fp32", "tf32", "bf16", "fp16"})
       .common();
   section
       .option("kernels", options.kernels,

@@ -26,12 +26,20 @@ bool has_sigmoid(const std::filesystem::path& folder, const SequenceClassifier& 
     throw input_error("{}: {} labels, where a cross-encoder that ranks has one", file.string(),
                       classifier.labels().size());
   const Json config = read_json(file);
+  std::filesystem::path said = file;
   std::string name = config.value("sbert_ce_default_activation_function", "");
   if (config.contains("sentence_transformers"))
     name = config.at("sentence_transformers").value("activation_fn", name);
+  // Newer versions say it here alone.
+  const std::filesystem::path own = folder / "config_sentence_transformers.json";
+  if (std::filesystem::exists(own)) {
+    const Json given = read_json(own);
+    if (given.contains("activation_fn") && given["activation_fn"].is_string())
+      name = given["activation_fn"].get<std::string>(), said = own;
+  }
   if (name.empty() || name.ends_with(".Sigmoid")) return true;
   if (name.ends_with(".Identity")) return false;
-  throw input_error("{}: the activation `{}` is not known; Sigmoid and Identity are", file.string(),
+  throw input_error("{}: the activation `{}` is not known; Sigmoid and Identity are", said.string(),
                     name);
 }
 

@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "gpuhpc/base/block.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/device/gpu.hpp"
 
 namespace gpuhpc {
 
@@ -52,18 +54,37 @@ std::span<const ItemBatch> share_of_rank(std::span<const ItemBatch> batches, int
 
 InferPlan::InferPlan(const InferOptions& options, const DeviceChoice& device)
     : cuda(device.cuda),
-      precision(options.precision_kind(device.cuda)),
+      precision(device.cuda ? CpuPrecision::fp32 : options.cpu_precision()),
       isa(device.cuda ? kernels::Isa::generic : options.isa()),
       threads(device.cuda ? 1 : std::max(device.threads, 1)),
       budget(options.token_budget > 0 ? options.token_budget
              : device.cuda            ? 32768
                                       : 2048),
       most(options.batch > 0 ? options.batch : std::numeric_limits<std::int64_t>::max()) {
-  forward.compute = precision == CpuPrecision::bf16 ? at::kBFloat16 : at::kFloat;
-  forward.tf32 = precision == CpuPrecision::tf32;
-  const bool instead = options.precision == "bf16" && precision != CpuPrecision::bf16;
-  numbers = fmt::format("{} on {}{}", to_string(precision), cuda ? "cuda" : to_string(isa),
-                        instead ? " (which does not multiply bf16)" : "");
+  if (cuda) {
+    const std::string name = options.gpu_precision(multiplies_bf16(device.index));
+    forward.compute = name == "bf16" ? at::kBFloat16 : name == "fp16" ? at::kHalf : at::kFloat;
+    forward.tf32 = name == "tf32";
+    numbers = name + " on cuda";
+    return;
+  }
+  const bool instead = options.precision == "fp16" ||
+                       (options.precision == "bf16" && precision != CpuPrecision::bf16);
+  numbers =
+      fmt::format("{} on {}{}", to_string(precision), to_string(isa),
+                  instead ? fmt::format(" (which does not multiply {})", options.precision) : "");
+}
+
+void check_one_precision(Communicator& comm, const InferPlan& plan) {
+  const auto words = comm.all_gather_strings(plan.numbers.substr(0, plan.numbers.find(' ')));
+  const auto other =
+      std::ranges::find_if(words, [&](const auto& word) { return word != words[0]; });
+  if (other != words.end())
+    throw Error(ExitCode::configuration,
+                fmt::format("--infer.precision is {} on rank 0 and {} on rank {}, whose rows are "
+                            "not to be mixed; give one that all ranks have, such as fp32",
+                            words[0], *other, other - words.begin()),
+                true);
 }
 
 std::string InferPlan::describe() const {

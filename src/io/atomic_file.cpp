@@ -64,8 +64,9 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
     if (descriptor_ < 0) throw system_error("open", path_, errno);
     return;
   }
-  if (fs::exists(status) && fs::is_symlink(fs::symlink_status(path_, ignored)))
-    path_ = fs::canonical(path_);
+  // Followed, also to a file that is not there yet.
+  for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(path_, ignored)); ++links)
+    path_ = path_.parent_path() / fs::read_symlink(path_);
   temporary_ = path_;
   temporary_ += ".tmp";
   descriptor_ = open_temporary(temporary_, path_);

@@ -35,7 +35,9 @@ ResumableLines::ResumableLines(const fs::path& path, const std::string& task, st
 }
 
 ResumableLines::~ResumableLines() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ < 0) return;
+  if (bytes_ == 0) ::unlink(partial_.c_str());  // nothing that a next start could go on from
+  ::close(descriptor_);
 }
 
 std::vector<fs::path> ResumableLines::others() const {

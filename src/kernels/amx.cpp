@@ -364,13 +364,15 @@ void attention(const AttentionCall<BFloat16>& call) {
   const HeadScratch scratch = lay_out(call, keys);
   Waiting waiting;
   int current = 0;
+  const std::int64_t first = call.first_query, last = call.last_query();
   for (std::int64_t head = 0; head < call.heads; ++head) {
     gather_head(call, head, keys, scratch);
     stored_before_tiles();
     const BFloat16* queries = call.qkv + head * call.head_size;
-    score_queries(call, head, queries, 0, keys, scratch.keys, scratch.scores[current]);
-    for (std::int64_t q = 0; q < call.tokens; q += 16, current ^= 1) {
-      if (q + 16 < call.tokens)
+    score_queries(call, head, queries + first * call.qkv_stride, first, keys, scratch.keys,
+                  scratch.scores[current]);
+    for (std::int64_t q = first; q < last; q += 16, current ^= 1) {
+      if (q + 16 < last)
         score_queries(call, head, queries + (q + 16) * call.qkv_stride, q + 16, keys, scratch.keys,
                       scratch.scores[current ^ 1]);
       alignas(64) float factors[16];
@@ -381,7 +383,7 @@ void attention(const AttentionCall<BFloat16>& call) {
       waiting.write(call);
       waiting.results = scratch.results[current];
       waiting.output = call.output + q * call.output_stride + head * call.head_size;
-      waiting.count = call.tokens - q < 16 ? call.tokens - q : 16;
+      waiting.count = last - q < 16 ? last - q : 16;
       __builtin_memcpy(waiting.factors, factors, sizeof factors);
     }
   }

@@ -187,9 +187,9 @@ inline __m512 load_columns(const float* row, std::int64_t i, std::int64_t column
 // In fp32 to the place of the output, then split there.
 void layer_norm(const LayerNormCall<SplitBFloat16>& call) {
   float* const output = reinterpret_cast<float*>(call.output);
-  const LayerNormCall<float> floats{call.values, call.stride,       call.rows,    call.columns,
-                                    call.gamma,  call.beta,         call.epsilon, call.next_bias,
-                                    output,      call.output_stride};
+  const LayerNormCall<float> floats{call.values, call.stride,        call.rows,    call.columns,
+                                    call.gamma,  call.beta,          call.epsilon, call.next_bias,
+                                    output,      call.output_stride, call.keep};
   for (std::int64_t r = 0; r < call.rows; ++r) {
     layer_norm_row<V16, StoreFloats>(floats, r);
     const float* row = output + r * call.output_stride;

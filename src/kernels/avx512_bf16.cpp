@@ -210,7 +210,7 @@ template <int R>
 void attend_rest(const AttentionCall<BFloat16>& call, std::int64_t head, std::int64_t q,
                  std::int64_t keys, const HeadScratch& scratch) {
   if constexpr (R > 0) {
-    if (call.tokens - q == R)
+    if (call.last_query() - q == R)
       attend<R>(call, head, q, keys, scratch);
     else
       attend_rest<R - 1>(call, head, q, keys, scratch);
@@ -231,8 +231,8 @@ void attention(const AttentionCall<BFloat16>& call) {
   scratch.scores = reinterpret_cast<float*>(scratch.weights + kQueries * keys);
   for (std::int64_t head = 0; head < call.heads; ++head) {
     gather_head(call, head, keys, scratch);
-    std::int64_t q = 0;
-    for (; q + kQueries <= call.tokens; q += kQueries)
+    std::int64_t q = call.first_query;
+    for (; q + kQueries <= call.last_query(); q += kQueries)
       attend<kQueries>(call, head, q, keys, scratch);
     attend_rest<kQueries - 1>(call, head, q, keys, scratch);
   }

@@ -56,6 +56,20 @@ void gate(const GateCall<T>& call) {
       call.values[i] = from_float<T>(to_float(call.values[i]) * to_float(call.factors[i]));
 }
 
+template <typename T>
+void rotary(const RotaryCall<T>& call) {
+  const std::int64_t half = call.head_size / 2;
+  for (std::int64_t r = 0; r < call.rows; ++r)
+    for (std::int64_t head = 0; head < call.heads; ++head)
+      for (std::int64_t i = 0; i < half; ++i) {
+        T* low = call.values + r * call.stride + head * call.head_size + i;
+        const float x = to_float(*low), y = to_float(low[half]), c = call.cosines[r * half + i],
+                    s = call.sines[r * half + i];
+        *low = from_float<T>(x * c - y * s);
+        low[half] = from_float<T>(y * c + x * s);
+      }
+}
+
 float log_sum_exp(const float* scores, std::int64_t count) {
   const float highest = *std::max_element(scores, scores + count);
   double sum = 0;
@@ -71,7 +85,7 @@ std::int64_t next_above(const float* scores, std::int64_t from, std::int64_t cou
 
 template <typename T>
 void set_all(DecoderKernels<T>& kernels) {
-  kernels = {rms_norm<T>, attention<T>, gate<T>};
+  kernels = {rms_norm<T>, attention<T>, gate<T>, rotary<T>};
 }
 
 }  // namespace

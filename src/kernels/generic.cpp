@@ -92,7 +92,7 @@ void attention(const AttentionCall<T>& call) {
   std::vector<float> scores(static_cast<std::size_t>(call.tokens)),
       sums(static_cast<std::size_t>(call.head_size));
   for (std::int64_t head = 0; head < call.heads; ++head)
-    for (std::int64_t q = 0; q < call.tokens; ++q) {
+    for (std::int64_t q = call.first_query; q < call.last_query(); ++q) {
       const T* query = call.qkv + q * call.qkv_stride + head * call.head_size;
       float highest = -INFINITY, total = 0;
       for (std::int64_t k = 0; k < call.tokens; ++k) {
@@ -153,7 +153,7 @@ void layer_norm(const LayerNormCall<T>& call) {
       } else {
         call.output[r * call.output_stride + i] = from_float<T>(result);
       }
-      values[i] = result + (call.next_bias != nullptr ? call.next_bias[i] : 0.0F);
+      if (!call.keep) values[i] = result + (call.next_bias != nullptr ? call.next_bias[i] : 0.0F);
     }
   }
 }

@@ -139,6 +139,23 @@ void gate_simd(const GateCall<T>& call) {
   }
 }
 
+template <typename T, typename V>
+void rotary_simd(const RotaryCall<T>& call) {
+  const std::int64_t half = call.head_size / 2;
+  for (std::int64_t r = 0; r < call.rows; ++r)
+    for (std::int64_t i = 0; i < half; i += V::kWidth) {
+      const std::int64_t left = half - i;
+      const V c = load_some<float, V>(call.cosines + r * half + i, left),
+              s = load_some<float, V>(call.sines + r * half + i, left);
+      for (std::int64_t head = 0; head < call.heads; ++head) {
+        T* low = call.values + r * call.stride + head * call.head_size + i;
+        const V x = load_some<T, V>(low, left), y = load_some<T, V>(low + half, left);
+        store_some<T, V>(low, x * c - y * s, left);
+        store_some<T, V>(low + half, V::fma(y, c, x * s), left);
+      }
+    }
+}
+
 template <typename V>
 float log_sum_exp_simd(const float* scores, std::int64_t count) {
   const std::int64_t whole = count / V::kWidth * V::kWidth;
@@ -178,6 +195,7 @@ void set_decoder(DecoderKernels<T>& kernels) {
   kernels.rms_norm = rms_norm_simd<T, V>;
   kernels.attention = cached_attention_simd<T, V>;
   kernels.gate = gate_simd<T, V>;
+  kernels.rotary = rotary_simd<T, V>;
 }
 template <typename V>
 void set_words(WordKernels& kernels) {

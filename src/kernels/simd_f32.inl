@@ -285,7 +285,7 @@ void attention_vectors(const AttentionCall<T>& call, const See& see) {
       rows = qkv, row_stride = call.qkv_stride;
     else
       take_head<T, V>(qkv, call.qkv_stride, shape, queries, nullptr);
-    for (std::int64_t q = 0; q < call.tokens; q += R) {
+    for (std::int64_t q = call.first_query; q < call.last_query(); q += R) {
       const float* start = call.start == nullptr
                                ? nullptr
                                : call.start + head * call.start_head + q * call.start_stride;
@@ -304,7 +304,7 @@ void attention_vectors(const AttentionCall<T>& call, const See& see) {
           scores, shape.stride, 1, values, shape.width, call.tokens, shape.width,
           [](int, std::int64_t) { return V::set(0.0F); },
           [&](int r, std::int64_t i, V v) {
-            if (q + r < call.tokens)
+            if (q + r < call.last_query())
               store_some<T, V>(output + r * call.output_stride + i, v * factors[r],
                                call.head_size - i);
           });

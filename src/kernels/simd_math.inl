@@ -85,7 +85,11 @@ inline void layer_norm_row(const LayerNormCall<T>& call, std::int64_t row) {
     square += (values[i] - mean) * (values[i] - mean);
   const float factor = 1.0F / __builtin_sqrtf(square / count + call.epsilon);
   const V scale = V::set(factor);
-  if (call.next_bias != nullptr) {
+  if (call.keep) {
+    for (std::int64_t i = 0; i < whole; i += V::kWidth)
+      Store::vector(output + i, V::fma((V::load(values + i) - center) * scale,
+                                       V::load(call.gamma + i), V::load(call.beta + i)));
+  } else if (call.next_bias != nullptr) {
     for (std::int64_t i = 0; i < whole; i += V::kWidth) {
       const V result = V::fma((V::load(values + i) - center) * scale, V::load(call.gamma + i),
                               V::load(call.beta + i));
@@ -103,6 +107,6 @@ inline void layer_norm_row(const LayerNormCall<T>& call, std::int64_t row) {
   for (std::int64_t i = whole; i < call.columns; ++i) {
     const float result = (values[i] - mean) * factor * call.gamma[i] + call.beta[i];
     Store::one(output + i, result);
-    values[i] = call.next_bias != nullptr ? result + call.next_bias[i] : result;
+    if (!call.keep) values[i] = call.next_bias != nullptr ? result + call.next_bias[i] : result;
   }
 }

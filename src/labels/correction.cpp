@@ -5,18 +5,15 @@
 #include <numeric>
 #include <utility>
 
+#include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/vectors.hpp"
 
 namespace gpuhpc {
 namespace {
 
 constexpr float width = 3;      // of the kernel
-constexpr float noise = .3F;    // of a label, beside a variance of 1
+constexpr float noise = .3F;    // of a label that is still to be given, beside a variance of 1
 constexpr double least = 1e-3;  // share of a class's probability that is never taken off
-
-double membership(double marginal, double leaves) {
-  return 1 - std::pow(1 - std::clamp(marginal, 0., 1.), leaves);
-}
 
 }  // namespace
 
@@ -40,7 +37,7 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
     const auto row = marginals.row(i);
     const auto move = std::as_const(moves).row(i);
     for (std::size_t c = 0; c < p.size(); ++c) {
-      const double before = membership(row[c], expected_leaves);
+      const double before = membership(static_cast<double>(row[c]), expected_leaves);
       p[c] = std::clamp(before + static_cast<double>(move[c]), least * before, 1.);
     }
     for (const ClassId c : deepest_first)
@@ -49,7 +46,7 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
         parent = std::max(parent, p[static_cast<std::size_t>(c)]);
       }
     for (std::size_t c = 0; c < p.size(); ++c)
-      row[c] = static_cast<float>(1 - std::pow(1 - p[c], 1 / expected_leaves));
+      row[c] = static_cast<float>(membership(p[c], 1 / expected_leaves));
   }
 }
 

@@ -15,10 +15,11 @@ void declare(config::Section& section, DecodeOptions& options) {
       .one_of({"expected-f1", "chain", "threshold", "top-k"})
       .common();
   section
-      .option("expected-leaves", options.expected_leaves,
-              "expected-f1: leaves a document is expected to have (1: single path, 3: faceted "
-              "data); 0: as "
-              "many as the documents of --input.labels have, without them 1.5")
+      .option(
+          "expected-leaves", options.expected_leaves,
+          "leaves a document is expected to have (1: single path, 3: faceted data); scores, the "
+          "labels of expected-f1 and threshold, and review-below rest on it; 0: as many as the "
+          "documents of --input.labels have, without them 1.5")
       .range(0, 100)
       .common();
   section.option("minimum", options.minimum, "expected-f1 and chain: classes at least")
@@ -39,6 +40,39 @@ void DecodeOptions::check() const {
         maximum);
 }
 
+double membership(double marginal, double expected_leaves) {
+  const double m = std::clamp(marginal, 0., 1.);
+  return expected_leaves == 1 ? m : 1 - std::pow(1 - m, expected_leaves);
+}
+
+namespace {
+
+// Floats round the largest to 1. Those that were apart stay apart, or a class's place among the
+// best would be that of its number.
+void keep_apart(std::span<const float> before, std::span<float> after) {
+  if (std::ranges::count(after, 1.F) < 2) return;
+  std::vector<std::size_t> order(before.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t c) { return before[c]; });
+  for (std::size_t i = 1; i < order.size(); ++i)
+    if (before[order[i]] < before[order[i - 1]])
+      after[order[i]] = std::min(after[order[i]], std::nextafter(after[order[i - 1]], 0.F));
+}
+
+}  // namespace
+
+void to_memberships(MutableMatrixView marginals, double expected_leaves) {
+  if (expected_leaves == 1) return;
+  std::vector<float> before;
+  for (std::int64_t i = 0; i < marginals.rows; ++i) {
+    const auto row = marginals.row(i);
+    before.assign(row.begin(), row.end());
+    for (float& value : row)
+      value = static_cast<float>(membership(static_cast<double>(value), expected_leaves));
+    keep_apart(before, row);
+  }
+}
+
 Decoder::Decoder(const Taxonomy& taxonomy, const DecodeOptions& options)
     : taxonomy_(taxonomy), options_(options) {
   options.check();
@@ -46,11 +80,8 @@ Decoder::Decoder(const Taxonomy& taxonomy, const DecodeOptions& options)
 
 std::vector<float> Decoder::probabilities(std::span<const float> marginals) const {
   std::vector<float> p(marginals.size());
-  for (std::size_t c = 0; c < p.size(); ++c) {
-    const double m = std::clamp(static_cast<double>(marginals[c]), 0., 1.);
-    p[c] = options_.leaves() == 1 ? static_cast<float>(m)
-                                  : static_cast<float>(1 - std::pow(1 - m, options_.leaves()));
-  }
+  for (std::size_t c = 0; c < p.size(); ++c)
+    p[c] = static_cast<float>(membership(static_cast<double>(marginals[c]), options_.leaves()));
   return p;
 }
 
@@ -72,12 +103,23 @@ std::vector<ClassId> Decoder::decode(std::span<const float> marginals,
                                      std::span<const float> posterior) const {
   if (find_not_finite({marginals.data(), 1, std::ssize(marginals)}))
     throw internal_error("scores are decoded that were not checked: one is not finite");
+  if (const std::size_t sure = certain(marginals); sure > 0) return ranked(marginals, sure);
   if (options_.mode == "expected-f1") return expected_f1(marginals, posterior);
   if (options_.mode == "chain") return chain(marginals);
   if (options_.mode == "top-k") return ranked(marginals, static_cast<std::size_t>(options_.k));
-  const auto passing =
-      std::ranges::count_if(marginals, [&](float m) { return m >= options_.threshold; });
-  return ranked(marginals, static_cast<std::size_t>(std::max<std::ptrdiff_t>(passing, 1)));
+  const std::vector<float> p = probabilities(marginals);
+  const auto passing = std::ranges::count_if(
+      p, [&](float one) { return static_cast<double>(one) >= options_.threshold; });
+  return ranked(p, static_cast<std::size_t>(std::max<std::ptrdiff_t>(passing, 1)));
+}
+
+// How many classes a person gave the document (ModelCorrection), where nothing is left open: such a
+// document keeps them, and gets no other.
+std::size_t Decoder::certain(std::span<const float> marginals) {
+  const auto ones = std::ranges::count(marginals, 1.0F);
+  return ones + std::ranges::count(marginals, 0.0F) == std::ssize(marginals)
+             ? static_cast<std::size_t>(ones)
+             : 0;
 }
 
 // The k best classes maximise the expected F1 when true sets are near their expected size: E F1 ~ 2
@@ -88,7 +130,11 @@ std::vector<ClassId> Decoder::expected_f1(std::span<const float> marginals,
   std::vector<ClassId> order = ranked(p, static_cast<std::size_t>(options_.maximum));
   double expected = 0;
   for (const float value : p) expected += value;
-  const auto least = std::min(order.size(), static_cast<std::size_t>(options_.minimum));
+  // As in chain(): no path of the best class is longer than that.
+  std::size_t longest = 1;
+  for (const std::int32_t k : taxonomy_.paths_through(order.front()))
+    longest = std::max(longest, taxonomy_.paths()[static_cast<std::size_t>(k)].size());
+  const auto least = std::min({order.size(), longest, static_cast<std::size_t>(options_.minimum)});
   double hits = 0, best = -1;
   std::size_t taken = least;
   for (std::size_t k = 1; k <= order.size(); ++k) {
@@ -164,10 +210,8 @@ std::vector<ClassId> Decoder::chain(std::span<const float> marginals) const {
 
 void leaf_probabilities(const Taxonomy& taxonomy, double expected_leaves, MatrixView posterior,
                         MutableMatrixView probabilities) {
-  const Decoder decoder(taxonomy, {.expected_leaves = expected_leaves});
   path_marginals(taxonomy, posterior, probabilities);
-  for (std::int64_t i = 0; i < probabilities.rows; ++i)
-    std::ranges::copy(decoder.probabilities(probabilities.row(i)), probabilities.row(i).begin());
+  to_memberships(probabilities, expected_leaves);
 }
 
 }  // namespace gpuhpc

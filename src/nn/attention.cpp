@@ -1,10 +1,14 @@
 // Attention inside each sequence of a packed batch. CUDA: LibTorch's kernels for cumulative
 // lengths. CPU: one flash kernel call a sequence, sequences dealt to threads, so that nothing is
-// padded and a sequence's result does not depend on its neighbours. What those kernels do not know
-// (learned biases, other scores, dropout on processors): plain operators, sequence by sequence.
+// padded and a sequence's result does not depend on its neighbours; with a bias or dropout,
+// cpu_attention.hpp. What all those do not know (other scores, windows): plain operators, sequence
+// by sequence, so that neighbours do not matter. On a GPU that (and learned biases):
+// padded_attention.hpp.
 #include <gpuhpc/base/error.hpp>
 #include <gpuhpc/nn/ops.hpp>
+#include <gpuhpc/nn/padded_attention.hpp>
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
@@ -12,6 +16,8 @@
 #include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
@@ -24,6 +30,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu_attention.hpp"
 #include "documents.hpp"
 
 namespace gpuhpc {
@@ -99,12 +106,6 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
   }
 };
 
-// (A,Lq,Lk) of the bias: row q, column k is its value at distance k - q.
-at::Tensor between(const at::Tensor& bias, std::int64_t queries, std::int64_t keys) {
-  const std::int64_t reach = (bias.size(1) + 1) / 2;
-  return bias.narrow(1, reach - queries, queries + keys - 1).unfold(1, keys, 1).flip({1});
-}
-
 at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const PackedOffsets& q_offsets, const PackedOffsets& k_offsets,
                            const AttentionOptions& options) {
@@ -134,11 +135,49 @@ at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::T
   return at::cat(parts).to(q.scalar_type());
 }
 
+bool has_flash_attention(const at::Tensor& q) {
+  return q.is_cuda() && q.scalar_type() != at::kFloat && at::globalContext().userEnabledFlashSDP();
+}
+
+// A layer that sees near keys alone: each piece of a sequence's queries against the keys that one
+// of them sees, so that scores grow with the length, not with its square.
+at::Tensor near_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                          const PackedOffsets& offsets, const AttentionOptions& options) {
+  const std::int64_t window = *options.window, step = std::max<std::int64_t>(64, 2 * window);
+  const at::Tensor queries = product_operand(options.divisor == 1 ? q : q / options.divisor),
+                   keys = product_operand(k), values = product_operand(v);
+  std::vector<at::Tensor> parts;
+  for (std::size_t b = 0; b + 1 < offsets.offsets.size(); ++b)
+    for (std::int64_t first = offsets.offsets[b], end = offsets.offsets[b + 1], from = first;
+         from < end; from += step) {
+      const std::int64_t to = std::min(end, from + step), low = std::max(first, from - window),
+                         high = std::min(end, to + window);
+      const auto heads = [](const at::Tensor& rows, std::int64_t start, std::int64_t stop) {
+        return rows.narrow(0, start, stop - start).transpose(0, 1);
+      };
+      const at::Tensor scores =
+          at::matmul(heads(queries, from, to), heads(keys, low, high).transpose(1, 2))
+              .to(at::kFloat);
+      const auto place = at::TensorOptions().dtype(at::kLong).device(q.device());
+      const at::Tensor distance =
+          at::arange(low, high, place) - at::arange(from, to, place).unsqueeze(1);
+      const at::Tensor shares = seeded_dropout(
+          at::softmax(
+              scores.masked_fill(distance.abs() > window, -std::numeric_limits<double>::infinity()),
+              -1),
+          options.dropout, options.generator);
+      parts.push_back(at::matmul(shares.to(values.scalar_type()), heads(values, low, high))
+                          .transpose(0, 1)
+                          .reshape({to - from, -1}));
+    }
+  return at::cat(parts).to(q.scalar_type());
+}
+
 at::Tensor cuda_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const PackedOffsets& q_offsets, const PackedOffsets& k_offsets,
                           const AttentionOptions& options) {
   const double scale = 1 / options.divisor;
-  if (q.scalar_type() == at::kFloat) {
+  if (!has_flash_attention(q)) {
     const bool learns =
         at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
     return std::get<0>(at::_efficient_attention_forward(
@@ -148,7 +187,14 @@ at::Tensor cuda_attention(const at::Tensor& q, const at::Tensor& k, const at::Te
   }
   return std::get<0>(at::_flash_attention_forward(
       q, k, v, q_offsets.cumulative, k_offsets.cumulative, q_offsets.max_len, k_offsets.max_len,
-      options.dropout, options.causal, /*return_debug_mask=*/false, scale));
+      options.dropout, options.causal, /*return_debug_mask=*/false, scale, options.window,
+      options.window));
+}
+
+void check_reach(const at::Tensor& bias, std::int64_t longest) {
+  if (bias.defined() && (bias.size(1) + 1) / 2 < longest)
+    throw internal_error("a bias for distances below {} in sequences of {}", (bias.size(1) + 1) / 2,
+                         longest);
 }
 
 }  // namespace
@@ -158,7 +204,7 @@ at::Tensor distance_bias(const at::Tensor& table, const DistanceBuckets& buckets
   std::vector<std::int64_t> rows;
   for (std::int64_t distance = 1 - reach; distance < reach; ++distance)
     rows.push_back(buckets.bucket(distance));
-  return table.index_select(0, at::tensor(rows).to(table.device())).t().contiguous();
+  return table.index_select(0, to_device(at::tensor(rows), table.device())).t().contiguous();
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -169,13 +215,23 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
                          k_offsets.documents());
   if (options.causal && q_offsets.offsets != k_offsets.offsets)
     throw internal_error("causal attention is of sequences over themselves");
-  const std::int64_t longest = std::max(q_offsets.max_len, k_offsets.max_len);
-  if (options.bias.defined() && (options.bias.size(1) + 1) / 2 < longest)
-    throw internal_error("a bias for distances below {} in sequences of {}",
-                         (options.bias.size(1) + 1) / 2, longest);
+  check_reach(options.bias, std::max(q_offsets.max_len, k_offsets.max_len));
   const std::int64_t width = q.size(1) * v.size(2);
-  if (options.bias.defined() || options.scores || (q.is_cpu() && options.dropout > 0))
-    return plain_attention(q, k, v, q_offsets, k_offsets, options);
+  if (options.window && (options.bias.defined() || options.scores || options.causal ||
+                         q_offsets.offsets != k_offsets.offsets))
+    throw internal_error("attention to near keys is of sequences over themselves, nothing else");
+  const std::int64_t longest = std::max(q_offsets.max_len, k_offsets.max_len);
+  // Both kernels of a GPU want heads of whole 16 bytes, and flash attention none above 256.
+  const bool odd_heads = q.is_cuda() && (q.size(2) % 8 != 0 || q.size(2) > 256);
+  // On processors whatever the batch's longest is, so that neighbours do not matter.
+  if (options.window && (odd_heads || !has_flash_attention(q)) &&
+      (q.is_cpu() || longest > *options.window + 1))
+    return near_attention(q, k, v, q_offsets, options);
+  if (odd_heads || (q.is_cuda() && (options.scores || options.bias.defined())))
+    return padded_attention(q, k, v, q_offsets, k_offsets, options);
+  if (options.scores) return plain_attention(q, k, v, q_offsets, k_offsets, options);
+  if (q.is_cpu() && (options.bias.defined() || options.dropout > 0))
+    return cpu_plain_attention(q, k, v, q_offsets, k_offsets, options);
   if (q.is_cuda())
     return cuda_attention(q, k, v, q_offsets, k_offsets, options).reshape({q.size(0), width});
   // LibTorch's CPU kernel is 3.6 times slower in bf16 than in fp32 on documents of ~80 tokens (it
@@ -186,6 +242,15 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return CpuAttention::apply(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), state)
       .reshape({q.size(0), width})
       .to(q.scalar_type());
+}
+
+at::Tensor self_attention(const at::Tensor& qkv, std::int64_t heads, const PackedOffsets& offsets,
+                          const AttentionOptions& options) {
+  check_reach(options.bias, offsets.max_len);
+  if (!options.scores && (options.bias.defined() || options.dropout > 0) && has_cpu_attention(qkv))
+    return cpu_self_attention(qkv, heads, offsets, options);
+  const auto parts = qkv.view({qkv.size(0), 3, heads, qkv.size(1) / 3 / heads}).unbind(1);
+  return attention(parts[0], parts[1], parts[2], offsets, offsets, options);
 }
 
 }  // namespace gpuhpc

@@ -17,6 +17,7 @@ class Keys {
     if (!object_.is_object()) throw input_error("{}: a JSON object is expected", file_.string());
   }
   bool has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
+  bool is_null(const char* key) const { return object_.contains(key) && object_[key].is_null(); }
   const Json& at(const char* key) const { return object_.at(key); }
 
   std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) const {
@@ -31,6 +32,10 @@ class Keys {
       throw input_error("{}: \"{}\" must lie between {} and {}", file_.string(), key, low, high);
     }
     return number;
+  }
+  std::int64_t integer_or(const char* key, std::int64_t fallback, std::int64_t low,
+                          std::int64_t high) const {
+    return has(key) ? integer(key, low, high) : fallback;
   }
   double number(const char* key, double fallback, double low, double high) const {
     if (!has(key)) return fallback;

@@ -47,6 +47,9 @@ void pool(const CpuForward& forward, Pooling pooling, CpuForward::Rows rows, std
     case Pooling::cls:
       std::copy_n(rows.row(first), width, vector.begin());
       return;
+    case Pooling::last:
+      std::copy_n(rows.row(first + count - 1), width, vector.begin());
+      return;
     case Pooling::pooler:
       forward.pooler(rows.row(first), vector.data());
       return;

@@ -4,11 +4,11 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
 #include "cpu_layer.hpp"
+#include "cpu_parts.hpp"
 #include "cpu_products.hpp"
 #include "cpu_relative.hpp"
 #include "cpu_slices.hpp"
@@ -25,23 +25,6 @@ using kernels::kPanel;
 using kernels::PackedMatrix;
 using kernels::round_up;
 using kernels::SplitBFloat16;
-
-MatrixView weights(const at::Tensor& tensor) {
-  if (!tensor.is_cpu() || !tensor.is_contiguous())
-    throw internal_error("the CPU encoder needs contiguous CPU weights");
-  return {tensor.const_data_ptr<float>(), tensor.size(0), tensor.dim() > 1 ? tensor.size(1) : 1};
-}
-
-std::vector<float> copied(MatrixView view) {
-  return {view.data, view.data + view.rows * view.columns};
-}
-
-// A vector, with zeros behind it up to a multiple of 32.
-std::vector<float> padded(const at::Tensor& tensor) {
-  std::vector<float> all = copied(weights(tensor));
-  all.resize(static_cast<std::size_t>(round_up(std::ssize(all), kPanel)));
-  return all;
-}
 
 template <typename W>
 struct Layer {
@@ -80,24 +63,6 @@ Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wi
   return layer;
 }
 
-// Adds the time since the last mark to one part of the workspace, when it asks for times.
-class Stopwatch {
- public:
-  explicit Stopwatch(CpuWorkspace& workspace) : workspace_(workspace), last_(now()) {}
-  void mark(double CpuWorkspace::Times::*part) {
-    if (!workspace_.timed) return;
-    const auto time = now();
-    workspace_.times.*part += std::chrono::duration<double>(time - last_).count();
-    last_ = time;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point now() const { return workspace_.timed ? Clock::now() : Clock::time_point(); }
-  CpuWorkspace& workspace_;
-  Clock::time_point last_;
-};
-
 // Rows are tokens of a micro-batch, rounded up to 32.
 template <typename T, typename W>
 struct Buffers final : CpuWorkspace {
@@ -109,12 +74,6 @@ struct Buffers final : CpuWorkspace {
   AlignedBuffer<std::byte> scratch;
   RelativeBuffers relative;
 };
-
-// An odd number of 32 columns: 32 rows that a kernel reads side by side then fall on as many sets
-// of the first-level cache. At 1024 columns they would fall on one or two.
-constexpr std::int64_t spread(std::int64_t columns) {
-  return columns / 32 % 2 == 0 ? columns + 32 : columns;
-}
 
 template <typename T, typename W = T>
 class TypedForward final : public CpuForward {
@@ -174,7 +133,8 @@ class TypedForward final : public CpuForward {
       const Layer<W>* next = i + 1 < layers ? &layers_[static_cast<std::size_t>(i) + 1] : nullptr;
       attend(buffers, documents, first, last, rows, layers_[static_cast<std::size_t>(i)], watch);
       if (first_tokens && next == nullptr)
-        rows = keep_first_tokens(buffers, documents, first, last);
+        rows = keep_first_tokens(documents, first, last, stride_, buffers.context.data(),
+                                 buffers.residual.data());
       finish_layer(buffers, rows, layers_[static_cast<std::size_t>(i)], next, watch);
     }
     return {buffers.residual.data(), stride_};
@@ -203,8 +163,7 @@ class TypedForward final : public CpuForward {
           documents.segments.empty() ? 0 : documents.segments[static_cast<std::size_t>(t)];
       if (id < 0 || id >= config().vocabulary_size)
         throw internal_error("token id {} of a vocabulary of {}", id, config().vocabulary_size);
-      const float* word = word_.data() + id * hidden;
-      std::copy_n(word, hidden, rows);
+      std::copy_n(word_.data() + id * hidden, hidden, rows);
       if (!position_.empty())
         add(rows, position_.data() + (t - begin + config().position_offset) * hidden);
       if (segment_.empty()) continue;
@@ -266,22 +225,6 @@ class TypedForward final : public CpuForward {
     watch.mark(&CpuWorkspace::Times::attention);
   }
 
-  // One row per document, at the front of `context` and `residual`; returns their number.
-  std::int64_t keep_first_tokens(Buffers<T, W>& buffers, const PackedIds& documents,
-                                 std::int64_t first, std::int64_t last) const {
-    for (std::int64_t b = first; b < last; ++b) {
-      const std::int64_t from = documents.offsets[static_cast<std::size_t>(b)] -
-                                documents.offsets[static_cast<std::size_t>(first)],
-                         to = b - first;
-      if (from == to) continue;
-      std::copy_n(buffers.context.data() + from * stride_, width_,
-                  buffers.context.data() + to * stride_);
-      std::copy_n(buffers.residual.data() + from * stride_, width_,
-                  buffers.residual.data() + to * stride_);
-    }
-    return last - first;
-  }
-
   // The second half: context and residual -> residual, and input of the next layer if there is one.
   void finish_layer(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer,
                     const Layer<W>* next, Stopwatch& watch) const {
@@ -339,6 +282,7 @@ class TypedForward final : public CpuForward {
 
 std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision,
                                              kernels::Isa isa) {
+  if (encoder.config().modern) return make_cpu_modern(encoder, precision, isa);
   switch (precision) {
     case CpuPrecision::fp32:
       return std::make_unique<TypedForward<float>>(encoder, precision, isa);

@@ -63,5 +63,8 @@ class CpuForward {
 
 std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecision precision,
                                              kernels::Isa isa);
+// ModernBERT's.
+std::unique_ptr<CpuForward> make_cpu_modern(const Encoder& encoder, CpuPrecision precision,
+                                            kernels::Isa isa);
 
 }  // namespace gpuhpc

@@ -16,7 +16,7 @@ at::Tensor rows_at_distances(const RelativeAttention& relative, std::int64_t lon
   std::vector<std::int64_t> rows;
   for (std::int64_t distance = longest - 1; distance > -longest; --distance)
     rows.push_back(relative.row(distance));
-  return at::tensor(rows).to(device);
+  return to_device(at::tensor(rows), device);
 }
 
 // (L,L) of these: for query i and key j the row at distance i - j.
@@ -56,18 +56,23 @@ disentangled_scores(const EncoderConfig& config, const std::vector<at::Tensor>& 
           at_distances = rows_at_distances(*config.relative, longest, keys.device())](
              const at::Tensor& products, const at::Tensor& own_queries,
              const at::Tensor& own_keys) {
-    const std::int64_t tokens = products.size(1), lowest = relative.row(1 - tokens),
+    const std::int64_t tokens = products.size(-1), lowest = relative.row(1 - tokens),
                        used = relative.row(tokens - 1) + 1 - lowest;
     const at::Tensor rows = between(at_distances, tokens) - lowest;
     const auto with_positions = [&](const at::Tensor& content,
-                                    const at::Tensor& vectors) {  // (A,L,R)
-      return at::matmul(content, vectors.narrow(1, lowest, used).transpose(1, 2));
+                                    const at::Tensor& vectors) {  // (..,A,L,R)
+      const at::Tensor used_vectors = vectors.narrow(1, lowest, used).transpose(1, 2);
+      if (content.dim() == 3) return at::matmul(content, used_vectors);
+      // Several sequences are one product for each head: matmul would copy the vectors for each.
+      return at::matmul(content.transpose(0, 1).flatten(1, 2), used_vectors)
+          .unflatten(1, {content.size(0), tokens})
+          .transpose(0, 1);
     };
     const at::Tensor to_position =
-        at::gather(with_positions(own_queries, position_keys), 2, rows.expand(products.sizes()));
-    const at::Tensor from_position =
-        at::gather(with_positions(own_keys, position_queries), 2, rows.t().expand(products.sizes()))
-            .transpose(1, 2);
+        at::gather(with_positions(own_queries, position_keys), -1, rows.expand(products.sizes()));
+    const at::Tensor from_position = at::gather(with_positions(own_keys, position_queries), -1,
+                                                rows.t().expand(products.sizes()))
+                                         .transpose(-2, -1);
     return products + to_position + from_position;
   };
 }

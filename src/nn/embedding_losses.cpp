@@ -115,7 +115,8 @@ at::Tensor softmax_loss(const at::Tensor& logits, const at::Tensor& classes) {
 
 Columns first_dimensions(const Columns& columns, std::int64_t dimensions) {
   Columns cut;
-  for (const at::Tensor& column : columns) cut.push_back(column.narrow(1, 0, dimensions));
+  for (const at::Tensor& column : columns)
+    cut.push_back(unit_rows(column.narrow(1, 0, dimensions)));
   return cut;
 }
 

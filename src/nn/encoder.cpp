@@ -19,6 +19,7 @@
 #include <cmath>
 
 #include "cpu_layer.hpp"
+#include "modern_layer.hpp"
 #include "plain_layer.hpp"
 
 namespace gpuhpc {
@@ -34,7 +35,32 @@ at::Tensor firsts(const PackedTokens& batch) {
 Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler)
     : config_(std::move(config)), device_(device) {
   const std::int64_t hidden = config_.hidden_size;
-  add("embeddings.word_embeddings.weight", {config_.vocabulary_size, hidden});
+  add_embeddings();
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    layer_starts_.push_back(parameters_.size());
+    if (config_.modern)
+      add_modern_layer(layer);
+    else
+      add_layer(layer);
+  }
+  layer_starts_.push_back(parameters_.size());
+  if (config_.modern) add("final_norm.weight", {hidden});
+  if (pooler) {
+    pooler_ = static_cast<std::int64_t>(parameters_.size());
+    add("pooler.dense.weight", {hidden, hidden});
+    add("pooler.dense.bias", {hidden});
+  }
+  train_top_layers(0);
+  if (device_.is_cpu() && !config_.relative && !config_.modern) {
+    fp32_layers_ = make_cpu_layer_context(config_, at::kFloat);
+    bf16_layers_ = make_cpu_layer_context(config_, at::kBFloat16);
+  }
+}
+
+void Encoder::add_embeddings() {
+  const std::int64_t hidden = config_.hidden_size;
+  add(word_table(config_), {config_.vocabulary_size, hidden});
+  if (config_.modern) return add("embeddings.norm.weight", {hidden});
   if (config_.position_table)
     add("embeddings.position_embeddings.weight", {config_.position_rows, hidden});
   if (config_.token_types > 0)
@@ -52,19 +78,6 @@ Encoder::Encoder(EncoderConfig config, at::Device device, bool pooler)
   if (config_.distances) {
     relative_ = parameters_.size();
     add("encoder.relative_attention_bias.weight", {config_.distances->count, config_.heads});
-  }
-  layer_base_ = parameters_.size();
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer) add_layer(layer);
-  layer_size_ = (parameters_.size() - layer_base_) / static_cast<std::size_t>(config_.layers);
-  if (pooler) {
-    pooler_ = static_cast<std::int64_t>(parameters_.size());
-    add("pooler.dense.weight", {hidden, hidden});
-    add("pooler.dense.bias", {hidden});
-  }
-  train_top_layers(0);
-  if (device_.is_cpu() && !config_.relative) {
-    fp32_layers_ = make_cpu_layer_context(config_, at::kFloat);
-    bf16_layers_ = make_cpu_layer_context(config_, at::kBFloat16);
   }
 }
 
@@ -109,13 +122,32 @@ void Encoder::add_layer(std::int64_t layer) {
   norm("output.LayerNorm");
 }
 
+// In the order of ModernParameter; the first layer has no norm in front of its attention.
+void Encoder::add_modern_layer(std::int64_t layer) {
+  const std::int64_t hidden = config_.hidden_size, wide = config_.intermediate_size;
+  const auto matrix = [&](const char* part, std::int64_t out, std::int64_t in) {
+    add(fmt::format("layers.{}.{}.weight", layer, part), {out, in});
+  };
+  const auto norm = [&](const char* part) {
+    add(fmt::format("layers.{}.{}.weight", layer, part), {hidden});
+  };
+  matrix("attn.Wqkv", 3 * hidden, hidden);
+  matrix("attn.Wo", hidden, hidden);
+  norm("mlp_norm");
+  matrix("mlp.Wi", 2 * wide, hidden);
+  matrix("mlp.Wo", hidden, wide);
+  if (layer > 0) norm("attn_norm");
+}
+
 std::vector<at::Tensor> Encoder::layer(std::int64_t index) const {
-  const std::size_t first = layer_base_ + static_cast<std::size_t>(index) * layer_size_;
+  const auto place = static_cast<std::size_t>(index);
+  const std::size_t first = layer_starts_.at(place), size = layer_starts_.at(place + 1) - first;
   const auto part = [&](std::size_t from, std::size_t count) {
     std::vector<at::Tensor> values;
     for (std::size_t i = 0; i < count; ++i) values.push_back(value(first + from + i));
     return values;
   };
+  if (config_.modern) return part(0, size);
   std::vector<at::Tensor> result, positions;
   if (config_.relative && config_.relative->fused_projections) {
     const auto qkv = value(first).chunk(3);
@@ -123,9 +155,9 @@ std::vector<at::Tensor> Encoder::layer(std::int64_t index) const {
     positions = {value(first + 3), no_key_bias_, value(first + 4), value(first + 5)};
   } else {
     result = part(0, 6);
-    positions = part(6, layer_size_ - layer_parameters);
+    positions = part(6, size - layer_parameters);
   }
-  for (const at::Tensor& tensor : part(layer_size_ - 10, 10)) result.push_back(tensor);
+  for (const at::Tensor& tensor : part(size - 10, 10)) result.push_back(tensor);
   result.insert(result.end(), positions.begin(), positions.end());
   return result;
 }
@@ -177,7 +209,8 @@ void Encoder::initialise(std::uint64_t seed) {
   gpuhpc::initialise(
       parameters_, [&](const std::string&) { return config_.initializer_range; }, seed);
   const at::NoGradGuard no_grad;
-  parameter("embeddings.word_embeddings.weight")[config_.padding_id].zero_();
+  if (config_.padding_id < config_.vocabulary_size)
+    parameter(word_table(config_))[config_.padding_id].zero_();
   if (config_.position_offset > 0)
     parameter("embeddings.position_embeddings.weight")[config_.padding_id].zero_();
 }
@@ -196,9 +229,8 @@ void Encoder::rebind(std::size_t i, at::Tensor storage) {
 void Encoder::train_top_layers(std::int64_t count) {
   first_trained_ = count < 0 ? -1 : std::max<std::int64_t>(0, config_.layers - count);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const bool below = i < layer_base_;
     const std::int64_t layer =
-        below ? -1 : static_cast<std::int64_t>((i - layer_base_) / layer_size_);
+        std::ranges::upper_bound(layer_starts_, i) - layer_starts_.begin() - 1;
     parameters_[i].value.set_requires_grad(count != 0 && layer >= first_trained_);
   }
 }
@@ -221,6 +253,9 @@ at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& 
     hidden = hidden + (batch.segment_ids.defined() ? table_rows(types, batch.segment_ids)
                                                    : types.narrow(0, 0, 1));
   }
+  if (config_.modern)
+    return seeded_dropout(modern_norm(config_, hidden, value(next)), options.hidden_dropout,
+                          options.generator);
   const bool shifted = config_.position_offset != 0;
   if (positions.defined())
     hidden = hidden + table_rows(positions, shifted ? batch.position_ids + config_.position_offset
@@ -231,13 +266,20 @@ at::Tensor Encoder::embeddings(const PackedTokens& batch, const ForwardOptions& 
 }
 
 void choose_products(at::Device device, const ForwardOptions& options) {
-  if (device.is_cuda()) at::globalContext().setAllowTF32CuBLAS(options.tf32);
+  if (!device.is_cuda()) return;
+  at::Context& settings = at::globalContext();
+  settings.setAllowTF32CuBLAS(options.tf32);
+  // Products in 16 bits add up in fp32; left alone, cuBLAS may add up parts of them in 16 bits.
+  settings.setAllowFP16ReductionCuBLAS(false);
+  settings.setAllowBF16ReductionCuBLAS(false);
 }
 
 at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hidden,
                            const PackedTokens& batch, const ForwardOptions& options,
                            bool first_tokens) const {
   choose_products(device_, options);
+  const at::Tensor all_rows, kept = first_tokens ? firsts(batch) : all_rows;
+  if (config_.modern) return modern_layers(first, last, std::move(hidden), batch, options, kept);
   const std::shared_ptr<CpuLayerContext> no_layers;
   const auto& context = options.compute == at::kFloat      ? fp32_layers_
                         : options.compute == at::kBFloat16 ? bf16_layers_
@@ -254,7 +296,6 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
     if (positions.defined()) result.insert(result.begin() + layer_parameters, positions);
     return result;
   };
-  const at::Tensor all_rows, kept = first_tokens ? firsts(batch) : all_rows;
   const auto rows_of = [&](std::int64_t index) -> const at::Tensor& {
     return index + 1 == config_.layers ? kept : all_rows;
   };
@@ -274,6 +315,27 @@ at::Tensor Encoder::layers(std::int64_t first, std::int64_t last, at::Tensor hid
   for (std::int64_t index = first; index < last; ++index)
     rows = cpu_layer(rows, parameters_of(index), batch, context, options, rows_of(index));
   return rows.hidden;
+}
+
+at::Tensor Encoder::modern_layers(std::int64_t first, std::int64_t last, at::Tensor hidden,
+                                  const PackedTokens& batch, const ForwardOptions& options,
+                                  const at::Tensor& firsts) const {
+  const ModernLayers& modern = *config_.modern;
+  const Rotation global = rotation(batch.position_ids, modern.global_theta, config_.head_size()),
+                 local = rotation(batch.position_ids, modern.local_theta, config_.head_size());
+  for (std::int64_t index = first; index < last; ++index) {
+    const bool near = modern.local[static_cast<std::size_t>(index)];
+    // By value: a checkpointed layer outlives this call.
+    const LayerBody body = [config = config_, near, batch, options, turn = near ? local : global,
+                            rows = index + 1 == config_.layers ? firsts : at::Tensor()](
+                               const auto& parameters, const at::Tensor& input) {
+      return modern_layer(config, near, turn, parameters, input, batch, options, rows);
+    };
+    hidden = options.checkpoint_layers ? checkpointed(body, layer(index), hidden, options)
+                                       : body(layer(index), hidden);
+  }
+  if (last < config_.layers) return hidden;
+  return modern_norm(config_, hidden, value(layer_starts_.back()));
 }
 
 at::Tensor Encoder::forward_frozen(const PackedTokens& batch, const ForwardOptions& options) const {
@@ -313,6 +375,9 @@ at::Tensor Encoder::pool(const at::Tensor& hidden, const PackedTokens& batch,
       return reduce("mean");
     case Pooling::max:
       return reduce("max");
+    case Pooling::last:
+      return hidden.index_select(
+          0, batch.cumulative.narrow(0, 1, batch.cumulative.size(0) - 1).to(at::kLong) - 1);
     case Pooling::cls:
     case Pooling::pooler:
       return head(hidden.index_select(0, firsts(batch)), pooling);

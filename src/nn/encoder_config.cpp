@@ -16,15 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Activation parse_activation(const Keys& keys) {
-  const std::string name = keys.text("hidden_act", "gelu");
+Activation parse_activation(const Keys& keys, const char* key = "hidden_act") {
+  const std::string name = keys.text(key, "gelu");
   if (name == "gelu") return Activation::gelu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
     return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
   throw input_error(
-      "{}: \"hidden_act\" is \"{}\"; supported are gelu, gelu_new, gelu_pytorch_tanh and relu",
-      keys.file(), name);
+      "{}: \"{}\" is \"{}\"; supported are gelu, gelu_new, gelu_pytorch_tanh and relu", keys.file(),
+      key, name);
 }
 
 // The length limit: sentence_bert_config.json (older folders), else model_max_length of the
@@ -113,6 +113,91 @@ RelativeAttention read_relative_attention(const Keys& keys, const EncoderConfig&
   return relative;
 }
 
+// Both spellings of ModernBERT's layers: "layer_types", or every so many a global one.
+std::vector<bool> read_local_layers(const Keys& keys, std::int64_t layers) {
+  std::vector<bool> local;
+  if (!keys.has("layer_types")) {
+    const std::int64_t every = keys.integer_or("global_attn_every_n_layers", 3, 1, 1 << 10);
+    for (std::int64_t i = 0; i < layers; ++i) local.push_back(i % every != 0);
+    return local;
+  }
+  const Json& types = keys.at("layer_types");
+  for (std::size_t i = 0; types.is_array() && i < types.size(); ++i)
+    if (types[i] == "full_attention" || types[i] == "sliding_attention")
+      local.push_back(types[i] == "sliding_attention");
+  if (!types.is_array() || std::ssize(local) != layers || local.size() != types.size())
+    throw input_error(
+        "{}: \"layer_types\" must name full_attention or sliding_attention for each of the {} "
+        "layers",
+        keys.file(), layers);
+  return local;
+}
+
+// Both spellings of a theta: in "rope_parameters" by the type of layer, or under a key of its own.
+double read_theta(const Keys& keys, const char* type, const char* key, double usual) {
+  if (keys.has("rope_scaling"))
+    throw input_error("{}: \"rope_scaling\" is not supported; supported are plain rotary positions",
+                      keys.file());
+  usual = keys.number(key, usual, 1, 1e12);
+  if (!keys.has("rope_parameters")) return usual;
+  const Json& all = keys.at("rope_parameters");
+  const Json part = all.is_object() && all.contains(type) && !all[type].is_null()
+                        ? all[type]
+                        : Json(all.is_object() ? Json::value_t::object : Json::value_t::null);
+  const bool plain = part.is_object() &&
+                     (!part.contains("rope_type") || part["rope_type"] == "default") &&
+                     (!part.contains("rope_theta") || part["rope_theta"].is_number());
+  const double theta =
+      plain && part.contains("rope_theta") ? part["rope_theta"].get<double>() : usual;
+  if (!plain || !(theta >= 1 && theta <= 1e12))
+    throw input_error(
+        "{}: \"rope_parameters\" must give {} a \"rope_theta\" from 1 to 1e12 and the rope_type "
+        "default",
+        keys.file(), type);
+  return theta;
+}
+
+// What is missing is as in transformers' ModernBertConfig.
+EncoderConfig read_modern_config(const Keys& keys) {
+  for (const char* key : {"attention_bias", "mlp_bias", "norm_bias"})
+    if (keys.flag(key))
+      throw input_error(
+          "{}: \"{}\" is true; supported are ModernBERT models without biases, as all published "
+          "ones are",
+          keys.file(), key);
+  EncoderConfig config;
+  config.model_type = "modernbert";
+  config.vocabulary_size = keys.integer_or("vocab_size", 50368, 1, std::int64_t{1} << 31);
+  config.hidden_size = keys.integer_or("hidden_size", 768, 1, 1 << 16);
+  config.layers = keys.integer_or("num_hidden_layers", 22, 1, 1 << 10);
+  config.heads = keys.integer_or("num_attention_heads", 12, 1, 1 << 10);
+  config.intermediate_size = keys.integer_or("intermediate_size", 1152, 1, 1 << 18);
+  config.position_rows = keys.integer_or("max_position_embeddings", 8192, 3, 1 << 20);
+  config.position_table = false;
+  config.padding_id = keys.integer_or("pad_token_id", 50283, 0, 1 << 30);
+  config.initializer_range = keys.number("initializer_range", .02, 0, 10);
+  config.layer_norm_epsilon = keys.number("norm_eps", 1e-5, 0, 1);
+  config.hidden_dropout = keys.number("mlp_dropout", 0, 0, 0.99);
+  config.attention_dropout = keys.number("attention_dropout", 0, 0, 0.99);
+  config.activation = parse_activation(keys, "hidden_activation");
+  ModernLayers modern;
+  modern.global_theta =
+      read_theta(keys, "full_attention", "global_rope_theta", modern.global_theta);
+  if (keys.is_null("local_rope_theta")) modern.local_theta = modern.global_theta;
+  modern.local_theta =
+      read_theta(keys, "sliding_attention", "local_rope_theta", modern.local_theta);
+  modern.window = keys.integer_or("local_attention", 128, 1, 1 << 20) / 2;
+  modern.local = read_local_layers(keys, config.layers);
+  config.modern = std::move(modern);
+  if (config.hidden_size % (2 * config.heads) != 0)
+    throw input_error(
+        "{}: hidden_size {} is not a multiple of twice the num_attention_heads {}: rotary "
+        "positions "
+        "turn pairs of values",
+        keys.file(), config.hidden_size, config.heads);
+  return config;
+}
+
 }  // namespace
 
 std::int64_t RelativeAttention::row(std::int64_t distance) const {
@@ -143,17 +228,22 @@ std::int64_t DistanceBuckets::bucket(std::int64_t distance) const {
   return first + std::min(near + far, side - 1);
 }
 
+std::string word_table(const EncoderConfig& config) {
+  return config.modern ? "embeddings.tok_embeddings.weight" : "embeddings.word_embeddings.weight";
+}
+
 EncoderConfig read_encoder_config(const fs::path& config_file) {
   const Keys keys(config_file);
   EncoderConfig config;
   config.model_type = keys.text("model_type", "");
+  if (config.model_type == "modernbert") return read_modern_config(keys);
   const bool roberta = config.model_type == "roberta" || config.model_type == "xlm-roberta";
   const bool deberta = config.model_type == "deberta" || config.model_type == "deberta-v2";
   const bool mpnet = config.model_type == "mpnet";
   if (config.model_type != "bert" && !roberta && !deberta && !mpnet) {
     throw input_error(
         "{}: model_type \"{}\" is not supported; supported are bert, roberta, xlm-roberta, mpnet, "
-        "deberta and deberta-v2",
+        "modernbert, deberta and deberta-v2",
         keys.file(), config.model_type);
   }
   const std::string positions = keys.text("position_embedding_type", "absolute");
@@ -228,7 +318,16 @@ ModelFolder read_model_folder(const fs::path& folder) {
   const std::int64_t max_tokens = read_max_tokens(model.weights_folder, model.encoder);
   model.embedding = read_embedding(modules, folder, model.encoder.hidden_size);
   model.embedding.max_tokens = max_tokens;
+  model.prompts = read_prompts(folder);
   return model;
+}
+
+void ModelFolder::check_prompt(const std::string& prompt) const {
+  if (!prompt.empty() && !embedding.pools_prompt)
+    throw input_error(
+        "{}: the prompt \"{}\" would have to be left out of the pooling (\"include_prompt\" is "
+        "false), which is not supported; encode without a prompt: --model.prompt \"\"",
+        (folder / "1_Pooling" / "config.json").string(), prompt);
 }
 
 void check_vocabulary(const ModelFolder& model, std::int64_t tokenizer_vocabulary_size) {
@@ -250,15 +349,18 @@ std::string_view to_string(Pooling pooling) {
       return "max";
     case Pooling::pooler:
       return "pooler";
+    case Pooling::last:
+      return "lasttoken";
   }
   throw internal_error("pooling {} has no name", static_cast<int>(pooling));
 }
 
 Pooling parse_pooling(std::string_view name) {
-  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler}) {
+  for (const Pooling pooling :
+       {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler, Pooling::last}) {
     if (to_string(pooling) == name) return pooling;
   }
-  throw usage_error("pooling \"{}\" is unknown; choose mean, cls, max or pooler", name);
+  throw usage_error("pooling \"{}\" is unknown; choose mean, cls, max, pooler or lasttoken", name);
 }
 
 }  // namespace gpuhpc

@@ -5,7 +5,6 @@
 #include <gpuhpc/io/safetensors.hpp>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -19,15 +18,18 @@ namespace {
 namespace fs = std::filesystem;
 
 // Heads of other tasks and buffers that hold no weights.
-constexpr std::array<std::string_view, 9> left_aside = {"cls.",
-                                                        "classifier.",
-                                                        "qa_outputs.",
-                                                        "lm_head.",
-                                                        "lm_predictions.",
-                                                        "mask_predictions.",
-                                                        "pooler.",
-                                                        "embeddings.position_ids",
-                                                        "embeddings.token_type_ids"};
+std::vector<std::string_view> left_aside(const EncoderConfig& encoder) {
+  if (encoder.modern) return {"head.", "decoder.", "classifier."};
+  return {"cls.",
+          "classifier.",
+          "qa_outputs.",
+          "lm_head.",
+          "lm_predictions.",
+          "mask_predictions.",
+          "pooler.",
+          "embeddings.position_ids",
+          "embeddings.token_type_ids"};
+}
 
 // Copies the file when the source has it.
 void copy_if_there(const fs::path& from, const fs::path& to) {
@@ -45,6 +47,7 @@ Family family(const EncoderConfig& encoder) {
       {"roberta", {"Roberta", "roberta."}},
       {"xlm-roberta", {"XLMRoberta", "roberta."}},
       {"mpnet", {"MPNet", "mpnet."}},
+      {"modernbert", {"ModernBert", "model."}},
       {"deberta", {"Deberta", "deberta."}},
       {"deberta-v2", {"DebertaV2", "deberta."}}};
   return families.at(encoder.model_type);
@@ -54,13 +57,21 @@ nlohmann::ordered_json read_config(const ModelFolder& source) {
   return nlohmann::ordered_json::parse(read_text_file(source.weights_folder / "config.json"));
 }
 
-// config.json byte for byte, unless it promises a head that is not written.
+// Weights are written in fp32; transformers would round them to what config.json says.
+void say_fp32(nlohmann::ordered_json& config) {
+  for (const char* key : {"torch_dtype", "dtype"})
+    if (config.contains(key)) config[key] = "float32";
+}
+
+// config.json byte for byte, unless it promises a head that is not written or another type.
 void write_config(const fs::path& folder, const ModelFolder& source) {
-  auto config = read_config(source);
-  const nlohmann::ordered_json architectures = {family(source.encoder).name + "Model"};
-  if (config.contains("architectures") && config["architectures"] != architectures) {
-    config["architectures"] = architectures;
-    write_json(folder / "config.json", config);
+  const auto config = read_config(source);
+  auto changed = config;
+  if (config.contains("architectures"))
+    changed["architectures"] = {family(source.encoder).name + "Model"};
+  say_fp32(changed);
+  if (changed != config) {
+    write_json(folder / "config.json", changed);
   } else {
     gpuhpc::copy_file(source.weights_folder / "config.json", folder / "config.json");
   }
@@ -120,11 +131,11 @@ LoadedEncoder load_encoder(const fs::path& folder, at::Device device, Pooling pl
   if (!model.sentence_transformers) model.embedding.pooling = plain;
   const NamedWeights weights(model.weights_folder, model.encoder);
   // The pooler of a DeBERTa folder belongs to its classifier, not to the encoder.
-  const bool pooler = !model.encoder.relative && weights.has("pooler.dense.weight") &&
-                      weights.has("pooler.dense.bias");
+  const bool pooler = !model.encoder.relative && !model.encoder.modern &&
+                      weights.has("pooler.dense.weight") && weights.has("pooler.dense.bias");
   const Encoder shapes(model.encoder, at::kMeta, pooler);
   weights.check(shapes.parameters());
-  weights.refuse_strangers(shapes.parameters(), left_aside);
+  weights.refuse_strangers(shapes.parameters(), left_aside(model.encoder));
   Encoder encoder(model.encoder, device, pooler);
   weights.fill(encoder.parameters());
   load_dense(model, encoder);
@@ -142,8 +153,7 @@ void save_encoder_folder(const fs::path& folder, const Encoder& encoder,
 
 void save_modules(const fs::path& folder, const Encoder& encoder, const EmbeddingConfig& embedding,
                   const ModelFolder& source) {
-  copy_if_there(source.folder / "config_sentence_transformers.json",
-                folder / "config_sentence_transformers.json");
+  write_prompts(folder, source.prompts, source.folder);
   for (std::size_t i = 0; i < embedding.dense.size(); ++i) {
     create_folder(folder / embedding.dense[i].folder);
     write_weights(folder / embedding.dense[i].folder, encoder.dense(i));
@@ -167,7 +177,9 @@ void save_model_folder(const fs::path& folder, const std::vector<NamedParameter>
                        const nlohmann::ordered_json& config, const fs::path& tokenizer_folder) {
   create_folder(folder);
   write_weights(folder, weights);
-  write_json(folder / "config.json", config);
+  auto own = config;
+  say_fp32(own);
+  write_json(folder / "config.json", own);
   copy_tokenizer(folder, tokenizer_folder);
 }
 

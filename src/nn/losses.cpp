@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "gpuhpc/nn/packed.hpp"
+
 namespace gpuhpc {
 namespace {
 
@@ -40,7 +42,7 @@ at::Tensor gather_rows(MatrixView matrix, std::span<const std::int64_t> document
   float* to = rows.mutable_data_ptr<float>();
   for (const std::int64_t document : documents)
     to = std::ranges::copy(matrix.row(document), to).out;
-  return rows.to(device);
+  return to_device(rows, device);
 }
 
 at::Tensor gather_rows(const SparseMatrix& matrix, std::span<const std::int64_t> documents,
@@ -53,7 +55,7 @@ at::Tensor gather_rows(const SparseMatrix& matrix, std::span<const std::int64_t>
       to[matrix.columns[at_index(i)]] = matrix.values[at_index(i)];
     to += matrix.columns_count;
   }
-  return rows.to(device);
+  return to_device(rows, device);
 }
 
 at::Tensor gather_values(std::span<const float> values, std::span<const std::int64_t> documents,
@@ -61,7 +63,7 @@ at::Tensor gather_values(std::span<const float> values, std::span<const std::int
   at::Tensor result = at::empty({std::ssize(documents)}, host_floats);
   float* to = result.mutable_data_ptr<float>();
   for (const std::int64_t document : documents) *to++ = values[at_index(document)];
-  return result.to(device);
+  return to_device(result, device);
 }
 
 void ClassLists::append(std::span<const std::int32_t> document) {
@@ -87,7 +89,7 @@ MultiLabelBatch gather_labels(const MultiLabelTargets& labels, std::int64_t clas
     counts = mark(labels.positives, document, counts, 1);
     target = mark(labels.positives, document, target, 1);
   }
-  return {targets.to(device), mask.to(device)};
+  return {to_device(targets, device), to_device(mask, device)};
 }
 
 double augmented_weight(std::int64_t real_documents, std::int64_t generated_documents) {

@@ -6,10 +6,26 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include "config_keys.hpp"
 #include "named_weights.hpp"
 #include "plain_layer.hpp"
 
 namespace gpuhpc {
+namespace {
+
+// ModernBERT's config.json can ask for another head than its published models have.
+void refuse_other_heads(const std::filesystem::path& folder, const EncoderConfig& encoder) {
+  if (!encoder.modern) return;
+  const Keys keys(folder / "config.json");
+  if (keys.text("classifier_activation", "gelu") != "gelu" || keys.flag("classifier_bias") ||
+      (keys.has("decoder_bias") && !keys.flag("decoder_bias")))
+    throw input_error(
+        "{}: \"classifier_activation\", \"classifier_bias\" or \"decoder_bias\" is not as in "
+        "ModernBERT-base; supported are gelu, false and true",
+        keys.file());
+}
+
+}  // namespace
 
 std::pair<std::int64_t, std::int64_t> new_bert_size(const std::string& name) {
   if (name == "small") return {4, 256};
@@ -27,13 +43,20 @@ MaskedLanguageHead::MaskedLanguageHead(const EncoderConfig& encoder, std::uint64
   };
   const bool bert = encoder.model_type == "bert" || encoder.model_type.starts_with("deberta");
   if (!bert) activation_ = Activation::gelu;  // whatever its layers have
-  const std::string dense = bert ? "cls.predictions.transform.dense" : "lm_head.dense",
-                    norm = bert ? "cls.predictions.transform.LayerNorm" : "lm_head.layer_norm";
+  const std::string dense = encoder.modern ? "head.dense"
+                            : bert         ? "cls.predictions.transform.dense"
+                                           : "lm_head.dense",
+                    norm = encoder.modern ? "head.norm"
+                           : bert         ? "cls.predictions.transform.LayerNorm"
+                                          : "lm_head.layer_norm";
   add(dense + ".weight", {hidden, hidden});
-  add(dense + ".bias", {hidden});
+  if (!encoder.modern) add(dense + ".bias", {hidden});
   add(norm + ".weight", {hidden});
-  add(norm + ".bias", {hidden});
-  add(bert ? "cls.predictions.bias" : "lm_head.bias", {encoder.vocabulary_size});
+  if (!encoder.modern) add(norm + ".bias", {hidden});
+  add(encoder.modern ? "decoder.bias"
+      : bert         ? "cls.predictions.bias"
+                     : "lm_head.bias",
+      {encoder.vocabulary_size});
   initialise(
       parameters_, [&](const std::string&) { return encoder.initializer_range; }, seed);
   for (NamedParameter& parameter : parameters_) parameter.value.set_requires_grad(true);
@@ -41,6 +64,7 @@ MaskedLanguageHead::MaskedLanguageHead(const EncoderConfig& encoder, std::uint64
 
 bool MaskedLanguageHead::load(const std::filesystem::path& weights_folder,
                               const EncoderConfig& encoder) {
+  refuse_other_heads(weights_folder, encoder);
   const NamedWeights weights(weights_folder, encoder);
   if (!weights.has(parameters_.front().name)) return false;
   const at::NoGradGuard no_grad;
@@ -50,7 +74,12 @@ bool MaskedLanguageHead::load(const std::filesystem::path& weights_folder,
 
 at::Tensor MaskedLanguageHead::logits(const at::Tensor& hidden, const at::Tensor& words,
                                       const ForwardOptions& options) const {
-  const auto value = [&](std::size_t i) { return parameters_[i].value; };
+  // Weight and bias of two layers, and the words' bias; ModernBERT has no biases but the last.
+  const bool biases = parameters_.size() > 3;
+  const auto value = [&](std::size_t i) {
+    if (biases) return parameters_[i].value;
+    return i == 1 || i == 3 ? at::Tensor() : parameters_[i / 2].value;
+  };
   const at::Tensor dense =
       activate(mixed_linear(hidden, value(0), value(1), options.compute), activation_);
   const at::Tensor normed =
@@ -69,9 +98,9 @@ MaskedLanguageModel MaskedLanguageModel::load(const std::filesystem::path& folde
 at::Tensor MaskedLanguageModel::logits(const PackedTokens& batch,
                                        std::span<const std::int64_t> places,
                                        const ForwardOptions& options) const {
-  const at::Tensor rows = at::tensor(places).to(base.encoder.device());
+  const at::Tensor rows = to_device(at::tensor(places), base.encoder.device());
   return head.logits(base.encoder.forward(batch, options).index_select(0, rows),
-                     base.encoder.parameter("embeddings.word_embeddings.weight"), options);
+                     base.encoder.parameter(word_table(base.encoder.config())), options);
 }
 
 at::Tensor MaskedLanguageModel::loss(const PackedTokens& batch,
@@ -79,7 +108,7 @@ at::Tensor MaskedLanguageModel::loss(const PackedTokens& batch,
                                      std::span<const std::int64_t> targets,
                                      const ForwardOptions& options) const {
   return at::cross_entropy_loss(logits(batch, places, options).to(at::kFloat),
-                                at::tensor(targets).to(base.encoder.device()), {},
+                                to_device(at::tensor(targets), base.encoder.device()), {},
                                 at::Reduction::Sum);
 }
 

@@ -26,12 +26,14 @@ Pooling parse_pooling_mode(const std::string& name, const Keys& keys) {
   if (name == "mean") return Pooling::mean;
   if (name == "cls") return Pooling::cls;
   if (name == "max") return Pooling::max;
-  throw input_error("{}: pooling \"{}\" is not supported; supported are mean, cls and max",
-                    keys.file(), name);
+  if (name == "lasttoken") return Pooling::last;
+  throw input_error(
+      "{}: pooling \"{}\" is not supported; supported are mean, cls, max and lasttoken",
+      keys.file(), name);
 }
 
 // Either {"pooling_mode": "mean"} or the older {"pooling_mode_mean_tokens": true, ...}.
-Pooling read_pooling(const fs::path& file, std::int64_t width) {
+void read_pooling(const fs::path& file, std::int64_t width, EmbeddingConfig& embedding) {
   const Keys keys(file);
   for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
     if (keys.has(key) && keys.integer(key, 1, 1 << 20) != width) {
@@ -64,7 +66,8 @@ Pooling read_pooling(const fs::path& file, std::int64_t width) {
   if (modes.size() != 1)
     throw input_error("{}: exactly one pooling mode must be chosen, not {}", keys.file(),
                       modes.size());
-  return parse_pooling_mode(modes.front(), keys);
+  embedding.pooling = parse_pooling_mode(modes.front(), keys);
+  embedding.pools_prompt = !keys.has("include_prompt") || keys.flag("include_prompt");
 }
 
 // "1_Pooling" and the like: a folder inside the model folder, never outside it.
@@ -158,8 +161,7 @@ Modules read_modules(const fs::path& folder) {
 EmbeddingConfig read_embedding(const Modules& modules, const fs::path& folder,
                                std::int64_t hidden) {
   EmbeddingConfig embedding;
-  if (!modules.pooling.empty())
-    embedding.pooling = read_pooling(modules.pooling / "config.json", hidden);
+  if (!modules.pooling.empty()) read_pooling(modules.pooling / "config.json", hidden, embedding);
   for (const DenseConfig& dense : modules.dense)
     embedding.dense.push_back(read_dense(folder, dense, embedding.width(hidden)));
   embedding.normalise = modules.normalise;
@@ -202,7 +204,10 @@ void write_modules(const fs::path& folder, const EmbeddingConfig& embedding, std
                              {"pooling_mode_cls_token", cls},
                              {"pooling_mode_mean_tokens", embedding.pooling == Pooling::mean},
                              {"pooling_mode_max_tokens", embedding.pooling == Pooling::max},
-                             {"pooling_mode_mean_sqrt_len_tokens", false}});
+                             {"pooling_mode_mean_sqrt_len_tokens", false},
+                             {"pooling_mode_weightedmean_tokens", false},
+                             {"pooling_mode_lasttoken", embedding.pooling == Pooling::last},
+                             {"include_prompt", embedding.pools_prompt}});
   write_json(
       folder / "sentence_bert_config.json",
       nlohmann::ordered_json{{"max_seq_length", embedding.max_tokens}, {"do_lower_case", false}});

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace gpuhpc {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // The name as the encoder knows it: without model prefix, gamma/beta of old checkpoints as
 // weight/bias.
 std::string plain_name(std::string_view name) {
-  for (const std::string_view prefix : {"bert.", "roberta.", "deberta.", "mpnet."}) {
+  for (const std::string_view prefix : {"bert.", "roberta.", "deberta.", "mpnet.", "model."}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   }
   std::string result(name);
@@ -60,7 +61,7 @@ const TensorView& NamedWeights::tensor_of(const NamedParameter& parameter) const
   const TensorView& tensor = *found->second;
   const auto wanted = parameter.value.sizes();
   if (!std::equal(wanted.begin(), wanted.end(), tensor.shape.begin(), tensor.shape.end())) {
-    const bool words = parameter.name == "embeddings.word_embeddings.weight";
+    const bool words = parameter.name == word_table(config_);
     throw input_error("{}: {}\"{}\" has shape {} but {} asks for {}", weights_.path().string(),
                       words ? "a vocabulary that does not fit the weights: " : "", tensor.name,
                       shape_text(tensor.shape), (folder_ / "config.json").string(),
@@ -83,6 +84,11 @@ void NamedWeights::fill(const std::vector<NamedParameter>& parameters) const {
   for (const NamedParameter& parameter : parameters) {
     const auto wanted = parameter.value.sizes();
     std::vector<float> values = to_floats(tensor_of(parameter));
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+      throw input_error(
+          "{}: \"{}\" holds numbers that are not finite; the file is damaged, or its training "
+          "diverged: take another copy",
+          weights_.path().string(), parameter.name);
     at::Tensor given = at::from_blob(values.data(), wanted, at::TensorOptions().dtype(at::kFloat));
     if (interleaved(config_, parameter.name))
       given = given.view({config_.heads, 3, config_.head_size(), config_.hidden_size})

@@ -80,7 +80,8 @@ struct PackedProducts {
   }
   static at::Tensor forward(const Joined& linears, const at::Tensor& input, std::int64_t rows) {
     const Linears all{linears.weights, linears.biases};
-    const at::Tensor out = at::empty({input.size(0), all.outputs()}, input.options());
+    // Attention reads whole blocks of rows: room for them behind the last, in fp32 too.
+    const at::Tensor out = at::empty({padded_rows(rows), all.outputs()}, input.options());
     with_products(linears.type, [&](auto&& products) { products.linear(input, all, rows, out); });
     return out.narrow(0, 0, rows);
   }

@@ -3,22 +3,63 @@
 #include <gpuhpc/base/error.hpp>
 
 #include <ATen/ops/empty.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace gpuhpc {
+
+at::Tensor to_device(const at::Tensor& values, at::Device device) {
+  return device.is_cuda() && !values.is_cuda()
+             ? values.pin_memory().to(device, /*non_blocking=*/true)
+             : values.to(device);
+}
+
 namespace {
 
-at::Tensor to_device(std::span<const std::int32_t> values, at::ScalarType type, at::Device device) {
-  // From pinned memory the copy runs beside the host, which packs what comes next.
-  at::Tensor host = at::empty({static_cast<std::int64_t>(values.size())},
-                              at::TensorOptions().dtype(type).pinned_memory(device.is_cuda()));
-  if (type == at::kLong)
-    std::copy(values.begin(), values.end(), host.data_ptr<std::int64_t>());
-  else
-    std::copy(values.begin(), values.end(), host.data_ptr<std::int32_t>());
-  return host.to(device, /*non_blocking=*/device.is_cuda());
-}
+// Copies of a batch to its device. To a GPU from pinned memory, so that the host packs what comes
+// next, and on a stream of their own, so that they do not stand in line behind what the GPU still
+// computes. LibTorch hands both memories on only when their copies, or what reads them, are done.
+// The stream is one of the device's 32, each with a small reserve of memory.
+class BatchCopies {
+ public:
+  explicit BatchCopies(at::Device device) : device_(device) {
+    if (device.is_cuda())
+      copying_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+  }
+
+  at::Tensor copy(std::span<const std::int32_t> values, at::ScalarType type) {
+    const at::Tensor host =
+        at::empty({static_cast<std::int64_t>(values.size())},
+                  at::TensorOptions().dtype(type).pinned_memory(copying_.has_value()));
+    if (type == at::kLong)
+      std::copy(values.begin(), values.end(), host.mutable_data_ptr<std::int64_t>());
+    else
+      std::copy(values.begin(), values.end(), host.mutable_data_ptr<std::int32_t>());
+    if (!copying_) return host.to(device_);
+    const c10::StreamGuard guard(*copying_);  // the memory is taken for this stream, too
+    copies_.push_back(host.to(device_, /*non_blocking=*/true));
+    return copies_.back();
+  }
+
+  // What computes from here on waits for the copies.
+  void finish() {
+    if (!copying_) return;
+    const c10::Stream computing = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+    c10::Event there(device_.type());
+    there.record(*copying_);
+    there.block(computing);
+    for (const at::Tensor& copy : copies_) copy.record_stream(computing);
+  }
+
+ private:
+  at::Device device_;
+  std::optional<c10::Stream> copying_;
+  std::vector<at::Tensor> copies_;
+};
 
 }  // namespace
 
@@ -50,10 +91,12 @@ PackedTokens pack_tokens(std::span<const std::int32_t> token_ids,
     for (std::int32_t i = 0; i < length; ++i)
       positions[static_cast<std::size_t>(offsets[b]) + static_cast<std::size_t>(i)] = i;
   }
-  batch.token_ids = to_device(token_ids, at::kLong, device);
-  batch.position_ids = to_device(positions, at::kLong, device);
-  if (!segment_ids.empty()) batch.segment_ids = to_device(segment_ids, at::kLong, device);
-  batch.cumulative = to_device(offsets, at::kInt, device);
+  BatchCopies copies(device);
+  batch.token_ids = copies.copy(token_ids, at::kLong);
+  batch.position_ids = copies.copy(positions, at::kLong);
+  if (!segment_ids.empty()) batch.segment_ids = copies.copy(segment_ids, at::kLong);
+  batch.cumulative = copies.copy(offsets, at::kInt);
+  copies.finish();
   return batch;
 }
 

@@ -97,6 +97,11 @@ bool has_roberta_head(const std::string& model_type) {
 
 // Names of the dense and the output layer.
 std::pair<std::string, std::string> layer_names(const EncoderConfig& encoder) {
+  if (encoder.modern)
+    throw configuration_error(
+        "a classifier on a ModernBERT encoder is not supported; take an encoder of the BERT, "
+        "RoBERTa, "
+        "MPNet or DeBERTa family");
   if (has_roberta_head(encoder.model_type)) return {"classifier.dense", "classifier.out_proj"};
   return {"pooler.dense", "classifier"};
 }
@@ -115,6 +120,12 @@ ClassifierConfig read_classifier_config(const fs::path& config_file) {
   ClassifierConfig config;
   config.labels = read_labels(keys);
   const std::string type = keys.text("model_type", "");
+  if (type == "modernbert")
+    throw input_error(
+        "{}: \"model_type\" is modernbert, whose classifiers are not supported; take one of the "
+        "BERT, "
+        "RoBERTa, MPNet or DeBERTa family",
+        keys.file());
   config.drops_input = has_roberta_head(type);
   if (!type.starts_with("deberta")) return config;
   const std::string activation = keys.text("pooler_hidden_act", "gelu");

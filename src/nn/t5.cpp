@@ -4,10 +4,12 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/zeros.h>
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "gpuhpc/base/error.hpp"
@@ -57,7 +59,7 @@ at::Tensor t5_layer(const LayerContext& c, const std::vector<at::Tensor>& p, at:
     return x.view({x.size(0), parts, heads, size}).unbind(1);
   };
   const auto add_context = [&](const at::Tensor& context, const at::Tensor& weight) {
-    hidden = hidden + dropped(mixed_linear(context, weight, {}, o.compute));
+    hidden = t5_sum(hidden, dropped(mixed_linear(context, weight, {}, o.compute)), o.compute);
   };
   AttentionOptions how{.dropout = o.attention_dropout, .generator = o.generator};
   const at::Tensor* part = p.data();
@@ -65,10 +67,9 @@ at::Tensor t5_layer(const LayerContext& c, const std::vector<at::Tensor>& p, at:
       part + attention_parts * (c.decoder ? 2 : 1) + (config.gated ? 4 : 3);
 
   how.causal = c.decoder, how.bias = shared[0];
-  const auto qkv = split(joined_linear(rms_norm(hidden, part[4], config.epsilon),
-                                       {part[0], part[1], part[2]}, {}, o.compute),
-                         3);
-  add_context(attention(qkv[0], qkv[1], qkv[2], c.tokens, c.tokens, how), part[3]);
+  const at::Tensor qkv = joined_linear(rms_norm(hidden, part[4], config.epsilon),
+                                       {part[0], part[1], part[2]}, {}, o.compute);
+  add_context(self_attention(qkv, heads, c.tokens, how), part[3]);
   part += attention_parts;
   if (c.decoder) {
     how.causal = false, how.bias = at::Tensor();
@@ -79,10 +80,21 @@ at::Tensor t5_layer(const LayerContext& c, const std::vector<at::Tensor>& p, at:
     part += attention_parts;
   }
   const at::Tensor& norm = shared[-1];
-  return hidden + dropped(t5_feed_forward(config, part, rms_norm(hidden, norm, config.epsilon), o));
+  return t5_sum(hidden,
+                dropped(t5_feed_forward(config, part, rms_norm(hidden, norm, config.epsilon), o)),
+                o.compute);
 }
 
 }  // namespace
+
+// What transformers' T5Block does behind each part: it clamps to 1,000 less than the largest number
+// of fp16 where a sum is infinite. The sum is fp32 here, so that only a part's own product can be.
+at::Tensor t5_sum(const at::Tensor& hidden, const at::Tensor& change, at::ScalarType compute) {
+  constexpr double most = 65504 - 1000;
+  const at::Tensor sum = hidden + change;
+  if (compute != at::kHalf) return sum;
+  return at::nan_to_num(sum, std::numeric_limits<double>::quiet_NaN(), most, -most);
+}
 
 // In fp16 the second product is computed in fp32, as transformers does: its inputs reach beyond
 // 65,504 in the published models.

@@ -97,8 +97,8 @@ at::Tensor T5Decoder::step(Rows& rows, std::span<const std::int32_t> tokens) con
                      place = rows.length++, capacity = rows.keys.front().size(2);
   if (rows.length > capacity)
     throw internal_error("a decoder of {} tokens is asked for more", capacity);
-  const at::Tensor ids =
-      at::tensor(std::vector<std::int64_t>(tokens.begin(), tokens.end())).to(words_.device());
+  const at::Tensor ids = to_device(
+      at::tensor(std::vector<std::int64_t>(tokens.begin(), tokens.end())), words_.device());
   at::Tensor hidden = words_.index_select(0, ids);
   // (1,A,1,length): of the keys at the distances -place .. 0
   const at::Tensor bias = distance_bias(bias_table_, config_.buckets(true), rows.length)
@@ -116,12 +116,17 @@ at::Tensor T5Decoder::step(Rows& rows, std::span<const std::int32_t> tokens) con
     rows.values[i].select(2, place).copy_(qkv[2]);
     const at::Tensor context = attended(qkv[0].unsqueeze(2), rows.keys[i].narrow(2, 0, rows.length),
                                         rows.values[i].narrow(2, 0, rows.length), bias);
-    hidden = hidden + product(context.reshape({count, heads * size}), layer.output);
+    hidden =
+        t5_sum(hidden, product(context.reshape({count, heads * size}), layer.output), compute_);
     const at::Tensor q = product(normed(layer.source_norm), layer.query).view({count, heads, size});
-    hidden = hidden +
-             product(attend_to_source(rows, i, q).view({count, heads * size}), layer.source_output);
-    hidden = hidden + t5_feed_forward(config_, layer.feed_forward.data(),
-                                      normed(layer.feed_forward_norm), forward);
+    hidden = t5_sum(
+        hidden,
+        product(attend_to_source(rows, i, q).view({count, heads * size}), layer.source_output),
+        compute_);
+    hidden = t5_sum(hidden,
+                    t5_feed_forward(config_, layer.feed_forward.data(),
+                                    normed(layer.feed_forward_norm), forward),
+                    compute_);
   }
   hidden = normed(norm_);
   if (config_.scaled_head) hidden = hidden / std::sqrt(static_cast<double>(config_.hidden_size));
@@ -131,7 +136,7 @@ at::Tensor T5Decoder::step(Rows& rows, std::span<const std::int32_t> tokens) con
 void T5Decoder::select(Rows& rows, std::span<const std::int64_t> from,
                        std::span<const std::int64_t> documents) const {
   const at::NoGradGuard no_grad;
-  const at::Tensor places = at::tensor(from).to(words_.device());
+  const at::Tensor places = to_device(at::tensor(from), words_.device());
   const std::int64_t capacity = rows.keys.front().size(2);
   for (auto* caches : {&rows.keys, &rows.values})
     for (at::Tensor& cache : *caches) {

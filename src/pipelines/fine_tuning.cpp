@@ -15,6 +15,16 @@ std::vector<TokenDataset> open_datasets(const std::filesystem::path& folder) {
   return datasets;
 }
 
+LoadedEncoder EncoderFiles::load(at::Device device) const {
+  LoadedEncoder loaded = load_encoder(path(), device, pooling.kind());
+  loaded.model.prompts.choose(prompt.given);
+  return loaded;
+}
+
+std::unique_ptr<Tokenizer> EncoderFiles::tokenizer() const {
+  return behind_prompt(load_tokenizer(path()), read_prompts(path()).text(prompt.given));
+}
+
 std::vector<ParameterGroup> parameter_groups(const std::vector<RatedParameters>& groups,
                                              const TrainOptions& options) {
   std::vector<ParameterGroup> all;
@@ -34,7 +44,7 @@ ForwardOptions training_forward(const Encoder& encoder, const FineTuning& option
 ForwardOptions training_forward(at::Device device, double published_hidden,
                                 double published_attention, const FineTuning& options,
                                 DropoutSeed seed) {
-  const Precision precision = options.trainer.train.precision_kind(device.is_cuda());
+  const Precision precision = options.trainer.train.precision_kind(device);
   ForwardOptions forward;
   forward.compute = precision == Precision::bf16   ? at::kBFloat16
                     : precision == Precision::fp16 ? at::kHalf
@@ -57,8 +67,9 @@ ForwardOptions training_forward(at::Device device, double published_hidden,
   return forward;
 }
 
-double mean_loss(Task& task, std::span<const std::int64_t> items, Communicator& comm) {
-  constexpr std::int64_t block = 32;  // items that are measured at once
+double mean_loss(Task& task, std::span<const std::int64_t> items, const TrainOptions& options,
+                 Communicator& comm) {
+  const std::int64_t block = options.eval_batch > 0 ? options.eval_batch : 32;
   const at::NoGradGuard no_grad;
   const Range mine =
       blocks_of_rank(block_count(std::ssize(items), block), comm.rank(), comm.size());
@@ -107,6 +118,7 @@ std::filesystem::path train_or_export(Trainer& trainer, const StageContext& c,
         "--run.export: {} holds no checkpoint of the stage {} with these options; one is saved "
         "every --train.checkpoint-minutes, and when the run is asked to stop",
         c.run_folder.string(), c.name);
+  if (trainer.state().best_step > 0) trainer.take_best();
   return c.export_folder;
 }
 

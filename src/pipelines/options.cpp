@@ -39,6 +39,13 @@ void declare(config::Section& section, PoolingOption& option) {
       .one_of({"mean", "cls"});
 }
 
+void declare(config::Section& section, PromptOption& option) {
+  section.option("prompt", option.given,
+                 "what is put before every text that is encoded: a text, or the name of one of the "
+                 "folder's prompts (config_sentence_transformers.json); \"\": nothing; auto: the "
+                 "folder's default_prompt_name");
+}
+
 void declare(config::Section& section, FineTuneOptions& o) {
   constexpr double many = 1e12;
   section.option("encoder-lr", o.encoder_rate, "peak learning rate of the encoder").range(0, 1);

@@ -1,10 +1,14 @@
 #include "gpuhpc/pipelines/planned_training.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "gpuhpc/base/block.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/device/gpu.hpp"
+#include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/kernels/isa.hpp"
 
 namespace gpuhpc {
@@ -18,7 +22,7 @@ PlannedWork planned_training(PlanJob job, const PlannedModel& model, const FineT
   work.cuda = cuda;
   const kernels::Isa isa = kernels::best_isa();
   work.cpu_fp32 = isa >= kernels::Isa::avx2, work.cpu_bf16 = isa >= kernels::Isa::avx512_bf16;
-  work.precision = name_of(train.precision_kind(cuda));
+  work.precision = name_of(train.precision_kind({cuda ? c10::kCUDA : c10::kCPU, 0}));
   work.checkpointing = train.activation_checkpointing;
   work.optimizer = train.optimizer;
   work.ranks = ranks;
@@ -32,6 +36,41 @@ PlannedWork planned_training(PlanJob job, const PlannedModel& model, const FineT
   }
   work.trained_layers = model.is_t5() ? -1 : tune.layers;
   return work;
+}
+
+GpuKind this_processor(int threads) {
+  const kernels::Isa isa = kernels::best_isa();
+  GpuKind cpu;
+  cpu.name = "cpu";
+  cpu.fp32 = cpu.tf32 = threads * (isa >= kernels::Isa::avx512 ? .2 : .1);
+  cpu.bf16 = isa >= kernels::Isa::amx           ? threads * 5.
+             : isa >= kernels::Isa::avx512_bf16 ? threads * .8
+                                                : 0;
+  cpu.bandwidth = 20, cpu.link = 5;
+  cpu.memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 10 * 9;
+  return cpu;
+}
+
+ForeseenBatch foreseen_batch(const PlannedModel& model, const PlannedWork& work,
+                             const FineTuning& training, const DeviceChoice& device,
+                             std::int64_t length, std::int64_t target_length) {
+  const TrainOptions& train = training.trainer.train;
+  if (train.micro_batch >= 0 || train.batch_tokens > 0) return {};
+  PlanRequest request;
+  request.model = model, request.work = work;
+  try {
+    const GpuFacts gpu = device.cuda ? query_gpu(device.index) : GpuFacts{};
+    request.gpu = device.cuda ? gpu_like(gpu.name, gpu.memory) : this_processor(device.threads);
+  } catch (const Error&) {  // a GPU that no table has: trials find out
+    return {};
+  }
+  request.global_batch = train.global_batch(work.ranks);
+  request.length = length, request.target_length = target_length;
+  if (!device.cuda) request.memory = host_memory().limit / 100 * percent_of_limit(false);
+  request.precisions = {work.precision};
+  request.checkpointing = {work.checkpointing}, request.zero1 = {work.zero1};
+  const Candidate only = make_plan(request).candidates.front();
+  return {std::max<std::int64_t>(1, only.largest), std::max<std::int64_t>(1, only.micro_batch)};
 }
 
 void log_memory(const Log& log, const PlannedModel& model, const PlannedWork& work,

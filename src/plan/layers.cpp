@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "gpuhpc/nn/padded_attention.hpp"
+
 namespace gpuhpc {
 namespace {
 
@@ -11,17 +13,37 @@ constexpr std::int64_t fp32 = 4;
 // Dropout on a processor decides by places, and keeps nothing.
 bool keeps_masks(const PlannedWork& work, double rate) { return work.cuda && rate > 0; }
 
-// Softmax attention of sequences over sequences. Plain: scores stand in memory; else a fused kernel
-// on a GPU, or LibTorch's flash kernel for processors, which wants fp32.
+// Sequences whose scores plain operators make at once.
+std::int64_t at_once(const PlannedWork& work, const Rows& q, const Rows& k) {
+  return work.cuda ? std::clamp<std::int64_t>(most_padded_scores / (q.length * k.length), 1,
+                                              std::max<std::int64_t>(q.documents, 1))
+                   : 1;
+}
+
+std::int64_t groups(const PlannedWork& work, const Rows& q, const Rows& k) {
+  const std::int64_t together = at_once(work, q, k);
+  return (q.documents + together - 1) / together;
+}
+
+// What attention keeps beside queries, keys and values.
+enum class Kept {
+  scores,      // plain operators
+  logarithms,  // a fused kernel on a GPU, or LibTorch's flash kernel for processors, which wants
+               // fp32
+  nothing,     // a processor's own attention with a bias or dropout: all is computed again
+};
+
+// Softmax attention of sequences over sequences.
 struct Attention {
   const PlannedWork& work;
   std::int64_t heads, inner;  // inner: heads x head size
-  bool plain;
+  Kept what;
 
   // Beside queries, keys and values: of one document, and of all.
   void keep(Tally& tally, const Rows& q, const Rows& k, bool causal) const {
     const std::int64_t c = work.value_bytes(), scores = heads * q.length * k.length;
-    if (!plain) {
+    if (what == Kept::nothing) return;
+    if (what == Kept::logarithms) {
       if (!work.cuda && work.half())
         tally.add(q.rows() * inner * fp32, 2).add(k.rows() * inner * fp32, 2);
       tally.add(q.length * heads * fp32, q.documents);
@@ -30,13 +52,14 @@ struct Attention {
     tally.add(scores * fp32, q.documents);  // softmax
     if (keeps_masks(work, work.attention_dropout)) tally.add(scores * fp32, q.documents);
     if (work.attention_dropout > 0 || work.half()) tally.add(scores * c, q.documents);  // shares
-    if (causal) tally.add(q.length * k.length, q.documents);
+    if (causal) tally.add(q.length * k.length, groups(work, q, k));
   }
-  // Scores, and what is made of them, of one document.
+  // Scores, and what is made of them, of the documents at once.
   std::int64_t moment(const Rows& q, const Rows& k) const {
-    return plain ? heads * q.length * k.length * (3 * fp32 + work.value_bytes()) : 0;
+    if (what != Kept::scores) return 0;
+    return at_once(work, q, k) * heads * q.length * k.length * (3 * fp32 + work.value_bytes());
   }
-  bool keeps_projections() const { return plain || work.cuda || !work.half(); }
+  bool keeps_projections() const { return what != Kept::logarithms || work.cuda || !work.half(); }
 };
 
 // Products on a processor's packed kernels keep neither joined nor cast weights.
@@ -54,9 +77,9 @@ void keep_positions(Tally& tally, LayerBytes& bytes, const EncoderConfig& e,
   tally.add(table * c, 2);                   // their keys and queries
   if (work.half()) tally.add(table * c, 2);  // the table, cast, of each product
   if (work.half() && !packed(work, {h})) bytes.copies += 2 * h * h * c;
-  // Of each document: rows of the table, and both products that are looked up in.
+  // Rows of the table, of each group; of each document, both products that are looked up in.
   const std::int64_t used = relative.row(rows.length - 1) + 1 - relative.row(1 - rows.length);
-  tally.add(rows.length * rows.length * 8, rows.documents);
+  tally.add(rows.length * rows.length * 8, groups(work, rows, rows));
   tally.add(e.heads * rows.length * used * c, 2 * rows.documents);
 }
 
@@ -78,6 +101,62 @@ LayerBytes cpu_encoder_layer(const EncoderConfig& e, const PlannedWork& work, co
   return bytes;
 }
 
+// Of a local layer, whose scores stand in memory, piece by piece: all of one document.
+std::int64_t near_scores(const EncoderConfig& e, std::int64_t length) {
+  const std::int64_t window = e.modern->window, step = std::max<std::int64_t>(64, 2 * window);
+  std::int64_t pairs = 0;
+  for (std::int64_t from = 0; from < length; from += step) {
+    const std::int64_t to = std::min(length, from + step);
+    pairs +=
+        (to - from) * (std::min(length, to + window) - std::max<std::int64_t>(0, from - window));
+  }
+  return e.heads * pairs;
+}
+
+LayerBytes modern_layer_bytes(const EncoderConfig& e, const PlannedWork& work, const Rows& rows,
+                              std::int64_t behind, std::int64_t index) {
+  const std::int64_t c = work.value_bytes(), h = e.hidden_size, f = e.intermediate_size,
+                     t = rows.rows(), r = behind;
+  const bool near = e.modern->local[static_cast<std::size_t>(index)] &&
+                    !(work.cuda && (work.half() || rows.length <= e.modern->window + 1));
+  const bool cast = work.half() && !packed(work, {h, f});
+  const Attention attention{work, e.heads, h,
+                            near                                       ? Kept::scores
+                            : !work.cuda && work.attention_dropout > 0 ? Kept::nothing
+                                                                       : Kept::logarithms};
+  LayerBytes bytes;
+  Tally kept(work.cuda), transient(work.cuda);
+  if (cast)
+    bytes.copies = held_bytes(4 * h * h * c, work.cuda) + held_bytes(3 * h * f * c, work.cuda);
+  kept.add(t * h * fp32).add(t * h * c).add(t * fp32, 2);  // the input, and behind its norm
+  if (attention.keeps_projections()) kept.add(t * 3 * h * c).add(t * h * c, near ? 3 : 2);
+  std::int64_t scores = 0;  // of one document
+  if (near) {
+    scores = near_scores(e, rows.length);
+    kept.add(scores * fp32, rows.documents).add(scores / e.heads, rows.documents);
+    if (work.half()) kept.add(scores * c, rows.documents);
+    if (work.attention_dropout > 0) kept.add(scores * fp32, (work.cuda ? 2 : 1) * rows.documents);
+  } else {
+    attention.keep(kept, rows, rows, false);
+  }
+  kept.add(t * h * c);  // context
+  if (r != t) kept.add(r * h * c);
+  if (keeps_masks(work, work.dropout)) kept.add(r * h * c, 2);
+  kept.add(r * h * fp32).add(r * h * c).add(r * fp32, 2);  // attention's sum, and behind its norm
+  kept.add(r * 2 * f * c).add(r * f * c, 2);               // activation, gate, their product
+  transient.add(r * h * fp32, 2).add(r * h * c).add(r * f * c, 3);
+  transient.add(2 * h * f * (fp32 + c * cast));
+  bytes.kept = kept.sum(), bytes.input = held_bytes(t * h * fp32, work.cuda);
+  bytes.transient = transient.sum();
+  bytes.forward = Tally(work.cuda)
+                      .add(t * h * fp32, 3)
+                      .add(t * std::max(5 * h, 4 * f) * c)
+                      .add(scores * (3 * fp32 + c))
+                      .sum() +
+                  bytes.copies;
+  return bytes;
+}
+
 }  // namespace
 
 std::int64_t held_bytes(std::int64_t bytes, bool cuda) {
@@ -91,13 +170,18 @@ std::int64_t held_bytes(std::int64_t bytes, bool cuda) {
 }
 
 LayerBytes encoder_layer(const EncoderConfig& e, const PlannedWork& work, const Rows& rows,
-                         std::int64_t behind) {
+                         std::int64_t behind, std::int64_t index) {
+  if (e.modern) return modern_layer_bytes(e, work, rows, behind, index);
   if (work.cpu_layers() && !e.relative && e.hidden_size % 32 == 0 && e.intermediate_size % 32 == 0)
     return cpu_encoder_layer(e, work, rows, behind);
   const std::int64_t c = work.value_bytes(), h = e.hidden_size, f = e.intermediate_size,
                      t = rows.rows(), r = behind;
-  const Attention attention{
-      work, e.heads, h, e.relative || e.distances || (!work.cuda && work.attention_dropout > 0)};
+  const bool biased = e.distances.has_value(),
+             own = !work.cuda && (biased || work.attention_dropout > 0);
+  const Attention attention{work, e.heads, h,
+                            e.relative || (biased && work.cuda) ? Kept::scores
+                            : own                               ? Kept::nothing
+                                                                : Kept::logarithms};
   LayerBytes bytes;
   Tally kept(work.cuda), transient(work.cuda);
   // One cat of three matrices whatever the type; the others are cast where the type is another.
@@ -140,8 +224,9 @@ LayerBytes t5_layer_bytes(const T5Config& config, const PlannedWork& work, const
   // fp16: the second product of the feed-forward part is fp32.
   const std::int64_t second = work.precision == "fp16" ? fp32 : c;
   const bool drops = work.dropout > 0, masks = keeps_masks(work, work.dropout);
-  const Attention self{work, config.heads, i, true},
-      cross{work, config.heads, i, !work.cuda && work.attention_dropout > 0};
+  const Attention self{work, config.heads, i, work.cuda ? Kept::scores : Kept::nothing},
+      cross{work, config.heads, i,
+            !work.cuda && work.attention_dropout > 0 ? Kept::nothing : Kept::logarithms};
   LayerBytes bytes;
   Tally kept(work.cuda), copies(work.cuda), transient(work.cuda);
   const auto norm = [&] {  // its input, that without the weight, and its output for the product
@@ -176,6 +261,7 @@ LayerBytes t5_layer_bytes(const T5Config& config, const PlannedWork& work, const
     copies.add(h * f * c);
   if (second != fp32) copies.add(h * f * c);
   if (masks) kept.add(t * h * second);
+  if (work.precision == "fp16") kept.add(t * h * fp32, decoder ? 3 : 2);  // sums before the clamp
   transient.add(t * h * fp32, 2).add(t * f * second).add(h * f * fp32);
   if (work.half() && !packed(work, {h, i, f})) transient.add(h * f * second);
   bytes.kept = kept.sum();
@@ -213,7 +299,7 @@ HeadBytes vocabulary_head(const PlannedWork& work, std::int64_t rows, std::int64
                                 held_bytes(words * fp32, work.cuda) +
                                 (cast ? held_bytes(words * c, work.cuda) : 0);
   bytes.copies = copies.sum(), bytes.kept = kept.sum();
-  bytes.peak = std::max({forward, backward, of_words});
+  bytes.forward = forward, bytes.peak = std::max({forward, backward, of_words});
   return bytes;
 }
 

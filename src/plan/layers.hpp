@@ -33,18 +33,23 @@ struct Rows {
   std::int64_t rows() const { return documents * length; }
 };
 
-// `behind`: rows that go on behind attention, where only first tokens count.
+// Of layer `index`. `behind`: rows that go on behind attention, where only first tokens count.
 LayerBytes encoder_layer(const EncoderConfig& config, const PlannedWork& work, const Rows& rows,
-                         std::int64_t behind);
+                         std::int64_t behind, std::int64_t index);
 LayerBytes t5_layer_bytes(const T5Config& config, const PlannedWork& work, const Rows& source,
                           const Rows& target, bool decoder);
 
 // A head over `vocabulary` words for `rows` rows, loss and its gradient.
 struct HeadBytes {
   std::int64_t copies = 0, kept = 0;
-  std::int64_t peak = 0;  // of logits and what is made of them; on top of `kept`
+  std::int64_t forward = 0;  // of logits and what is made of them, without a graph
+  std::int64_t peak = 0;     // with their gradient; on top of `kept`
 };
 HeadBytes vocabulary_head(const PlannedWork& work, std::int64_t rows, std::int64_t hidden,
                           std::int64_t vocabulary, bool masked_head);
+
+// inference_memory() of a processor.
+MemoryParts processor_inference(const PlannedModel& model, const PlannedWork& work,
+                                const PlannedBatch& batch);
 
 }  // namespace gpuhpc

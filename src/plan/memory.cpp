@@ -30,10 +30,13 @@ Floats floats_of(const PlannedModel& model, const PlannedWork& work) {
     first_trained = std::max<std::int64_t>(0, model.encoder().layers - work.trained_layers);
   for (const NamedShape& shape : planned_shapes(model, work.job == PlanJob::pretrain)) {
     const std::int64_t count = count_of(shape);
-    const std::string layers = "encoder.layer.";
-    std::int64_t layer = shape.name.starts_with("pooler.") ? first_trained + 1000 : -1;
+    const bool modern = !model.is_t5() && model.encoder().modern;
+    const std::string layers = modern ? "layers." : "encoder.layer.";
+    const bool behind = shape.name.starts_with("pooler.") || shape.name.starts_with("final_norm.");
+    std::int64_t layer = behind ? first_trained + 1000 : -1;
     if (shape.name.starts_with(layers)) layer = std::stoll(shape.name.substr(layers.size()));
-    const bool head = shape.name.starts_with("cls.") || shape.name.starts_with("lm_head.");
+    const bool head = shape.name.starts_with("cls.") || shape.name.starts_with("lm_head.") ||
+                      shape.name.starts_with("head.") || shape.name.starts_with("decoder.");
     const bool learns =
         first_trained < 0 || head || (work.trained_layers != 0 && layer >= first_trained);
     if (!learns) {
@@ -112,9 +115,11 @@ Walk walk_through(const PlannedModel& model, const PlannedWork& work, const Plan
   const EncoderConfig& config = model.encoder();
   const std::int64_t trained =
       work.trained_layers < 0 ? config.layers : std::min(config.layers, work.trained_layers);
-  const LayerBytes layer = encoder_layer(config, work, source, source.rows());
-  for (std::int64_t i = 0; i < trained; ++i) walk.add(layer);
-  walk.forward = layer.forward;
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const LayerBytes layer = encoder_layer(config, work, source, source.rows(), i);
+    if (i >= config.layers - trained) walk.add(layer);
+    walk.forward = std::max(walk.forward, layer.forward);
+  }
   return walk;
 }
 
@@ -130,8 +135,8 @@ std::int64_t around_layers(const PlannedModel& model, const PlannedWork& work,
   };
   stack(source);
   if (!model.is_t5()) {
-    if (work.trained_layers < 0) tally.add(source * h * fp32);  // the norm's input
-    tally.add(source * h * fp32);                               // the last layer's output
+    if (work.trained_layers < 0) tally.add(source * h * fp32);     // the norm's input
+    tally.add(source * h * fp32, model.encoder().modern ? 2 : 1);  // the last layer's output
     return tally.sum();
   }
   stack(target);
@@ -140,8 +145,30 @@ std::int64_t around_layers(const PlannedModel& model, const PlannedWork& work,
   return tally.sum();
 }
 
+// The vectors of `rows` rows, and the scores of each with the texts of all: logarithms and two
+// gradients of that size. Vectors of unit length, their gradients, and those of the vectors.
+HeadBytes batch_scores(const PlannedModel& model, const PlannedWork& work, std::int64_t rows) {
+  const std::int64_t vectors = held_bytes(rows * work.columns * model.hidden() * fp32, work.cuda),
+                     scores = work.over_batch
+                                  ? held_bytes(rows * rows * (work.columns - 1) * fp32, work.cuda)
+                                  : 0;
+  return {.copies = 0,
+          .kept = vectors,
+          .forward = 2 * scores + 2 * vectors,
+          .peak = 3 * scores + 3 * vectors};
+}
+
+bool in_two_passes(const PlannedWork& work, const PlannedBatch& batch) {
+  return work.job == PlanJob::embedding && work.over_batch && batch.micro_batches > 1;
+}
+
 HeadBytes head_of(const PlannedModel& model, const PlannedWork& work, const PlannedBatch& batch) {
   const bool masked = work.job == PlanJob::pretrain;
+  if (work.job == PlanJob::embedding)  // of a second pass: the gradients of all rows
+    return in_two_passes(work, batch)
+               ? HeadBytes{.kept = batch_scores(model, work, batch.documents * batch.micro_batches)
+                                       .kept}
+               : batch_scores(model, work, batch.documents);
   if (!masked && !model.is_t5()) return {};
   const std::int64_t rows =
       masked ? batch.documents *
@@ -168,8 +195,15 @@ MemoryParts training_memory(const PlannedModel& model, const PlannedWork& work,
   const bool shared = work.job == PlanJob::pretrain || (model.is_t5() && model.t5().tied_head);
   const std::int64_t words =
       shared ? held_bytes(model.vocabulary() * model.hidden() * fp32, work.cuda) : 0;
+  // The first pass of a loss over the global batch: no layer keeps anything then.
+  std::int64_t first_pass = 0;
+  if (in_two_passes(work, batch)) {
+    const HeadBytes all = batch_scores(model, work, batch.documents * batch.micro_batches);
+    first_pass = all.kept + all.peak;
+  }
   const std::int64_t layer = words + (work.checkpointing ? walk.again : walk.transient),
-                     end = std::max(2 * words, update_workspace(floats_of(model, work), work));
+                     end = std::max(
+                         {2 * words, first_pass, update_workspace(floats_of(model, work), work)});
   parts.workspace = std::max<std::int64_t>(
       {0, layer - parts.logits, end - parts.activations - parts.copies - parts.logits});
   return parts;
@@ -180,13 +214,18 @@ MemoryParts evaluation_memory(const PlannedModel& model, const PlannedWork& work
   MemoryParts parts = standing_memory(model, work, batch);
   PlannedWork still = work;
   still.dropout = still.attention_dropout = 0;
-  parts.activations = walk_through(model, still, batch).forward;
-  parts.logits = head_of(model, still, batch).peak;
+  // The layers are done when the head begins; what it reads stays, in T5 both stacks' outputs.
+  const std::int64_t layers = walk_through(model, still, batch).forward,
+                     rows = batch.documents * (batch.length * work.columns +
+                                               (model.is_t5() ? batch.target_length : 0));
+  parts.logits = head_of(model, still, batch).forward;
+  parts.activations = std::max(layers - parts.logits, rows * model.hidden() * fp32);
   return parts;
 }
 
 MemoryParts inference_memory(const PlannedModel& model, const PlannedWork& work,
                              const PlannedBatch& batch) {
+  if (!work.cuda) return processor_inference(model, work, batch);
   PlannedWork still = work;
   still.dropout = still.attention_dropout = 0;
   still.trained_layers = -1;
@@ -194,10 +233,7 @@ MemoryParts inference_memory(const PlannedModel& model, const PlannedWork& work,
   MemoryParts parts;
   parts.weights = parameter_count(model) * fp32;
   parts.activations = walk_through(model, still, batch).forward;
-  if (!model.is_t5()) {
-    if (!work.cuda) parts.copies = parameter_count(model) * c;  // packed for the kernels
-    return parts;
-  }
+  if (!model.is_t5()) return parts;
   const T5Config& config = model.t5();
   const std::int64_t inner = config.inner_size(), rows = batch.documents * still.beams,
                      source = batch.documents * batch.length, h = config.hidden_size;

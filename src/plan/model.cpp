@@ -34,6 +34,13 @@ constexpr PublishedEncoder encoders[] = {
     {"large", "bert", 30000, 0, 0, false},
 };
 
+struct PublishedModern {
+  const char* name;
+  std::int64_t hidden, wide, layers;
+};
+constexpr PublishedModern moderns[] = {{"modernbert-base", 768, 1152, 22},
+                                       {"modernbert-large", 1024, 2624, 28}};
+
 struct PublishedT5 {
   const char *name, *type;
   std::int64_t hidden, wide, layers, heads;
@@ -66,6 +73,19 @@ EncoderConfig config_of(const PublishedEncoder& p, std::int64_t vocabulary) {
     c.relative = relative;
   }
   if (c.model_type == "mpnet") c.distances = DistanceBuckets{};
+  return c;
+}
+
+EncoderConfig config_of(const PublishedModern& p, std::int64_t vocabulary) {
+  EncoderConfig c;
+  c.model_type = "modernbert";
+  c.vocabulary_size = vocabulary > 0 ? vocabulary : 50368;
+  c.hidden_size = p.hidden, c.layers = p.layers, c.heads = p.hidden / 64;
+  c.intermediate_size = p.wide, c.position_rows = 8192, c.position_table = false;
+  c.hidden_dropout = c.attention_dropout = 0;
+  ModernLayers modern;
+  for (std::int64_t i = 0; i < p.layers; ++i) modern.local.push_back(i % 3 != 0);
+  c.modern = std::move(modern);
   return c;
 }
 
@@ -104,6 +124,7 @@ std::int64_t PlannedModel::hidden() const {
 std::vector<std::string> published_models() {
   std::vector<std::string> names;
   for (const PublishedEncoder& p : encoders) names.emplace_back(p.name);
+  for (const PublishedModern& p : moderns) names.emplace_back(p.name);
   for (const PublishedT5& p : t5s) names.emplace_back(p.name);
   return names;
 }
@@ -111,6 +132,8 @@ std::vector<std::string> published_models() {
 PlannedModel planned_model(const std::string& name, std::int64_t vocabulary) {
   for (const PublishedEncoder& p : encoders)
     if (name == p.name) return {name, config_of(p, vocabulary), p.pooler};
+  for (const PublishedModern& p : moderns)
+    if (name == p.name) return {name, config_of(p, vocabulary)};
   for (const PublishedT5& p : t5s)
     if (name == p.name) return {name, config_of(p, vocabulary)};
   if (!fs::exists(name))

@@ -1,9 +1,10 @@
 #include "gpuhpc/plan/plan.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "gpuhpc/base/block.hpp"
 
@@ -18,6 +19,18 @@ PlannedBatch batch_of(const PlanRequest& r, std::int64_t documents) {
   return {documents, r.length, r.target_length, pieces};
 }
 
+// Any micro-batch gives the same answer, and a smaller one does not always need less memory: sums
+// that do not depend on it keep gradients of up to four of them. Tried are powers of two, the share
+// in one to four pieces, and `largest`, which a binary search found.
+std::vector<std::int64_t> sizes_to_try(const PlanRequest& r, std::int64_t share,
+                                       std::int64_t largest) {
+  if (r.micro_batch > 0) return {std::min(r.micro_batch, share)};
+  std::set<std::int64_t> sizes{std::max<std::int64_t>(1, largest)};
+  for (std::int64_t size = 1; size < share; size *= 2) sizes.insert(size);
+  for (std::int64_t pieces = 1; pieces <= 4; ++pieces) sizes.insert(block_count(share, pieces));
+  return {sizes.begin(), sizes.end()};
+}
+
 Candidate candidate_of(const PlanRequest& r, const PlannedWork& work, std::int64_t limit,
                        const Calibration& calibration) {
   Candidate best{.work = work};
@@ -25,22 +38,20 @@ Candidate candidate_of(const PlanRequest& r, const PlannedWork& work, std::int64
   const auto bytes = [&](std::int64_t documents) {
     return calibrated(training_memory(r.model, work, batch_of(r, documents)), calibration);
   };
-  best.largest = largest_batch(share, limit, bytes);
-  // Any micro-batch gives the same answer: the fastest one is taken, of those twice as large as the
-  // one before and the largest.
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t size = 1; size < best.largest; size *= 2) sizes.push_back(size);
-  if (best.largest > 0) sizes.push_back(best.largest);
-  if (const std::int64_t fixed = std::min(r.micro_batch, share); fixed > 0)
-    sizes = fixed <= best.largest ? std::vector{fixed} : std::vector<std::int64_t>{};
+  const std::vector<std::int64_t> sizes =
+      sizes_to_try(r, share, largest_batch(share, limit, bytes));
+  std::int64_t smallest = sizes.front();  // in bytes
   for (const std::int64_t size : sizes) {
+    if (bytes(size) < bytes(smallest)) smallest = size;
+    if (bytes(size) > limit) continue;
+    best.largest = std::max(best.largest, size);
     const PlannedBatch batch = batch_of(r, size);
     const double seconds = calibration.time * step_time(r.model, work, batch, r.gpu).seconds();
     if (best.fits() && seconds >= .99 * best.step_seconds) continue;
     best.micro_batch = batch.documents, best.step_seconds = seconds;
     best.accumulation = block_count(batch.micro_batches, static_cast<std::int64_t>(work.ranks));
   }
-  const PlannedBatch batch = batch_of(r, std::max<std::int64_t>(1, best.micro_batch));
+  const PlannedBatch batch = batch_of(r, best.fits() ? best.micro_batch : smallest);
   best.memory = training_memory(r.model, work, batch);
   best.bytes = calibrated(best.memory, calibration);
   if (best.fits())
@@ -63,24 +74,24 @@ int ranks_that_fit(const PlanRequest& r, const PlannedWork& work, std::int64_t l
   return 0;
 }
 
-// What to do where not even one document fits, or little does; the guide's order.
+// What to do where nothing fits, or little does; the guide's order.
 std::vector<std::string> advice_of(const PlanRequest& r, const Plan& plan) {
   std::vector<std::string> advice;
   const Candidate& best = plan.candidates.front();
   if (plan.fits()) {
-    if (best.accumulation > 1)
-      advice.push_back(fmt::format(
-          "should a step run out of memory all the same, it is computed again with half the "
-          "micro-batch and twice the accumulation, down to one document; "
-          "--train.on-out-of-memory \"train.activation-checkpointing=true; {}={}\" says what comes "
-          "next",
-          r.model.is_t5() ? "seq2seq.source-length" : "train.max-length",
-          std::max<std::int64_t>(16, r.length / 2)));
+    const std::vector<std::string> steps = out_of_memory_steps(r, best);
+    advice.push_back(fmt::format(
+        "should an update run out of memory all the same, it is computed again with half the "
+        "micro-batch and twice the accumulation, down to one document{}",
+        steps.empty() ? ""
+                      : fmt::format("; --train.on-out-of-memory \"{}\" (in the config that is "
+                                    "written) says what comes next",
+                                    fmt::join(steps, "; "))));
     return advice;
   }
   const double kept = static_cast<double>(best.memory.kept()) / gib;
   advice.push_back(fmt::format(
-      "not one document fits: {:.1f} GiB are needed, {:.1f} GiB of them for weights, gradients and "
+      "no micro-batch fits: {:.1f} GiB are needed, {:.1f} GiB of them for weights, gradients and "
       "moments alone (fp32: 16 bytes a parameter), and {:.1f} GiB are there",
       static_cast<double>(best.bytes) / gib, kept, static_cast<double>(plan.limit) / gib));
   if (const int ranks = ranks_that_fit(r, best.work, plan.limit); ranks > 0)
@@ -95,6 +106,18 @@ std::vector<std::string> advice_of(const PlanRequest& r, const Plan& plan) {
 }
 
 }  // namespace
+
+std::vector<std::string> out_of_memory_steps(const PlanRequest& r, const Candidate& best) {
+  constexpr std::int64_t shortest = 16;
+  std::vector<std::string> steps;
+  if (!best.work.checkpointing) steps.emplace_back("train.activation-checkpointing=true");
+  if (r.length >= 2 * shortest)
+    steps.push_back(fmt::format(
+        "{}={}", r.model.is_t5() ? "seq2seq.source-length" : "train.max-length", r.length / 2));
+  if (!best.work.half() && std::max(r.gpu.bf16, r.gpu.fp16) > 0)
+    steps.push_back(fmt::format("train.precision={}", r.gpu.bf16 > 0 ? "bf16" : "fp16"));
+  return steps;
+}
 
 std::int64_t calibrated(const MemoryParts& parts, const Calibration& calibration) {
   return parts.kept() + std::llround(calibration.memory * static_cast<double>(parts.moving()));
@@ -133,15 +156,23 @@ Plan make_plan(const PlanRequest& r,
   const auto parts_of = [&](std::int64_t documents) {
     return inference_memory(r.model, work, {documents, r.length, r.target_length});
   };
-  plan.inference = largest_batch(
-      1 << 14, plan.limit, [&](std::int64_t documents) { return parts_of(documents).total(); });
-  plan.inference_parts = parts_of(std::max<std::int64_t>(1, plan.inference));
+  // What trials of a training measured says nothing of this.
+  const Calibration factors = is_training(r.work.job) ? Calibration{} : calibration(work);
+  plan.inference = largest_batch(1 << 14, plan.limit, [&](std::int64_t documents) {
+    return calibrated(parts_of(documents), factors);
+  });
+  const std::int64_t at_once = std::max<std::int64_t>(1, plan.inference);
+  plan.inference_parts = parts_of(at_once);
+  plan.inference_seconds =
+      factors.time * inference_time(r.model, work, {at_once, r.length, r.target_length}, r.gpu);
   if (!is_training(r.work.job)) {
-    const std::int64_t documents = std::max<std::int64_t>(1, plan.inference);
     Candidate only{.work = work, .micro_batch = plan.inference, .largest = plan.inference};
-    only.memory = plan.inference_parts, only.bytes = only.memory.total();
-    only.step_seconds =
-        step_time(r.model, work, {documents, r.length, r.target_length}, r.gpu).products / 3;
+    only.memory = plan.inference_parts, only.bytes = calibrated(only.memory, factors);
+    only.step_seconds = plan.inference_seconds;
+    only.tokens_per_second =
+        static_cast<double>(at_once *
+                            (work.job == PlanJob::generate ? r.target_length : r.length)) /
+        only.step_seconds;
     plan.candidates.push_back(only);
     if (!plan.fits())
       plan.advice.push_back(fmt::format(

@@ -7,8 +7,10 @@ namespace gpuhpc {
 namespace {
 
 // Micro-batches of few tokens do not fill a GPU: half of the share is reached with so many. A
-// processor's kernels are as fast with two documents as with sixteen.
-constexpr double half_full = 512, half_full_processor = 16;
+// processor packs all weights for each micro-batch, however small, and a document's attention has
+// one thread: one of 128 tokens at a time is a third slower than sixteen
+// (bench/results/2026-11-24-plan-limits.md).
+constexpr double half_full = 512, half_full_processor = 72;
 constexpr double launch = 6e-6;  // seconds of the host for a kernel
 constexpr double kernels_a_layer = 30, link_share = .7;
 
@@ -25,8 +27,14 @@ Flops flops_of(const PlannedModel& model, const PlannedWork& work, const Planned
     const EncoderConfig& e = model.encoder();
     const double f = static_cast<double>(e.intermediate_size), kinds = e.relative ? 3 : 1,
                  texts = b * static_cast<double>(work.columns);
-    flops.layers = static_cast<double>(e.layers) * texts * l *
-                   (2 * (4 * h * h + 2 * h * f) + 4 * kinds * h * l);
+    const auto layers = static_cast<double>(e.layers);
+    double seen = layers * kinds * l;  // keys of a query, over all layers
+    if (e.modern) {
+      const auto near = static_cast<double>(std::ranges::count(e.modern->local, true));
+      seen = (layers - near) * l + near * std::min(l, 4. * static_cast<double>(e.modern->window));
+    }
+    flops.layers =
+        texts * l * (layers * 2 * (4 * h * h + (e.modern ? 3 : 2) * h * f) + 4 * h * seen);
     if (work.job == PlanJob::pretrain)
       flops.head = texts * std::round(work.masked * (l - 2)) * 2 * h * (v + h);
     return flops;
@@ -56,6 +64,38 @@ double forward_flops(const PlannedModel& model, const PlannedWork& work,
                      const PlannedBatch& batch) {
   const Flops flops = flops_of(model, work, batch);
   return flops.layers + flops.head;
+}
+
+double inference_time(const PlannedModel& model, const PlannedWork& work, const PlannedBatch& batch,
+                      const GpuKind& gpu) {
+  const auto b = static_cast<double>(batch.documents), l = static_cast<double>(batch.length);
+  const double peak = gpu.tflops(work.precision) * 1e12 * peak_share,
+               tokens = b * l * static_cast<double>(model.is_t5() ? 1 : work.columns),
+               rate = peak * tokens / (tokens + (gpu.sm == 0 ? half_full_processor : half_full)),
+               kernels = gpu.sm == 0 ? 0 : kernels_a_layer * launch;
+  if (!model.is_t5())
+    return std::max(flops_of(model, work, batch).layers / rate, layers_of(model) * kernels);
+  const T5Config& c = model.t5();
+  const double h = static_cast<double>(c.hidden_size), i = static_cast<double>(c.inner_size()),
+               layers = static_cast<double>(c.decoder_layers),
+               m = static_cast<double>(batch.target_length),
+               head = static_cast<double>(c.vocabulary_size) * h,
+               f = static_cast<double>(c.intermediate_size) * (c.gated ? 3 : 2),
+               rows = b * static_cast<double>(work.beams);
+  // The encoder, and the keys and values of the sources in each layer of the decoder.
+  PlannedBatch sources = batch;
+  sources.target_length = 0;
+  const double encoder = std::max(flops_of(model, work, sources).layers / rate,
+                                  static_cast<double>(c.layers) * kernels);
+  // A step: of each row one token, which looks at half of the tokens that there will be, and at its
+  // source, whose keys and values the rows of a document share.
+  const double weights = layers * (6 * h * i + h * f) + head,
+               products = rows * (2 * weights + layers * 4 * i * (m / 2 + l)),
+               cached = layers * 2 * i * (rows * m / 2 + b * l),
+               bytes = static_cast<double>(work.value_bytes()) * weights + sizeof(float) * cached;
+  const double step =
+      std::max({products / peak, bytes / (gpu.bandwidth * 1e9), 2 * layers * kernels});
+  return encoder + m * step;
 }
 
 StepTime step_time(const PlannedModel& model, const PlannedWork& work, const PlannedBatch& batch,

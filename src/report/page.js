@@ -137,7 +137,9 @@ function histogram(title, { correct, wrong }) {
 function scores() {
   if (!report.histograms) return;
   const shown = [histogram("Best class of each document", report.histograms.best),
-    histogram("All predicted classes", report.histograms.predicted)].filter(Boolean);
+    histogram("All predicted classes", report.histograms.predicted),
+    report.reliability && curve(report.reliability), report.risk && curve(report.risk)]
+    .filter(Boolean);
   section("scores", "Scores", gold
     ? "How sure the predictions are, and how often they are right at that."
     : "How sure the predictions are.", shown.length && html("div", { class: "charts" }, shown));

@@ -15,7 +15,7 @@ struct FigureText {
   bool headline;
 };
 
-constexpr std::array<FigureText, 21> figure_texts = {{
+constexpr std::array<FigureText, 24> figure_texts = {{
     {"example_f1", "Example-F1", "F1 of each document's label set, averaged over documents", true},
     {"example_precision", "Example-P",
      "share of a document's predicted classes that are right, averaged", false},
@@ -45,6 +45,13 @@ constexpr std::array<FigureText, 21> figure_texts = {{
      "1/rank of each gold class among all; below 1 with several gold classes", false},
     {"top5_accuracy", "top-5 accuracy", "share of documents with a gold class among the best 5",
      true},
+    {"ece_best", "ECE, best class",
+     "distance between a best class's score and the share that is right", false},
+    {"ece_labels", "ECE, predicted classes",
+     "distance between a predicted class's score and the share that is right", false},
+    {"aurc", "AURC",
+     "share of wrong best classes among the surest documents, averaged over how many are taken",
+     false},
 }};
 
 const FigureText* find_text(const std::string& name) {
@@ -147,6 +154,7 @@ bool figure_is_headline(const std::string& name) {
 std::string figure_group(const std::string& name) {
   if (name.starts_with("example_") || name == "exact_match" || name == "hamming_loss")
     return "Label sets, document by document";
+  if (name.starts_with("ece_") || name == "aurc") return "What the scores are worth";
   if (name.starts_with("micro_") || name.starts_with("macro_")) return "Labels, over all documents";
   if (name.starts_with("hierarchical_") || name.starts_with("level_")) return "In the hierarchy";
   return find_text(name) ? "Ranking of the classes" : "";

@@ -56,6 +56,21 @@ void put(TrainingLines& lines, const std::string& column, double value) {
   values.push_back(value);
 }
 
+// What a validation says beside its loss and perplexity.
+void add_figures(TrainingLines& lines, const Json& line, double step, const std::string& where) {
+  constexpr std::string_view prefix = "validation_";
+  for (const auto& [key, value] : line.items()) {
+    if (!key.starts_with(prefix) || key == "validation_loss" || key == "validation_perplexity")
+      continue;
+    const std::string name = key.substr(prefix.size());
+    auto figure = std::ranges::find(lines.figures, name, &TrainingLines::Figure::name);
+    if (figure == lines.figures.end())
+      figure = lines.figures.insert(figure, TrainingLines::Figure{name, {}, {}});
+    figure->steps.push_back(step);
+    figure->values.push_back(number_of(value, key, where));
+  }
+}
+
 void add_line(TrainingLines& lines, const Json& line, const std::string& where) {
   const double step = number_at(line, "step", where);
   if (!std::isfinite(step))
@@ -65,6 +80,7 @@ void add_line(TrainingLines& lines, const Json& line, const std::string& where) 
     lines.validation_losses.push_back(number_of(*loss, "validation_loss", where));
     if (const auto value = line.find("validation_perplexity"); value != line.end())
       lines.perplexities.push_back(number_of(*value, "validation_perplexity", where));
+    add_figures(lines, line, step, where);
     return;
   }
   lines.steps.push_back(step);
@@ -151,6 +167,20 @@ std::vector<double> running_mean(const std::vector<double>& values) {
   return means;
 }
 
+// The losses of several data sets in one, every other figure in one of its own.
+void add_figure_curves(Json& curves, const TrainingLines& lines) {
+  constexpr std::string_view loss = "loss_";
+  Json losses = Json::array();
+  for (const auto& [name, steps, values] : lines.figures)
+    if (name.starts_with(loss))
+      losses.push_back(series_data(name.substr(loss.size()), steps, values));
+  add_curve(curves, "validation loss of each data set", "step", std::move(losses));
+  for (const auto& [name, steps, values] : lines.figures)
+    if (!name.starts_with(loss))
+      add_curve(curves, ("validation " + name).c_str(), "step",
+                Json::array({series_data("validation", steps, values)}));
+}
+
 // Seconds since the first step began, at the end of each.
 std::optional<std::vector<double>> elapsed(const TrainingLines& lines) {
   const auto *seconds = column(lines, "step_seconds"), *tokens = column(lines, "tokens"),
@@ -224,6 +254,7 @@ Json training_curves(const TrainingLines& lines) {
   if (!lines.perplexities.empty() && lines.perplexities.size() == lines.validation_steps.size())
     add_curve(curves, "perplexity", "step",
               Json::array({series_data("validation", lines.validation_steps, lines.perplexities)}));
+  add_figure_curves(curves, lines);
   if (Json rates = learning_rates(lines); !rates.empty())
     add_curve(curves, "learning rates", "step", std::move(rates));
   else

@@ -37,6 +37,10 @@ void declare(config::Section& section, NegativeOptions& options) {
       .existing_path();
   section.option("rows", options.rows, "n-tuple: all negatives in one row; triplet: a row for each")
       .one_of({"n-tuple", "triplet"});
+  section.option("scores", options.scores,
+                 "write the scores that negatives were chosen by: `scores`, an array of the "
+                 "positive's and the negatives', for --embedding.loss distill; rows of one "
+                 "negative also have `margin`, their difference, for margin-mse");
 }
 
 namespace {

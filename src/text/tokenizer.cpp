@@ -91,6 +91,36 @@ std::vector<VocabularyEntry> all_tokens(std::vector<VocabularyEntry> vocabulary,
   return vocabulary;
 }
 
+// Puts a prompt before every text. A prompt and a text are cut together: where they meet, a piece
+// may be of both.
+class PromptedTokenizer final : public Tokenizer {
+ public:
+  PromptedTokenizer(std::unique_ptr<Tokenizer> tokenizer, std::string prompt)
+      : tokenizer_(std::move(tokenizer)), prompt_(std::move(prompt)) {}
+  void encode(std::string_view text, std::vector<std::int32_t>& ids) const override {
+    tokenizer_->encode(prompt_ + std::string(text), ids);
+  }
+  void encode_with(TokenizerScratch& scratch, std::string_view text,
+                   std::vector<std::int32_t>& ids) const override {
+    tokenizer_->encode_with(scratch, prompt_ + std::string(text), ids);
+  }
+  std::unique_ptr<TokenizerScratch> make_scratch() const override {
+    return tokenizer_->make_scratch();
+  }
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const override {
+    return tokenizer_->decode(ids, skip_special_tokens);
+  }
+  std::int64_t vocabulary_size() const override { return tokenizer_->vocabulary_size(); }
+  const SpecialTokens& special() const override { return tokenizer_->special(); }
+  std::string fingerprint() const override {
+    return Fingerprint().add(tokenizer_->fingerprint()).add(prompt_).hex();
+  }
+
+ private:
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::string prompt_;
+};
+
 }  // namespace
 
 TokenizerParts make_parts(std::vector<VocabularyEntry> vocabulary, const std::string& model_print,
@@ -130,6 +160,11 @@ void Tokenizer::encode_with(TokenizerScratch&, std::string_view text,
 
 std::unique_ptr<TokenizerScratch> Tokenizer::make_scratch() const {
   return std::make_unique<TokenizerScratch>();
+}
+
+std::unique_ptr<Tokenizer> behind_prompt(std::unique_ptr<Tokenizer> tokenizer, std::string prompt) {
+  if (prompt.empty()) return tokenizer;
+  return std::make_unique<PromptedTokenizer>(std::move(tokenizer), std::move(prompt));
 }
 
 std::vector<std::int32_t> ids_of(const Tokenizer& tokenizer, std::string_view text) {

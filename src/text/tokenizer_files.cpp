@@ -387,6 +387,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model_folder) {
         "import AutoTokenizer as T; T.from_pretrained('{}').save_pretrained('{}')\"",
         (model_folder / "bpe_encoder.bin").string(), model_folder.string(), model_folder.string());
   }
+  // Older sentence-transformers folders keep the transformer, tokenizer and all, in one of their
+  // own.
+  if (const fs::path inside = model_folder / "0_Transformer"; fs::is_directory(inside))
+    return load_tokenizer(inside);
   throw io_error(
       "{}: there is neither tokenizer.json nor vocab.txt, vocab.json, spm.model, spiece.model or "
       "sentencepiece.bpe.model; give the folder of a model",

@@ -105,6 +105,7 @@ CheckpointState to_checkpoint(const TrainerState& state, std::int64_t optimizer_
                        {"batch_size", state.batch_size},
                        {"skipped_in_a_row", state.skipped_in_a_row},
                        {"micro_batch", state.micro_batch},
+                       {"asked_micro_batch", state.asked_micro_batch},
                        {"loss_scale", state.loss_scale},
                        {"good_steps", state.good_steps},
                        {"validated_at", state.validated_at},
@@ -130,6 +131,7 @@ TrainerState from_checkpoint(const CheckpointState& checkpoint) {
   state.batch_size = values.at("batch_size");
   state.skipped_in_a_row = values.at("skipped_in_a_row");
   state.micro_batch = values.at("micro_batch");
+  state.asked_micro_batch = values.value("asked_micro_batch", state.micro_batch);
   state.loss_scale = values.at("loss_scale");
   state.good_steps = values.at("good_steps");
   state.validated_at = values.at("validated_at");

@@ -142,7 +142,7 @@ void GradientSync::ready(std::size_t entry) {
             arena_.entries()[entry].name);
   if (calls_[entry] != expected_[entry]) return;
   for (const std::size_t bucket : buckets_of_entry_[entry]) --buckets_[bucket].waiting;
-  if (options_.overlap) start_ready();
+  if (options_.overlap && !options_.one_process) start_ready();
 }
 
 void GradientSync::start_ready() {
@@ -199,10 +199,16 @@ void GradientSync::finish(bool failed) {
     order.resize(ranges_.size());
     std::iota(order.rbegin(), order.rend(), std::int64_t{0});
   }
+  meet();
   for (; next_ < order.size(); ++next_) start(static_cast<std::size_t>(order[next_]));
+  meet();
   for (const std::int64_t bucket : order) complete(static_cast<std::size_t>(bucket));
   if (computed_ && expected_.empty()) expected_ = calls_;
   if (order_.empty()) learn();
+}
+
+void GradientSync::meet() {
+  if (options_.one_process) comm_.barrier();
 }
 
 void GradientSync::learn() {
@@ -230,15 +236,18 @@ void GradientSync::gather_parameters() {
   const bool direct = !host_parameters_.defined();
   at::Tensor& target = direct ? arena_.parameters() : host_parameters_;
   const at::Tensor mine = at::empty({arena_.capacity() / comm_.size()}, target.options());
-  std::vector<std::unique_ptr<Work>> works;
+  std::vector<at::Tensor> sends, receives;
   for (std::size_t b = 0; b < ranges_.size(); ++b) {
     const std::int64_t size = ranges_[b].size() / comm_.size();
     const at::Tensor send = mine.narrow(0, ranges_[b].first / comm_.size(), size);
     send.copy_(arena_.parameters().narrow(0, owned_[b].first, size));
-    works.push_back(
-        start_all_gather(channel_, send, target.narrow(0, ranges_[b].first, ranges_[b].size())));
+    sends.push_back(send);
+    receives.push_back(target.narrow(0, ranges_[b].first, ranges_[b].size()));
   }
-  for (const auto& work : works) work->wait();
+  meet();
+  const auto work = start_all_gathers(channel_, sends, receives);
+  meet();
+  work->wait();
   if (!direct) arena_.parameters().copy_(host_parameters_);
 }
 

@@ -24,10 +24,17 @@ void declare(config::Section& section, LoaderOptions& options) {
 }
 
 Loader::Loader(const Task& task, int threads) : task_(task) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (...) {  // no destructor follows, and threads that run would end the program
+    end();
+    throw;
+  }
 }
 
-Loader::~Loader() {
+Loader::~Loader() { end(); }
+
+void Loader::end() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;

@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/sqrt.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -111,12 +112,16 @@ void Lamb::step(double learning_rate_multiplier, double gradient_scale) {
   }
   // 2 norms of weights and direction in each tensor, over all ranks
   const auto& entries = arena_.entries();
-  std::vector<double> norms(2 * entries.size());
+  std::vector<at::Tensor> slices;
   for (const Part& part : parts_) {
-    norms[2 * part.entry] +=
-        gpuhpc::square_sum(arena_.parameters().narrow(0, part.first, part.size));
-    norms[2 * part.entry + 1] +=
-        gpuhpc::square_sum(arena_.gradients().narrow(0, part.first, part.size));
+    slices.push_back(arena_.parameters().narrow(0, part.first, part.size));
+    slices.push_back(arena_.gradients().narrow(0, part.first, part.size));
+  }
+  const std::vector<double> sums = square_sums(slices);
+  std::vector<double> norms(2 * entries.size());
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    norms[2 * parts_[i].entry] += sums[2 * i];
+    norms[2 * parts_[i].entry + 1] += sums[2 * i + 1];
   }
   if (sum_over_ranks_) sum_over_ranks_(norms);
   // 3 the update
@@ -142,18 +147,21 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterAren
   return std::make_unique<AdamW>(arena, options, std::move(ranges));
 }
 
-double square_sum(const at::Tensor& values) {
-  constexpr std::int64_t block_size = 1 << 15;
-  if (!values.is_cpu()) {
-    // A norm of all in double would make a copy of all in double.
-    const std::int64_t whole = values.numel() / block_size * block_size;
-    const auto squares = [](const at::Tensor& rows) {
-      return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}).to(at::kDouble).square().sum();
-    };
-    return squares(values.narrow(0, 0, whole).view({-1, block_size}))
-        .add(squares(values.narrow(0, whole, values.numel() - whole).unsqueeze(0)))
-        .item<double>();
-  }
+namespace {
+
+constexpr std::int64_t block_size = 1 << 15;
+
+// On a GPU. A norm of all in double would make a copy of all in double.
+at::Tensor device_square_sum(const at::Tensor& values) {
+  const std::int64_t whole = values.numel() / block_size * block_size;
+  const auto squares = [](const at::Tensor& rows) {
+    return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}).to(at::kDouble).square().sum();
+  };
+  return squares(values.narrow(0, 0, whole).view({-1, block_size}))
+      .add(squares(values.narrow(0, whole, values.numel() - whole).unsqueeze(0)));
+}
+
+double host_square_sum(const at::Tensor& values) {
   const std::int64_t blocks = block_count(values.numel(), block_size);
   const float* data = values.const_data_ptr<float>();
   std::vector<double> sums(static_cast<std::size_t>(blocks));
@@ -167,6 +175,23 @@ double square_sum(const at::Tensor& values) {
   for (const double part : sums) sum += part;
   return sum;
 }
+
+}  // namespace
+
+std::vector<double> square_sums(const std::vector<at::Tensor>& slices) {
+  std::vector<double> sums;
+  if (slices.empty() || slices.front().is_cpu()) {
+    for (const at::Tensor& slice : slices) sums.push_back(host_square_sum(slice));
+    return sums;
+  }
+  std::vector<at::Tensor> on_device;
+  for (const at::Tensor& slice : slices) on_device.push_back(device_square_sum(slice));
+  const at::Tensor read = at::stack(on_device).to(at::kCPU);
+  sums.assign(read.const_data_ptr<double>(), read.const_data_ptr<double>() + read.numel());
+  return sums;
+}
+
+double square_sum(const at::Tensor& values) { return square_sums({values}).front(); }
 
 double gradient_norm(ParameterArena& arena, Range slice) {
   return std::sqrt(square_sum(arena.gradients().narrow(0, slice.first, slice.size())));

@@ -1,6 +1,7 @@
 #include "gpuhpc/train/options.hpp"
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/device/gpu.hpp"
 #include "gpuhpc/nn/cpu_encoder.hpp"
 
 namespace gpuhpc {
@@ -37,10 +38,11 @@ Course TrainOptions::course() const {
           .restore_best = restore == "best"};
 }
 
-Precision TrainOptions::precision_kind(bool cuda) const {
+Precision TrainOptions::precision_kind(c10::Device device) const {
   for (const Precision kind : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16})
     if (precision == name_of(kind)) return kind;
-  return cuda || usable_cpu_precision(CpuPrecision::bf16, kernels::best_isa()) == CpuPrecision::bf16
+  if (device.is_cuda()) return multiplies_bf16(device.index()) ? Precision::bf16 : Precision::fp16;
+  return usable_cpu_precision(CpuPrecision::bf16, kernels::best_isa()) == CpuPrecision::bf16
              ? Precision::bf16
              : Precision::fp32;
 }
@@ -59,8 +61,17 @@ const char* name_of(Precision precision) {
   throw internal_error("precision {} is unknown", static_cast<int>(precision));
 }
 
-LossScalerOptions TrainOptions::scaler_options(bool cuda) const {
-  if (precision_kind(cuda) != Precision::fp16) return {.scale = 1, .dynamic = false};
+// Cards that are sold as 16, 24 and 48 GB have a little less, or have it in GiB.
+std::int64_t usual_micro_batch(std::int64_t gpu_bytes) {
+  constexpr std::int64_t gigabyte = 1'000'000'000;
+  return gpu_bytes >= 44 * gigabyte   ? 32
+         : gpu_bytes >= 22 * gigabyte ? 24
+         : gpu_bytes >= 14 * gigabyte ? 16
+                                      : TrainOptions{}.micro_batch;
+}
+
+LossScalerOptions TrainOptions::scaler_options(c10::Device device) const {
+  if (precision_kind(device) != Precision::fp16) return {.scale = 1, .dynamic = false};
   return {.scale = loss_scale, .growth_interval = loss_scale_interval, .dynamic = true};
 }
 
@@ -97,9 +108,17 @@ void declare(config::Section& section, TrainOptions& options) {
           "micro-batch", options.micro_batch,
           "documents computed at once; a rank adds up the gradients of its micro-batches (0: "
           "one micro-batch per rank; auto: the most that fit memory, on processors the fastest of "
-          "those, tried at the start)")
+          "those, tried at the start); where it is not given a GPU of 16 GB takes 16, of 24 GB 24, "
+          "of 48 GB and more 32")
       .range(-1, many)
       .word("auto", -1)
+      .unit("documents")
+      .execution();
+  section
+      .option("eval-batch", options.eval_batch,
+              "documents computed at once where losses of held-out ones are measured (0: the "
+              "micro-batch during the training, 32 before and after it)")
+      .range(0, many)
       .unit("documents")
       .execution();
   section
@@ -141,9 +160,10 @@ void declare(config::Section& section, TrainOptions& options) {
               "them, steps with semicolons")
       .execution();
   section
-      .option("precision", options.precision,
-              "type of the matrix products; parameters, sums and losses are always fp32; fp16 "
-              "scales the loss; auto takes bf16 where the hardware multiplies it")
+      .option(
+          "precision", options.precision,
+          "type of the matrix products; parameters, sums and losses are always fp32; fp16 "
+          "scales the loss; auto takes bf16 where the hardware multiplies it, fp16 on older GPUs")
       .one_of({"auto", "fp32", "tf32", "bf16", "fp16"})
       .common();
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);

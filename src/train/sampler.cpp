@@ -1,13 +1,10 @@
 #include "gpuhpc/train/sampler.hpp"
 
-#include <c10/util/Exception.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <new>
 #include <numeric>
-#include <string_view>
+#include <optional>
 #include <unordered_set>
 
 #include "gpuhpc/base/error.hpp"
@@ -69,8 +66,20 @@ Sampler::Sampler(const Task& task, const TrainOptions& options, const Course& co
   mean_batch_ = batch_tokens_ > 0 ? static_cast<double>(drawn) / static_cast<double>(first)
                                   : static_cast<double>(batch_size_);
   total_ = course.max_steps;
+  if (by_items && course.max_steps == 0) {
+    total_ = first * course.epochs;
+    return;
+  }
   for (std::int64_t epoch = 0; course.max_steps == 0 && epoch < course.epochs; ++epoch)
     total_ += epoch == 0 ? first : batches_of(count, epoch);
+}
+
+void require_held_out(const TrainOptions& train, std::size_t learnt, std::size_t validation) {
+  const bool needed = train.restore == "best" || train.patience > 0;
+  if (train.validation > 0 && (learnt == 0 || (validation == 0 && needed)))
+    throw configuration_error(
+        "--train.validation {} leaves {} to learn from and {} to validate on; give another share",
+        train.validation, learnt, validation);
 }
 
 // Validation items leave what is learnt from; each corpus becomes a stream of what is left of it.
@@ -174,7 +183,12 @@ std::vector<std::int64_t> Sampler::cut(Stream& stream) {
     return !batch.empty() && tokens + task_.cost(item) > batch_tokens_;
   };
   const auto take = [&](std::int64_t item) {
-    if (no_duplicates_ && !keys.insert(task_.key(item)).second) return put_off.push_back(item);
+    if (no_duplicates_) {
+      const std::vector<std::int64_t> own = task_.keys(item);
+      if (std::ranges::any_of(own, [&](std::int64_t key) { return keys.contains(key); }))
+        return put_off.push_back(item);
+      keys.insert(own.begin(), own.end());
+    }
     batch.push_back(item);
     if (batch_tokens_ > 0) tokens += task_.cost(item);
   };
@@ -200,50 +214,58 @@ void Sampler::seek(std::int64_t epoch, std::int64_t batch) {
   while (batch_ < batch) next();
 }
 
-std::int64_t largest_fitting(std::int64_t limit, const std::function<bool(std::int64_t)>& fits) {
+std::int64_t largest_fitting(std::int64_t limit, const std::function<bool(std::int64_t)>& fits,
+                             std::int64_t foreseen) {
   std::int64_t good = 0, bad = limit + 1;
-  for (std::int64_t size = 1; good < limit && bad > limit; size = std::min(limit, 2 * size))
-    (fits(size) ? good : bad) = size;
-  while (bad - good > std::max<std::int64_t>(1, good / 8)) {
-    const std::int64_t middle = (good + bad) / 2;
-    (fits(middle) ? good : bad) = middle;
+  const auto trial = [&](std::int64_t size) { (fits(size) ? good : bad) = size; };
+  if (foreseen > 0 && limit > 0) {
+    trial(std::min(foreseen, limit));
+    if (good == 0) {
+      for (std::int64_t size = bad - std::max<std::int64_t>(1, bad / 9); good == 0 && size > 0;
+           size = bad / 2)
+        trial(size);
+      if (good == 0) return 0;
+    } else if (good < limit) {
+      trial(std::min(limit, good + std::max<std::int64_t>(1, good / 8)));
+    }
   }
+  for (std::int64_t size = std::max<std::int64_t>(1, 2 * good); good < limit && bad > limit;
+       size *= 2)
+    trial(std::min(limit, size));
+  while (bad - good > std::max<std::int64_t>(1, good / 8)) trial((good + bad) / 2);
   return good;
 }
 
-std::int64_t fastest_size(std::int64_t limit, const std::function<double(std::int64_t)>& seconds) {
-  std::vector<std::pair<std::int64_t, double>> tried;  // size, seconds per item
-  for (std::int64_t size = 1; size < 2 * limit; size *= 2) {
-    const std::int64_t items = std::min(size, limit);
-    tried.emplace_back(items, seconds(items) / static_cast<double>(items));
+std::int64_t fastest_size(std::int64_t limit, const std::function<double(std::int64_t)>& seconds,
+                          std::int64_t foreseen) {
+  constexpr double as_fast = 1.05;
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 1; size < 2 * limit; size *= 2) sizes.push_back(std::min(size, limit));
+  std::vector<std::optional<double>> tried(sizes.size());  // seconds per item
+  const auto each = [&](std::size_t i) {
+    if (!tried[i]) tried[i] = seconds(sizes[i]) / static_cast<double>(sizes[i]);
+    return *tried[i];
+  };
+  std::size_t best = 0;
+  const auto see = [&](std::size_t i) {
+    const bool faster = each(i) < each(best);
+    if (faster) best = i;
+    return faster;
+  };
+  if (foreseen <= 0) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) see(i);
+  } else {
+    while (sizes[best] < std::min(foreseen, limit)) ++best;
+    for (bool faster = true; faster;) {
+      faster = best > 0 && see(best - 1);
+      if (best + 1 < sizes.size() && see(best + 1)) faster = true;
+    }
+    while (best > 0 && each(best - 1) <= as_fast * each(best)) --best;
+    return sizes[best];
   }
-  const double best =
-      std::ranges::min_element(tried, {}, [](const auto& t) { return t.second; })->second;
-  return std::ranges::find_if(tried, [&](const auto& t) { return t.second <= 1.05 * best; })->first;
-}
-
-bool is_out_of_memory(const std::exception_ptr& error) {
-  if (!error) return false;
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    return e.code() == ExitCode::out_of_memory;
-  } catch (const std::bad_alloc&) {
-    return true;
-  } catch (const c10::OutOfMemoryError&) {
-    return true;
-  } catch (const c10::Error& e) {
-    // Those that have no type of their own: LibTorch's host allocator, the CUDA runtime and the
-    // libraries on it, which take memory beside LibTorch's.
-    const std::string_view text(e.what_without_backtrace());
-    return std::ranges::any_of(
-        std::array{"DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED",
-                   "CUSOLVER_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
-                   "CUDA error: out of memory", "CUDA driver error: out of memory"},
-        [&](const char* sign) { return text.find(sign) != std::string_view::npos; });
-  } catch (...) {
-    return false;
-  }
+  const auto near = std::ranges::find_if(
+      tried, [&](const std::optional<double>& t) { return *t <= as_fast * *tried[best]; });
+  return sizes[static_cast<std::size_t>(near - tried.begin())];
 }
 
 std::int64_t piece_count(std::int64_t items, std::int64_t micro_batch, int ranks) {

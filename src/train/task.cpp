@@ -31,21 +31,29 @@ DocumentTask::DocumentTask(std::vector<const TokenDataset*> datasets, std::int64
   for (const TokenDataset* dataset : datasets_) first_.push_back(first_.back() + dataset->size());
 }
 
-std::span<const std::int32_t> DocumentTask::tokens(std::int64_t document) const {
+std::pair<const TokenDataset*, std::int64_t> DocumentTask::place_of(std::int64_t document) const {
   const auto after = std::upper_bound(first_.begin(), first_.end(), document);
   const std::size_t place = static_cast<std::size_t>(after - first_.begin()) - 1;
-  const auto all = datasets_[place]->tokens(document - first_[place]);
-  return all.first(std::min(all.size(), static_cast<std::size_t>(max_length_ - form_.specials())));
+  return {datasets_[place], document - first_[place]};
+}
+
+std::span<const std::int32_t> DocumentTask::cut(std::span<const std::int32_t> tokens) const {
+  return tokens.first(
+      std::min(tokens.size(), static_cast<std::size_t>(max_length_ - form_.specials())));
 }
 
 std::int64_t DocumentTask::cost(std::int64_t item) const {
-  return std::ssize(tokens(document(item))) + form_.specials();
+  const auto [dataset, place] = place_of(document(item));
+  return std::ssize(cut(dataset->tokens(place))) + form_.specials();
 }
 
 PackedIds DocumentTask::pack(std::span<const std::int64_t> items) const {
   PackedIds packed;
   packed.clear();
-  for (const std::int64_t item : items) packed.add(document(item), tokens(document(item)), form_);
+  for (const std::int64_t item : items) {
+    const auto [dataset, place] = place_of(document(item));
+    packed.add(document(item), cut(dataset->sound_tokens(place)), form_);
+  }
   return packed;
 }
 

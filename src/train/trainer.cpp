@@ -1,9 +1,9 @@
 // The training loop and, on one screen, its step.
 #include "gpuhpc/train/trainer.hpp"
 
-#include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
 
@@ -16,6 +16,8 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/device/gpu.hpp"
+#include "gpuhpc/nn/packed.hpp"
 #include "gpuhpc/train/sampler.hpp"
 
 namespace gpuhpc {
@@ -25,9 +27,24 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// One read for all micro-batches: each would make the host wait for its GPU.
+double sum_of_losses(const std::vector<at::Tensor>& losses) {
+  if (losses.empty()) return 0;
+  const at::Tensor values = at::stack(losses).to(at::kCPU, at::kDouble);
+  double sum = 0;
+  for (std::int64_t i = 0; i < values.numel(); ++i) sum += values.const_data_ptr<double>()[i];
+  return sum;
+}
+
 }  // namespace
 
 TrainSummary Trainer::run() {
+  const c10::Device device = model_.parameters().device();
+  run_collectively(comm_, [&] {
+    if (device.is_cuda())
+      check_gpu_precision("train.precision", options_.precision, multiplies_bf16(device.index()));
+  });
+  check_one_precision(comm_, options_.precision_kind(device));
   resume();
   const auto start = std::chrono::steady_clock::now();
   TrainSummary own;
@@ -35,7 +52,7 @@ TrainSummary Trainer::run() {
   std::optional<Progress> progress;
   const auto goes_on = [&] { return !over() && task_.before_step(state_.step); };
   bool more = goes_on();  // before prepare(): a task may have no loss before its first step
-  if (more) prepare();
+  if (more) warm_up(), prepare();
   if (context_.log && comm_.is_root()) context_.log->info(describe());
   warn_of_warmup();
   if (context_.log)
@@ -67,20 +84,24 @@ StepReport Trainer::step() {
   if (trace != nullptr) trace->step_begins(state_.step + 1);
   const Span whole(trace, "step", state_.step + 1);
   const auto start = std::chrono::steady_clock::now();
-  double computed = 0, summed = 0, own_tokens = 0;
+  clock_.restart();
+  const WorkClock::Mark begun = clock_.mark();
+  WorkClock::Mark computed = begun, summed = begun;
+  double own_tokens = 0;
   // 1 take the next global batch
   traced(trace, "data", [&] { draw(); });
   const Batch& batch = batch_in_hand_;
-  double data = seconds_since(start);
+  decltype(Share::waits) waits{{begun, clock_.mark()}};
   Share share;
   Verdict verdict = Verdict::again;
   while (verdict == Verdict::again) {
     // 2 forward and backward over my micro-batches; complete buckets of gradients leave meanwhile
     share = accumulate(batch);
-    computed = seconds_since(start), data += share.data_seconds, own_tokens = share.tokens;
+    computed = clock_.mark(), own_tokens = share.tokens;
+    waits.insert(waits.end(), share.waits.begin(), share.waits.end());
     // 3 the rest of the sum over ranks
     traced(trace, "sum", [&] { sync_.finish(share.error != nullptr); });
-    summed = seconds_since(start);
+    summed = clock_.mark();
     // 4 agree: did anyone fail? is everything finite? From here on `share` is that of all ranks.
     // (again: out of memory somewhere)
     verdict = traced(trace, "agreement", [&] { return agree(share, batch.items); });
@@ -96,6 +117,8 @@ StepReport Trainer::step() {
   }
   // 6 count and report
   const double seconds = seconds_since(start);
+  double data = 0;
+  for (const auto& [from, to] : waits) data += clock_.between(from, to);
   const StepReport report{.step = state_.step + 1,
                           .epoch = batch.epoch,
                           .corpus = corpora()[batch.corpus].name,
@@ -111,9 +134,9 @@ StepReport Trainer::step() {
                           .own_tokens = own_tokens,
                           .step_seconds = seconds,
                           .data_seconds = data,
-                          .compute_seconds = computed - data,
-                          .exposed_communication_seconds = summed - computed,
-                          .update_seconds = seconds - summed};
+                          .compute_seconds = clock_.between(begun, computed) - data,
+                          .exposed_communication_seconds = clock_.between(computed, summed),
+                          .update_seconds = seconds - clock_.between(begun, summed)};
   traced(trace, "report", [&] { count(report); });
   return report;
 }
@@ -157,13 +180,13 @@ void Trainer::cut(Batch& batch) {
 
 // One of my micro-batches, in their order: a second pass finds it in the hand.
 void Trainer::take(std::int64_t piece, Share& share) {
-  const auto start = std::chrono::steady_clock::now();
+  const WorkClock::Mark before = clock_.mark();
   const auto place = static_cast<std::size_t>(piece - batch_in_hand_.mine.first);
   traced(trace_ ? &*trace_ : nullptr, "data", [&] {
     if (place == hand_.size()) hand_.push_back(loader_.next());
     task_.take(hand_[place]);
   });
-  share.data_seconds += seconds_since(start);
+  share.waits.emplace_back(before, clock_.mark());
 }
 
 Trainer::Share Trainer::accumulate(const Batch& batch) {
@@ -202,7 +225,7 @@ Trainer::Share Trainer::accumulate(const Batch& batch) {
       });
       row += std::ssize(items);
       if (!in_two_passes) {
-        share.loss += traced(trace, "loss", [&] { return loss.sum.item<double>(); });
+        share.losses.push_back(loss.sum.detach());
         share.count += loss.count;
       }
       share.documents += static_cast<double>(items.size());
@@ -253,9 +276,9 @@ at::Tensor Trainer::cached_gradients(const Batch& batch, Share& share) {
   std::vector<std::int64_t> order;
   for (const std::int64_t item : batch.items) order.push_back(place.at(item));
   const at::Device device = model_.parameters().device();
-  const at::Tensor places = at::tensor(order).to(device),
-                   gathered =
-                       at::from_blob(all.data(), {std::ssize(batch.items), width}).to(device),
+  const at::Tensor places = to_device(at::tensor(order), device),
+                   gathered = to_device(at::from_blob(all.data(), {std::ssize(batch.items), width}),
+                                        device),
                    rows = gathered.index_select(0, places).set_requires_grad(true);
   const LossSum loss = task_.batch_loss(rows, batch.items);
   const at::Tensor scaled = scaler_.dynamic() ? loss.sum * scaler_.scale() : loss.sum;
@@ -277,8 +300,11 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
   double square = 0;
   const bool counts = comm_.is_root() || sync_.sharded();
   try {
+    if (!share.error) share.loss += sum_of_losses(share.losses);
+    std::vector<at::Tensor> slices;
     for (const Range& range : sync_.owned())
-      if (counts) square += square_sum(model_.gradients().narrow(0, range.first, range.size()));
+      if (counts) slices.push_back(model_.gradients().narrow(0, range.first, range.size()));
+    for (const double one : square_sums(slices)) square += one;
     sync_.check();  // on a GPU the sums are there only now
   } catch (...) {
     if (!share.error) share.error = std::current_exception();
@@ -332,43 +358,8 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
   return finite ? Verdict::update : Verdict::skip;
 }
 
-// The short batch at the end of an epoch is cut into quarters too, or two ranks would add up other
-// pieces than one.
-int Trainer::fewest_pieces(std::span<const std::int64_t> batch) const {
-  const bool shortened =
-      options_.batch_tokens == 0 && std::ssize(batch) < batch_ && state_.micro_batch > 0;
-  return shortened && context_.parallel.reproducible ? std::max(4, comm_.size()) : comm_.size();
-}
-
-std::int64_t Trainer::largest_micro_batch(std::span<const std::int64_t> batch) const {
-  return batch_shape(std::ssize(batch), state_.micro_batch, fewest_pieces(batch)).micro_batch;
-}
-
 std::uint64_t Trainer::seed(std::int64_t micro_batch) const {
   return micro_batch_seed(static_cast<std::uint64_t>(options_.seed), state_.step, micro_batch);
-}
-
-// Global batch and learning rate stay: only the pieces get smaller.
-void Trainer::shrink_micro_batch(std::span<const std::int64_t> batch,
-                                 const std::exception_ptr& error) {
-  const std::int64_t before = largest_micro_batch(batch);
-  if (before == 1)
-    run_collectively(comm_, [&] {
-      if (error)
-        throw Error(ExitCode::out_of_memory,
-                    fmt::format("step {}: out of memory with one document at a time; cut documents "
-                                "shorter, let fewer layers learn, or use --parallel.strategy zero1",
-                                state_.step + 1));
-    });
-  state_.micro_batch = before / 2;
-  loader_.forget(), hand_.clear();
-  cut(batch_in_hand_);
-  for (Batch& ahead : ahead_) cut(ahead);
-  if (!model_.parameters().is_cpu()) at::accelerator::emptyCache();
-  if (context_.log && comm_.is_root())
-    context_.log->warn(
-        "step {}: out of memory with {} documents at once; the batch is computed again with {}",
-        state_.step + 1, before, state_.micro_batch);
 }
 
 void Trainer::count(const StepReport& report) {
@@ -387,7 +378,8 @@ void Trainer::count(const StepReport& report) {
   if (metrics_) metrics_->step(report);
   if (gpu_) gpu_->after_step(report.step);
   if (context_.report) context_.report(report);
-  if (state_.skipped_in_a_row > options_.max_skipped)
+  const bool learnt_nothing = state_.skipped == total_steps();
+  if (state_.skipped_in_a_row > options_.max_skipped || learnt_nothing)
     throw Error(ExitCode::diverged,
                 fmt::format("training diverged: {} updates in a row were not finite (the last at "
                             "step {}); lower the learning rates, or use --train.precision fp32",
@@ -398,7 +390,7 @@ void Trainer::count(const StepReport& report) {
 void Trainer::end_of_step() {
   const bool due = options_.validate_every > 0
                        ? state_.step % options_.validate_every == 0 || state_.step == total_steps()
-                       : batch_in_hand_.ends_epoch;
+                       : batch_in_hand_.ends_epoch || state_.step == total_steps();
   if (due && !sampler_.validation().empty()) validate();
   if (checkpointer_) checkpointer_->after_step(*this, writers_, stop_ || over());
   if (trace_ && trace_->complete(state_.step, stop_ || over()))

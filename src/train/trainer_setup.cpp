@@ -6,13 +6,12 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <numeric>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/nccl.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/comm/thread.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/train/sampler.hpp"
 #include "gpuhpc/train/trainer.hpp"
@@ -21,15 +20,23 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 
-SyncOptions sync_options(const ParallelOptions& parallel) {
-  return {parallel.strategy_kind() == Strategy::zero1, parallel.reduce_in_bfloat16(),
-          parallel.bucket_bytes, parallel.overlap, parallel.reproducible};
+SyncOptions sync_options(const TrainContext& c, bool between_gpus) {
+  const ParallelOptions& parallel = c.parallel;
+  return {parallel.strategy_kind() == Strategy::zero1,
+          parallel.reduce_in_bfloat16(),
+          parallel.bucket(c.device.cuda),
+          parallel.overlap,
+          parallel.reproducible,
+          between_gpus && share_a_process(c.comm)};
 }
 
 // None unless every rank has a GPU.
 std::unique_ptr<Communicator> make_between_gpus(const TrainContext& c) {
   if (c.comm.size() == 1 || c.comm.all_reduce_value<std::int32_t>(c.device.cuda, Reduce::min) == 0)
     return nullptr;
+  // NCCL takes its memory from what LibTorch leaves, and an earlier stage's tensors may have left
+  // most of the GPU in LibTorch's reserve.
+  give_back_reserves(c.comm, true);
   return make_nccl_communicator(c.comm, make_nccl_api(c.device.index), c.parallel);
 }
 
@@ -53,26 +60,36 @@ Trainer::Trainer(ParameterArena& model, Task& task, const TrainOptions& options,
       batch_(options.global_batch(comm_.size())),
       between_gpus_(make_between_gpus(context_)),
       trace_(make_trace(context_)),
-      sync_(model, comm_, sync_options(context_.parallel), between_gpus_.get(),
+      sync_(model, comm_, sync_options(context_, between_gpus_ != nullptr), between_gpus_.get(),
             trace_ ? &*trace_ : nullptr),
       optimizer_(make_optimizer(
           options.optimizer, model, options.optimizer_options(), sync_.owned(),
           sync_.sharded() ? [&comm = comm_](std::span<double> norms) { comm.all_reduce(norms); }
                           : Lamb::Sum{})),
-      scaler_(options.scaler_options(!model.parameters().is_cpu())),
+      scaler_(options.scaler_options(model.parameters().device())),
       sampler_(task, options, course_, batch_),
       loader_(task, context_.loader.threads(context_.device.threads)),
+      clock_(model.parameters().device()),
       schedule_{sampler_.total_steps(), warmup_steps(course_.warmup, sampler_.total_steps()),
                 course_.decay},
       rule_(rate_rule(options.rate_rule)),
       batch_factor_(
           batch_factor(rule_, sampler_.mean_batch(), static_cast<double>(options.base_batch))),
       slow_ranks_(comm_, context_.log) {
-  state_.micro_batch = options.micro_batch;
+  state_.micro_batch = state_.asked_micro_batch = options.micro_batch;
   state_.batch_size = options.batch_tokens > 0 ? options.batch_tokens : batch_;
   if (!context_.checkpoints.empty())
     checkpointer_.emplace(CheckpointSettings{context_.checkpoints, context_.task, options.keep},
                           options, comm_, context_.log);
+}
+
+// NCCL takes its memory at its first collective: before the micro-batch is tried, and before the
+// steps have filled the GPU.
+void Trainer::warm_up() {
+  if (between_gpus_ == nullptr) return;
+  sync_.begin();
+  sync_.finish(/*failed=*/true);
+  sync_.gather_parameters();
 }
 
 std::vector<CorpusItems> Trainer::corpora() const {
@@ -80,69 +97,21 @@ std::vector<CorpusItems> Trainer::corpora() const {
   return {{{0, task_.size()}}};
 }
 
-// --train.micro-batch auto: tried on the longest documents, so that nothing later needs more. On
-// processors, whose caches are small, the largest is seldom the fastest: those that fit are timed.
-void Trainer::prepare() {
-  if (state_.micro_batch >= 0) return;
-  if (!model_.parameters().is_cpu()) {  // NCCL takes its memory at its first collective
-    sync_.begin();
-    sync_.finish(/*failed=*/true);
-    sync_.gather_parameters();
-  }
-  std::int64_t limit = block_count(sampler_.largest_batch(), comm_.size());
-  for (const CorpusItems& corpus : corpora()) {
-    std::vector<std::int64_t> items(static_cast<std::size_t>(corpus.items.size()));
-    std::iota(items.begin(), items.end(), corpus.items.first);
-    std::ranges::stable_sort(items, std::greater{},
-                             [&](std::int64_t item) { return task_.cost(item); });
-    limit = largest_fitting(limit, [&](std::int64_t size) {
-      return fits(std::span(items).first(std::min(items.size(), static_cast<std::size_t>(size))));
-    });
-  }
-  state_.micro_batch = limit;
-  if (state_.micro_batch == 0)
-    throw Error(ExitCode::out_of_memory,
-                "out of memory with the longest document alone; cut documents shorter or let fewer "
-                "layers learn",
+void check_one_precision(Communicator& comm, Precision precision) {
+  const auto mine = static_cast<std::int32_t>(precision);
+  const auto first = static_cast<Precision>(comm.all_reduce_value(mine, Reduce::min)),
+             last = static_cast<Precision>(comm.all_reduce_value(mine, Reduce::max));
+  if (first != last)
+    throw Error(ExitCode::configuration,
+                fmt::format("--train.precision auto is {} on some ranks of this run and {} on "
+                            "others, whose gradients are not to be mixed; give one of the two",
+                            name_of(first), name_of(last)),
                 true);
-  if (!model_.parameters().is_cpu()) return;
-  Sampler sampler = sampler_;
-  const std::vector<std::int64_t> usual = sampler.next();
-  const std::int64_t most = std::min(limit, std::ssize(usual));
-  state_.micro_batch = fastest_size(most, [&](std::int64_t size) {
-    const auto items = std::span(usual).first(static_cast<std::size_t>(size));
-    fits(items);  // its memory is there from here on
-    const auto start = std::chrono::steady_clock::now();
-    fits(items);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    return comm_.all_reduce_value(taken.count(), Reduce::max);
-  });
-  if (context_.log && comm_.is_root())
-    context_.log->info("--train.micro-batch auto: {} documents at once fit memory, {} are fastest",
-                       limit, state_.micro_batch);
-}
-
-bool Trainer::fits(std::span<const std::int64_t> items) {
-  std::exception_ptr error;
-  try {
-    load_now(items);
-    const LossSum loss = task_.loss(items, 0);
-    (loss.sum * scaler_.scale()).backward();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  const bool starved = is_out_of_memory(error);
-  run_collectively(comm_, [&] {
-    if (error && !starved) std::rethrow_exception(error);
-  });
-  model_.zero_gradients();
-  if (!model_.parameters().is_cpu()) at::accelerator::emptyCache();
-  return comm_.all_reduce_value<std::int32_t>(starved, Reduce::max) == 0;
 }
 
 void Trainer::warn_of_warmup() const {
   const auto steps = static_cast<double>(total_steps());
-  if (course_.warmup > steps && context_.log && comm_.is_root())
+  if (course_.warmup >= 1 && course_.warmup > steps && steps > 0 && context_.log && comm_.is_root())
     context_.log->warn(
         "--train.warmup {:.0f} is longer than the {:.0f} updates of this training: the rates rise "
         "to "
@@ -205,6 +174,12 @@ void Trainer::validate() {
   const std::string name = task_.figure_name();
   if (!name.empty()) {
     state_.metric = task_.figure(rows_of_all(items), items, comm_);
+    if (!std::isfinite(state_.metric))
+      throw Error(ExitCode::configuration,
+                  fmt::format("{} of the {} documents to validate on is no number, and cannot tell "
+                              "the best model; hold out more of them, or choose another figure",
+                              name, items.size()),
+                  true);
     values.emplace_back(name, state_.metric);
   }
   const bool better = state_.metric > state_.best_metric;
@@ -225,8 +200,10 @@ void Trainer::validate() {
                        state_.not_better, state_.step, total_steps());
 }
 
-// Without a graph memory is no question: what one rank computes at once in training.
+// Without a graph memory is no question: what one rank computes at once in training, unless the
+// user says otherwise.
 std::int64_t Trainer::items_at_once() const {
+  if (options_.eval_batch > 0) return options_.eval_batch;
   return state_.micro_batch > 0
              ? state_.micro_batch
              : batch_shape(std::llround(sampler_.mean_batch()), state_.micro_batch, comm_.size())
@@ -309,6 +286,9 @@ TrainerState Trainer::state() const {
 
 void Trainer::restore(const TrainerState& state) {
   state_ = state;
+  // One that was halved on the way stays, unless the user asks for another one than then.
+  if (state.asked_micro_batch != options_.micro_batch) state_.micro_batch = options_.micro_batch;
+  state_.asked_micro_batch = options_.micro_batch;
   sampler_.seek(state.epoch, state.batch);
   batch_in_hand_ = {.epoch = state.epoch, .number = state.batch};
   ahead_.clear(), loader_.forget();
@@ -317,11 +297,13 @@ void Trainer::restore(const TrainerState& state) {
 
 // The best weights where those were asked for, and the stage's files.
 void Trainer::finish(TrainSummary& own) {
+  // The last update's weights are gathered behind its agreement.
+  run_collectively(comm_, [&] { sync_.check(); });
   own.steps = state_.step;
   own.skipped = state_.skipped;
   own.documents = state_.documents;
   own.tokens = state_.tokens;
-  if (course_.restore_best && checkpointer_) checkpointer_->restore_best(*this);
+  if (total_steps() > 0) take_best();
   if (!context_.folder.empty()) {
     on_root(comm_, [&] {
       gpuhpc::copy_file(context_.checkpoints / "metrics.jsonl", context_.folder / "metrics.jsonl");
@@ -331,6 +313,10 @@ void Trainer::finish(TrainSummary& own) {
   if (!context_.log || !comm_.is_root()) return;
   context_.log->info("time of rank 0: {}", describe_times(own));
   for (const std::string& sentence : time_advice(own)) context_.log->warn(sentence);
+}
+
+void Trainer::take_best() {
+  if (course_.restore_best && checkpointer_) checkpointer_->restore_best(*this);
 }
 
 std::string Trainer::describe() const {
@@ -356,7 +342,7 @@ std::string Trainer::describe() const {
       model_.parameter_count(), sampler_.items(), epochs, total_steps(), shape.ranks,
       shape.micro_batch, shape.accumulation, exact ? "=" : ">=", batch, base, options_.base_batch,
       name_of(rule_), peak, schedule_.warmup_steps, name_of(course_.decay), options_.optimizer,
-      name_of(options_.precision_kind(!model_.parameters().is_cpu())), context_.parallel.strategy,
+      name_of(options_.precision_kind(model_.parameters().device())), context_.parallel.strategy,
       loader_.has_threads() ? fmt::format("{} loader threads, prefetch {}", loader_.threads(),
                                           context_.loader.prefetch)
                             : "no loader threads",

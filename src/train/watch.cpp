@@ -183,6 +183,7 @@ std::optional<SlowRank> slow_rank(std::span<const double> seconds_a_token) {
   others.erase(slowest);
   const auto middle = others.begin() + std::ssize(others) / 2;
   std::ranges::nth_element(others, middle);
+  if (!(*middle > 0)) return std::nullopt;  // most had nothing to compute
   const double times = seconds_a_token[rank] / *middle;
   return times >= 1.2 ? std::optional(SlowRank{rank, times}) : std::nullopt;
 }

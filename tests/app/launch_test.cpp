@@ -7,6 +7,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/thread.hpp"
+#include "gpuhpc/device/gpu.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -34,6 +35,12 @@ TEST(CheckGpusApart, TwoRanksOnOneGpuAreNamed) {
               HasSubstr("78: ranks 1 and 2 on b drive the same GPU (01)"));
   EXPECT_EQ(problem(check_gpus_apart, {{"a", "01", 1}, {"a", "02", 1}, {"b", "01", 1}}), "");
   EXPECT_EQ(problem(check_gpus_apart, {{"a", "", 0}, {"a", "", 0}}), "") << "processors";
+}
+TEST(CheckGpusApart, SlicesOfOneGpuAreApart) {
+  const GpuFacts one{"A100", "0000:3b:00.0", "aa", 1}, other{"A100", "0000:3b:00.0", "ab", 1};
+  EXPECT_EQ(problem(check_gpus_apart, {{"a", one.identity(), 2}, {"a", other.identity(), 2}}), "");
+  EXPECT_THAT(problem(check_gpus_apart, {{"a", one.identity(), 2}, {"a", one.identity(), 2}}),
+              HasSubstr("drive the same GPU (0000:3b:00.0, aa)"));
 }
 TEST(HowToStop, IsSaidUnderMpirunUnlessItWaits) {
   std::map<std::string, std::string> variables;

@@ -7,11 +7,14 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <sstream>
+#include <thread>
 
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/thread.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 
 namespace gpuhpc {
@@ -65,6 +68,10 @@ struct WritingStage {
     Watched& w = *spy.watched;
     w.ran.push_back(c.name);
     w.tasks[c.name] = c.task;
+    if (!c.comm.is_root()) {  // the root writes for all
+      if (w.during) w.during(c);
+      return;
+    }
     write_text_file(out.folder() / "half.txt", "half");
     create_folder(c.checkpoints);
     w.checkpoint_was_there = fs::exists(c.checkpoints / "step.txt");
@@ -142,6 +149,19 @@ TEST_F(LedgerTest, AStageMoreRerunsNoOther) {
   EXPECT_THAT(Ledger(run_).order(), ElementsAre("first", "between", "second"));
 }
 
+// The longer pipeline ends before its last stage, which the shorter one left under another number.
+TEST_F(LedgerTest, FoldersOfAStageUnderTwoNumbersDoNoHarm) {
+  EXPECT_EQ(run(), 0);
+  options_.rate = 2;
+  EXPECT_EQ(run({"", "between", ""}, true), 0);
+  for (const bool between : {true, false, true, false}) EXPECT_EQ(run({}, between), 0) << between;
+  std::vector<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(run_ / "stages"))
+    if (entry.path().filename().string().ends_with("-second"))
+      folders.push_back(entry.path().filename().string());
+  EXPECT_THAT(folders, ElementsAre("02-second"));
+}
+
 TEST_F(LedgerTest, ContentCountsNotSizeOrName) {
   EXPECT_EQ(run(), 0);
   write_text_file(input_, "corpse");
@@ -170,6 +190,72 @@ TEST_F(LedgerTest, AStageNameThatIsNotThereIsRefused) {
       },
       testing::ThrowsMessage<Error>(testing::HasSubstr(
           "--pipeline.from third: no such stage; the stages are first, second")));
+}
+
+// Rank 0 runs it on a communicator of its own. The other rank waits longer than its time limit.
+TEST_F(LedgerTest, AStageThatOneRankRunsAlone) {
+  ParallelOptions parallel;
+  parallel.timeout = 1;
+  std::vector<Watched> watched(2);
+  std::vector<std::vector<int>> sizes(2);
+  std::vector<int> ends(2);
+  bool asked = false;  // rank 1, to stop
+  const auto run_both = [&](const PipelineRange& range) {
+    run_thread_ranks(2, parallel, [&](Communicator& comm) {
+      const auto rank = static_cast<std::size_t>(comm.rank());
+      sizes[rank].clear(), watched[rank].ran.clear();
+      const bool fails = static_cast<bool>(watched[rank].during);
+      if (!fails)
+        watched[rank].during = [&](const StageContext& c) {
+          sizes[rank].push_back(c.comm.size());
+          if (c.comm.size() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+        };
+      Pipeline stages(run_);
+      const TextFiles first =
+          stages.add("first", WritingStage<InputFile>{{input_}, options_, Spy(&watched[rank])});
+      stages.add("second", WritingStage<TextFiles>{first, options_, Spy(&watched[rank])});
+      ends[rank] = 0;
+      try {
+        run_stages(stages, range, comm, log_, {}, [&] { return asked && rank == 1; });
+      } catch (const Error& error) {
+        EXPECT_TRUE(error.on_all_ranks());
+        ends[rank] = static_cast<int>(error.code());
+      }
+      watched[rank].during = {};
+    });
+  };
+  PipelineRange range{"", "", "", {{"first", true}, {"second", false}}, 1};
+  run_both(range);
+  EXPECT_THAT(ends, ElementsAre(0, 0));
+  EXPECT_THAT(sizes[0], ElementsAre(1, 2));
+  EXPECT_THAT(sizes[1], ElementsAre(2));
+  EXPECT_THAT(watched[1].ran, ElementsAre("second"));
+  EXPECT_THAT(said_.str(), HasSubstr("first (rank 0 alone: --stage.first.gpus 1)"));
+  range.alone.clear();  // it reruns nothing
+  run_both(range);
+  EXPECT_THAT(sizes[0], ElementsAre());
+  range.alone["first"] = true;
+  range.force = "first";
+  watched[0].during = [](const StageContext&) { throw input_error("row 3 is cut"); };
+  run_both(range);
+  EXPECT_THAT(ends, ElementsAre(65, 65));
+  // The rank that waits is asked to stop: the one that works hears of it.
+  asked = true;
+  watched[0].during = [](const StageContext& c) {
+    while (!c.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    throw Error(ExitCode::requeue, "stopped as asked");
+  };
+  run_both(range);
+  EXPECT_THAT(ends, ElementsAre(75, 75));
+}
+
+TEST_F(LedgerTest, ASectionOfAStageThatIsNotThereIsRefused) {
+  EXPECT_THAT(
+      [&] {
+        check_pipeline(pipeline(), {"", "", "", {{"third", false}}});
+      },
+      testing::ThrowsMessage<Error>(
+          testing::HasSubstr("[stage.third]: no such stage; the stages are first, second")));
 }
 
 TEST_F(LedgerTest, ASignalStopsBeforeTheNextStageAndTheFinishedOneIsKept) {

@@ -1,4 +1,5 @@
 // Predicted memory beside what updates on this machine's processor take, and the files of a plan.
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -73,6 +74,35 @@ TEST_F(PlanTrials, OfDebertaStayNearThePrediction) {
   EXPECT_NEAR(ratio(small_encoder(true), w, {6, 110}), 1, .06);
 }
 
+// Held-out items: no graph, and no gradient of the logits, which are most of it here.
+TEST_F(PlanTrials, OfHeldOutPairsStayNearThePrediction) {
+  const PlannedModel model = small_t5();
+  PlannedWork w = work(PlanJob::seq2seq, .1);
+  for (const std::int64_t documents : {9, 30}) {
+    T5 t5(model.t5());
+    const PlannedBatch batch{documents, 150, 40};
+    const auto packed = [&](std::int64_t length) {
+      std::vector<std::int32_t> ids(static_cast<std::size_t>(documents * length)), offsets{0};
+      for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i % 5000);
+      for (std::int64_t b = 0; b < documents; ++b)
+        offsets.push_back(static_cast<std::int32_t>((b + 1) * length));
+      return pack_tokens(ids, offsets, at::kCPU);
+    };
+    const PackedTokens source = packed(150), targets = packed(40);
+    const at::NoGradGuard no_grad;
+    reset_host_memory_peak();
+    const std::int64_t before = host_memory().used;
+    t5.loss(source, targets, 0);
+    const auto measured = static_cast<double>(host_memory().peak - before);
+    const MemoryParts parts = evaluation_memory(model, w, batch);
+    EXPECT_NEAR(static_cast<double>(parts.moving()) / measured, 1, .1)
+        << documents << " documents: activations " << parts.activations << ", copies "
+        << parts.copies << ", logits " << parts.logits << ", workspace " << parts.workspace
+        << ", measured " << measured;
+    EXPECT_EQ(parts.kept(), training_memory(model, w, batch).kept());
+  }
+}
+
 PlanRequest request() {
   PlanRequest r;
   r.model = planned_model("t5-base");
@@ -101,6 +131,9 @@ TEST(PlanConfig, IsAConfigFileOfTheProgram) {
   const TrainOptions& train = again.shared.training.train;
   EXPECT_EQ(train.batch, 40);
   EXPECT_EQ(train.micro_batch, plan.candidates[0].micro_batch);
+  EXPECT_EQ(train.eval_batch, std::min<std::int64_t>(plan.evaluation, 64));
+  EXPECT_EQ(memory_steps(train.on_out_of_memory),  // that the program takes
+            (std::vector<std::vector<std::string>>{{"--seq2seq.source-length=160"}}));
   EXPECT_EQ(train.precision, "bf16");
   EXPECT_EQ(train.epochs, 3);
   EXPECT_TRUE(train.activation_checkpointing);
@@ -110,6 +143,32 @@ TEST(PlanConfig, IsAConfigFileOfTheProgram) {
   EXPECT_EQ(again.seq2seq.learning.target_length, 48);
   EXPECT_EQ(again.seq2seq.files.prefix, "briefly: ");
   EXPECT_EQ(again.shared.infer.batch, plan.inference);
+}
+
+TEST(PlanConfig, KeepsWhatTheUserGivesUpAndMeasuresAtOnce) {
+  Options options;
+  config::OptionSet set;
+  declare_options(set, options);
+  set.parse({}, {"--train.on-out-of-memory=train.batch=8", "--train.eval-batch=3"});
+  const PlanRequest r = request();
+  const std::string text = plan_config(r, make_plan(r), set, options.plan);
+  EXPECT_THAT(text, testing::HasSubstr("\non-out-of-memory = train.batch=8\n"));
+  EXPECT_THAT(text, testing::HasSubstr("\neval-batch = 3\n"));
+}
+
+// infer.batch is of a thread of a processor: two of them share what fits.
+TEST(PlanConfig, DividesWhatIsWrittenAtOnceAmongThreads) {
+  Options options;
+  config::OptionSet set;
+  declare_options(set, options);
+  set.parse({}, {});
+  PlanRequest r = request();
+  r.work.job = PlanJob::generate, r.work.ranks = 1, r.work.cuda = false, r.work.threads = 2;
+  r.work.cpu_fp32 = r.work.cpu_bf16 = true;
+  const Plan plan = make_plan(r);
+  ASSERT_GT(plan.inference, 3);
+  EXPECT_THAT(plan_config(r, plan, set, options.plan),
+              testing::HasSubstr("\nbatch = " + std::to_string(plan.inference / 2) + "\n"));
 }
 
 // A published model is no folder that a job could start from: the file says so.
@@ -122,6 +181,21 @@ TEST(PlanConfig, NamesTheOptionOfAModelThatIsNotHere) {
   const std::string text = plan_config(r, make_plan(r), set, options.plan);
   EXPECT_THAT(text, testing::HasSubstr("give its own with --seq2seq.model"));
   EXPECT_THAT(text, testing::HasSubstr("\nmodel = small\n"));
+}
+
+// A third more than foreseen beside the weights: fewer texts fit, and take so much longer. Scores
+// of a group of sequences are as many whatever the number of texts.
+TEST(Calibrations, OfInferenceChangeWhatFits) {
+  PlanRequest r = request();
+  r.work.job = PlanJob::generate, r.work.ranks = 1;
+  const Plan foreseen = make_plan(r);
+  const Plan measured = make_plan(r, [](const PlannedWork&) {
+    return Calibration{.memory = 4 / 3., .time = 3, .from = "trial"};
+  });
+  EXPECT_NEAR(static_cast<double>(measured.inference) / static_cast<double>(foreseen.inference),
+              .75, .02);
+  EXPECT_LE(measured.candidates.front().bytes, measured.limit);
+  EXPECT_GT(measured.inference_seconds, 2 * foreseen.inference_seconds);
 }
 
 TEST(Calibrations, AreFoundByTheWayOfComputing) {

@@ -16,7 +16,7 @@ struct Profile {
   explicit Profile(const std::string& file) {
     declare_options(set, options);
     std::vector<std::string> missing;  // its models
-    set.parse(std::filesystem::path(GPUHPC_SOURCE_DIR) / "configs" / file, {}, &missing);
+    set.parse(std::filesystem::path("configs") / file, {}, &missing);
     for (const auto& [name, value] : labelling_preset(options)) set.set_default(name, value);
   }
   std::string operator[](const std::string& name) const { return set.value(name); }

@@ -31,8 +31,11 @@ class Reruns : public testing::Test {
   void SetUp() override {
     create_folder(root_ / "encoder");
     create_folder(root_ / "other");
-    write_text_file(root_ / "encoder/config.json", "{}");
-    write_text_file(root_ / "other/config.json", "{ }");
+    const std::string config =
+        R"({"model_type": "bert", "vocab_size": 9, "hidden_size": 8192, "num_hidden_layers": 1,)"
+        R"( "num_attention_heads": 8, "intermediate_size": 9, "max_position_embeddings": 99})";
+    write_text_file(root_ / "encoder/config.json", config);
+    write_text_file(root_ / "other/config.json", config + " ");
     for (const char* name : {"labels", "hierarchy"}) write_text_file(root_ / name, name);
     inputs_.taxonomy = {root_ / "labels", root_ / "hierarchy"};
     inputs_.train.scan.content = "0123";
@@ -158,7 +161,9 @@ class Reruns : public testing::Test {
                                     "texts=2",
                                     "bpe",
                                     "round-robin",
-                                    "{\"anchor\": \"query: \"}"}) {
+                                    "paraphrases",
+                                    "{\"anchor\": \"query: \"}",
+                                    "1"}) {
       Arguments other = arguments;
       other.push_back("--" + name + "=" + value);
       try {

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/eval/options.hpp"
+#include "gpuhpc/eval/predictions.hpp"
+#include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 
 namespace gpuhpc {
@@ -91,6 +94,45 @@ TEST_F(RunReport, MetricsAndSamplesOfAnyJobAreShown) {
                 HasSubstr("65 " + (folder / "samples.json").string() + ": not samples"))
         << broken;
   }
+}
+
+TEST_F(RunReport, ReliabilityIsThatOfScoresThatAreProbabilities) {
+  const fs::path folder = run("a"), data = folder / "model/gpuhpc";
+  create_folder(data);
+  write_text_file(data / "labels.txt", "0\tgame\n1\tchess\n");
+  write_text_file(data / "label_hierarchy.txt", "0\t1\n");
+  const Taxonomy taxonomy = Taxonomy::load(data / "labels.txt", data / "label_hierarchy.txt");
+  // Gold of the first document is game, of the second chess.
+  const auto report_of = [&](const std::string& first, const std::string& second) {
+    const fs::path lines = folder / "predictions.jsonl";
+    write_text_file(lines, R"({"id": "a", "labels": )" + first + "}\n" +
+                               R"({"id": "b", "labels": )" + second + "}\n");
+    const Predictions predictions = read_predictions(lines, taxonomy);
+    const LabelledDocuments documents{.ids = predictions.ids,
+                                      .gold = {{0}, {1}},
+                                      .predicted = predictions.labels,
+                                      .scores = predictions.scores};
+    write_evaluation(folder / "evaluation.json",
+                     evaluate_in_detail(taxonomy, documents, {.bootstrap_samples = 0}), taxonomy);
+    return make_run_report(folder);
+  };
+  const std::string other = R"(["game", "chess"], "scores": {"game": 0.875, "chess": 0.125})";
+  const Json all = report_of(R"(["game"], "scores": {"game": 0.75, "chess": 0.25})", other);
+  EXPECT_EQ(all.at("reliability").at("series"), Json::parse(R"([
+      {"name": "best class", "x": [0.75, 0.875], "y": [1.0, 0.0]},
+      {"name": "predicted classes", "x": [0.125, 0.75, 0.875], "y": [1.0, 1.0, 0.0]},
+      {"name": "score = share", "x": [0, 1], "y": [0, 1]}])"));
+  const Json& risk = all.at("risk").at("series").at(0);
+  ASSERT_EQ(risk.at("y").size(), 20u);
+  EXPECT_EQ(risk.at("y").at(0), 1);  // the second is the surest, and wrong
+  EXPECT_EQ(risk.at("y").at(19), .5);
+  EXPECT_EQ(risk.at("x").at(19), 1);
+  const Json some = report_of(R"(["chess"], "scores": {"game": 1.5, "chess": 0.25})", other);
+  EXPECT_EQ(some.at("reliability").at("series").size(), 2u);
+  EXPECT_EQ(some.at("reliability").at("series").at(0).at("name"), "predicted classes");
+  const Json none = report_of(R"(["game"], "scores": {"game": 1.5, "chess": 0.25})", other);
+  EXPECT_FALSE(none.contains("reliability"));
+  EXPECT_TRUE(none.contains("risk"));
 }
 
 TEST_F(RunReport, TheNewestCheckpointFolderCountsUntilTheStageHasEnded) {

@@ -107,6 +107,15 @@ TEST(ErrorOf, FileCallsOfTheStandardLibraryNameTheFileAndTheCure) {
   EXPECT_EQ(mine.code(), ExitCode::usage);
 }
 
+// pthread_create(3): EAGAIN where a limit on the number of threads is reached.
+TEST(ErrorOf, AThreadThatCannotBeCreatedIsNoQuestionOfTheDisk) {
+  const Error error = error_of(std::system_error(EAGAIN, std::system_category()));
+  EXPECT_EQ(error.code(), ExitCode::configuration);
+  EXPECT_EQ(std::string(error.what()),
+            "cannot start another thread (Resource temporarily unavailable); raise `ulimit -u` or "
+            "the cgroup's pids limit, or lower --device.threads");
+}
+
 TEST(Progress, DurationsReadWell) {
   EXPECT_EQ(format_duration(0.2), "0:00");
   EXPECT_EQ(format_duration(65), "1:05");

@@ -60,9 +60,11 @@ urgent=$(sbatch --parsable --partition=urgent --nodes=2 --exclusive --output=/de
 go_on "$run"
 requeued "$job" 1
 await "$urgent" 60 COMPLETED
-scontrol update jobid="$job" TimeLimit=2  # USR1 comes at the next look, for which ten epochs are long enough
+scontrol update jobid="$job" TimeLimit=2  # USR1 comes at the next look
 at_once "$job"
 await "$job" 60 RUNNING
+stop_ranks "$run" "$job" 2
+go_on "$run"
 requeued "$job" 2
 scontrol update jobid="$job" TimeLimit=60
 at_once "$job"

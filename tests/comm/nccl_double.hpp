@@ -2,6 +2,8 @@
 // NCCL and CUDA streams played over host memory and a communicator: every stream but the compute
 // stream is a thread that runs what was put on it in order; the compute stream is the calling
 // thread. Answers "in progress" first, as NCCL does.
+#include <c10/util/Exception.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -33,8 +35,12 @@ class NcclDouble {
     calls_.clear();
   }
   void break_network() { broken_ = true; }  // comm_get_async_error tells
+  // error_text takes so long from now on; whether somebody waits for it.
+  void take_time_to_tell(std::chrono::milliseconds time) { telling_takes_ = time; }
+  bool telling() const { return telling_; }
   void refuse_id() { refuses_id_ = true; }
   void refuse_to_connect() { refuses_to_connect_ = true; }
+  void refuse_to_destroy() { refuses_to_destroy_ = true; }  // gone all the same
   // Every call of the compute stream throws from now on, as after an error that stays.
   void break_device(bool broken = true) { device_broken_ = broken; }
   int alive() const { return alive_; }  // streams, events and communicators not yet destroyed
@@ -99,7 +105,9 @@ class NcclDouble {
   std::atomic<int> progress_ = 0;  // polls that still answer "in progress"
   std::atomic<int> alive_ = 0;
   std::atomic<bool> broken_ = false, refuses_id_ = false, refuses_to_connect_ = false,
-                    device_broken_ = false, aborted_ = false;
+                    refuses_to_destroy_ = false, device_broken_ = false, aborted_ = false,
+                    telling_ = false;
+  std::atomic<std::chrono::milliseconds> telling_takes_{std::chrono::milliseconds(0)};
 };
 
 inline NcclApi NcclDouble::api() {
@@ -152,7 +160,7 @@ inline void NcclDouble::add_streams(NcclApi& api) {
   api.stream_wait_event = [this](void* stream, void* event) {
     log(stream == nullptr ? "compute waits" : "own waits");
     if (stream == nullptr && device_broken_)
-      throw internal_error("cudaStreamWaitEvent failed: an illegal memory access");
+      throw c10::Error({__func__, __FILE__, 1}, "CUDA error: an illegal memory access");
     const auto shared = *static_cast<std::shared_ptr<FakeEvent>*>(event);
     if (stream == nullptr)
       wait_for(shared.get());
@@ -233,12 +241,17 @@ inline void NcclDouble::add_life_cycle(NcclApi& api) {
     --alive_;
     return NcclApi::kSuccess;
   };
-  api.comm_destroy = [end](void*) { return end("destroy"); };
+  api.comm_destroy = [this, end](void*) {
+    const int result = end("destroy");
+    return refuses_to_destroy_ ? kSystemError : result;
+  };
   api.comm_abort = [this, end](void*) {
     aborted_ = true;
     return end("abort");
   };
-  api.error_text = [](int result) {
+  api.error_text = [this](int result) {
+    telling_ = true;
+    std::this_thread::sleep_for(telling_takes_.load());
     return result == kRemoteError ? std::string("remote process exited")
                                   : "system error " + std::to_string(result);
   };

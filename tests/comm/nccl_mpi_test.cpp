@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/mpi.hpp"
 #include "nccl_double.hpp"
@@ -12,8 +15,10 @@
 namespace gpuhpc {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class Nccl : public testing::Test {
  protected:
@@ -74,6 +79,21 @@ TEST_F(Nccl, RaggedGathersAreOneGroupOfBroadcasts) {
   for (const char* last : {"group_end", "record on own", "compute waits"}) calls.emplace_back(last);
   EXPECT_EQ(double_.calls(), calls);
 }
+TEST_F(Nccl, SeveralGathersAreOneGroup) {
+  const auto comm = connect();
+  double_.forget_calls();
+  const auto ranks = static_cast<std::size_t>(comm->size());
+  const std::vector<float> first(2, static_cast<float>(comm->rank())), second(3, 7.0f);
+  std::vector<float> firsts(2 * ranks), seconds(3 * ranks);
+  const std::vector<Communicator::Gather> gathers{{first.data(), 2, firsts.data()},
+                                                  {second.data(), 3, seconds.data()}};
+  comm->start_all_gathers(gathers, DataType::float32)->wait();
+  EXPECT_THAT(double_.calls(),
+              ElementsAre("record on compute", "own waits", "group_start", "all_gather 2",
+                          "all_gather 3", "group_end", "record on own", "compute waits"));
+  for (std::size_t i = 0; i < firsts.size(); ++i) EXPECT_EQ(firsts[i], static_cast<float>(i / 2));
+  EXPECT_EQ(seconds, std::vector<float>(3 * ranks, 7.0f));
+}
 TEST_F(Nccl, EverythingIsGivenBack) {
   {
     const auto comm = connect();
@@ -85,6 +105,14 @@ TEST_F(Nccl, EverythingIsGivenBack) {
   const auto calls = double_.calls();
   EXPECT_EQ(calls[calls.size() - 2], "finalize");
   EXPECT_EQ(calls.back(), "destroy");
+}
+// Its memory is gone, whatever it answers.
+TEST_F(Nccl, WhatWasDestroyedWithAnErrorIsNotAborted) {
+  double_.refuse_to_destroy();
+  connect();
+  EXPECT_EQ(double_.alive(), 0);
+  EXPECT_THAT(double_.calls(), Contains("destroy").Times(1));
+  EXPECT_THAT(double_.calls(), Not(Contains("abort")));
 }
 TEST_F(Nccl, ARankWithoutAnIdStopsAllRanks) {
   if (host_->is_root()) double_.refuse_id();
@@ -121,6 +149,31 @@ TEST_F(Nccl, WorkIsDroppedOnADeviceThatFailed) {
   work.reset();
   double_.break_device(false);
   comm->all_reduce(data.data(), 4, DataType::float32, Reduce::sum);  // the first has ended, too
+}
+// The watch finds an error while the communicator is given back: what was aborted is not ended,
+// too.
+TEST_F(Nccl, AFailureFoundAtTheEndAbortsAndNoMore) {
+  if (host_->size() == 1) return;  // alone a collective ends before anybody looks
+  std::vector<float> data(4, 1.0f);
+  auto comm = connect();
+  if (comm->rank() != 1) {
+    double_.take_time_to_tell(std::chrono::milliseconds(200));
+    auto work = comm->start_all_reduce(data.data(), 4, DataType::float32, Reduce::sum);
+    double_.break_network();
+    while (!double_.telling()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    double_.break_device();  // or dropping the work would wait for its end
+    work.reset();
+    std::thread end([&] { comm.reset(); });
+    host_->barrier();
+    end.join();
+    EXPECT_THAT(double_.calls(), Contains("abort").Times(1));
+    EXPECT_THAT(double_.calls(), Not(Contains("finalize")));
+    EXPECT_EQ(double_.alive(), 0);
+    return;
+  }
+  host_->barrier();
+  comm->all_reduce(data.data(), 4, DataType::float32,
+                   Reduce::sum);  // frees the others' stream threads
 }
 TEST_F(Nccl, AnErrorOfTheNetworkAbortsAndIsThrownFromThenOn) {
   if (host_->size() == 1) return;  // alone a collective ends before anybody looks

@@ -25,9 +25,23 @@ TEST(ParallelOptions, WordsBecomeKinds) {
   EXPECT_ANY_THROW(set.parse({}, {"--parallel.timeout", "0"}));
 }
 
+TEST(ParallelOptions, BucketsAreLargerBetweenGpus) {
+  config::OptionSet set;
+  ParallelOptions options;
+  declare(set.section("parallel"), options);
+  EXPECT_EQ(options.bucket(false), 4 << 20);
+  EXPECT_EQ(options.bucket(true), 32 << 20);
+  set.parse({}, {"--parallel.bucket-bytes", "1048576"});
+  EXPECT_EQ(options.bucket(true), 1 << 20);
+  EXPECT_THROW(set.parse({}, {"--parallel.bucket-bytes", "4"}), Error);  // MiB, somebody thought
+  set.parse({}, {"--parallel.bucket-bytes", "auto"});
+  EXPECT_EQ(options.bucket(true), 32 << 20);
+}
+
 TEST(ParallelOptions, ReplicasFollowTheDevicesOfTheProcess) {
   ParallelOptions options;
-  EXPECT_EQ(options.replica_count(4, 8), 1);  // ddp: the launcher's ranks
+  EXPECT_EQ(options.replica_count(4, 8), 1);  // the launcher's ranks
+  EXPECT_EQ(options.replica_count(1, 8), 8);  // a process alone takes all it sees
   options.strategy = "dp";
   EXPECT_EQ(options.replica_count(1, 8), 8);
   EXPECT_EQ(options.replica_count(1, 0), 1);  // processors
@@ -51,8 +65,8 @@ TEST(ParallelOptions, ReplicasThatCannotBeAreRefusedWithTheCure) {
   EXPECT_THAT(refusal("dp", 0, 2, 0),
               testing::StartsWith("2: --parallel.strategy dp trains in one process, but 2 ranks "
                                   "were started; start one without mpirun"));
-  EXPECT_THAT(refusal("zero1", 2, 1, 0),
-              testing::StartsWith("2: --parallel.replicas 2 needs --parallel.strategy dp"));
+  EXPECT_THAT(refusal("zero1", 3, 2, 0),
+              testing::StartsWith("2: --parallel.replicas 3 is for one process, but 2 ranks"));
   EXPECT_THAT(refusal("dp", 3, 1, 2),
               testing::StartsWith("78: --parallel.replicas 3 on 2 visible GPUs; "));
 }

@@ -40,6 +40,34 @@ TEST(ChooseDevice, LocalRankPicksTheGpu) {
   EXPECT_EQ(choose_device({}, {8, 64}, 3, 4).index, 3);
   EXPECT_FALSE(choose_device({"cpu", 0}, {8, 64}, 0, 1).cuda);
 }
+TEST(ChooseDevice, IdsNameTheGpusToUse) {
+  DeviceOptions options;
+  options.ids = "5,2,7";
+  EXPECT_EQ(usable_gpus(options, 8), (std::vector{5, 2, 7}));
+  EXPECT_EQ(choose_device(options, {8, 64}, 1, 3).index, 2);
+  EXPECT_EQ(usable_gpus({}, 3), (std::vector{0, 1, 2}));
+  EXPECT_TRUE(usable_gpus({"cpu"}, 3).empty());
+  const auto refusal = [](const std::string& ids, const std::string& kind,
+                          int visible) -> std::string {
+    DeviceOptions given{kind};
+    given.ids = ids;
+    try {
+      return "nothing thrown: " + std::to_string(usable_gpus(given, visible).size());
+    } catch (const Error& e) {
+      return std::to_string(static_cast<int>(e.code())) + ": " + e.what();
+    }
+  };
+  EXPECT_EQ(refusal("0", "cpu", 2),
+            "2: --device.ids 0 names GPUs, but --device.kind is cpu; leave one of them out");
+  for (const char* ids : {"0,0", "0,,1", "-1", "1.5", "all"})
+    EXPECT_EQ(refusal(ids, "auto", 2), "2: --device.ids " + std::string(ids) +
+                                           ": different numbers are expected, such as 0,2");
+  EXPECT_EQ(refusal("0,2", "auto", 2),
+            "78: --device.ids 0,2: there is no GPU 2; visible are 2, numbered from 0 (nvidia-smi, "
+            "CUDA_VISIBLE_DEVICES)");
+  options.ids = "1,3";
+  EXPECT_THROW(choose_device(options, {4, 64}, 2, 3), Error) << "three ranks, two GPUs";
+}
 TEST(ChooseDevice, ImpossibleLaunchesAreConfigurationErrors) {
   for (const auto& [options, facts, size] :
        {std::tuple{DeviceOptions{"cuda", 0}, DeviceFacts{0, 4}, 1},

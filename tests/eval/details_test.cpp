@@ -62,6 +62,16 @@ TEST(Histogram, BinsAndSides) {
   EXPECT_EQ(plain.best.correct[10], 1);
 }
 
+TEST(Histogram, OfNumbersThatAreNoProbabilitiesHasNoCalibrationError) {
+  std::vector<std::vector<ClassScore>> scores = {{{0, 7.5f}}, {{1, -.5f}}, {{1, .75f}}};
+  const std::vector<std::vector<std::int32_t>> classes = {{0}, {1}, {0}};
+  for (std::size_t d = 0; d < 3; ++d)
+    EXPECT_EQ(score_histograms({&scores[d], 1}, {&classes[d], 1}, {&classes[d], 1})
+                  .best.calibration_error(),
+              d < 2 ? std::nullopt : std::optional(.75));
+  EXPECT_EQ(ScoreHistogram().calibration_error(), std::nullopt);
+}
+
 TEST(Examples, AreDistinctAscendingAndSeeded) {
   const auto drawn = draw_examples(1000, 20, 1);
   ASSERT_EQ(drawn.size(), 20u);
@@ -91,9 +101,25 @@ TEST_F(Results, MetricsAreOneFlatObject) {
         "mrr_raw", "hierarchical_f1", "top5_accuracy"})
     for (const char* const end : {"", "_low", "_high"})
       EXPECT_TRUE(json.at(std::string(name) + end).is_number()) << name << end;
-  for (const auto& [key, value] : json.items()) EXPECT_TRUE(value.is_number()) << key;
+  for (const auto& [key, value] : json.items()) {
+    const bool interval = key.ends_with("_low") || key.ends_with("_high");
+    const bool of_scores = key.starts_with("ece_") || key.starts_with("aurc");
+    EXPECT_EQ(value.is_number(), !(of_scores && interval)) << key;
+  }
   EXPECT_EQ(json.at("documents"), 230);
   EXPECT_EQ(json.at("example_f1"), *details.evaluation.find("example_f1")->value);
+}
+
+TEST_F(Results, WorthOfTheScoresEqualsNumpy) {
+  const auto expected =
+      nlohmann::json::parse(test::read_all(test::fixture("expected.json"))).at("scores");
+  for (const char* const name : {"ece_best", "ece_labels", "aurc"})
+    EXPECT_NEAR(*details.evaluation.find(name)->value, expected.at(name).get<double>(), 1e-6)
+        << name;
+  const auto risk = expected.at("risk").get<std::vector<double>>();
+  ASSERT_EQ(details.coverage.risk.size(), risk.size());
+  for (std::size_t i = 0; i < risk.size(); ++i)
+    EXPECT_NEAR(details.coverage.risk[i], risk[i], 1e-12) << i;
 }
 
 TEST_F(Results, MissingFiguresAreNull) {

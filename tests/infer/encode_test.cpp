@@ -1,12 +1,14 @@
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/infer/runner.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/thread.hpp"
 #include "gpuhpc/nn/folder.hpp"
 
 namespace gpuhpc {
@@ -156,10 +158,52 @@ TEST(DocumentEncoder, Bf16FallsBackWhereTheLevelHasNone) {
   EXPECT_EQ(encoder.describe(), "fp32 on generic (which does not multiply bf16), 2 threads");
 }
 
+TEST(DocumentEncoder, AutoTakesBf16WhereAGpuHasItAndFp16Elsewhere) {
+  InferOptions options;
+  EXPECT_EQ(options.gpu_precision(true), "bf16");
+  EXPECT_EQ(options.gpu_precision(false), "fp16");
+  options.precision = "fp16";
+  options.kernels = "generic";
+  EXPECT_EQ(options.gpu_precision(true), "fp16");
+  EXPECT_EQ(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).describe(),
+            "fp32 on generic (which does not multiply fp16), 1 thread");
+}
+
+TEST(DocumentEncoder, Bf16IsRefusedOnAGpuWithout) {
+  InferOptions options;
+  options.precision = "bf16";
+  EXPECT_EQ(options.gpu_precision(true), "bf16");
+  try {
+    options.gpu_precision(false);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_THAT(error.what(), testing::HasSubstr("use --infer.precision fp16, or auto"));
+  }
+}
+
+// As ranks of "auto" would on GPUs of two kinds.
+TEST(DocumentEncoder, RanksOfTwoPrecisionsAreRefused) {
+  std::vector<std::string> ends(3);
+  run_thread_ranks(3, {}, [&](Communicator& comm) {
+    InferOptions options;
+    options.precision = comm.rank() == 1 ? "fp16" : "bf16";
+    check_one_precision(comm, {{.precision = "fp16"}, {true, 0, 1}});
+    try {
+      check_one_precision(comm, {options, {true, 0, 1}});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      ends[static_cast<std::size_t>(comm.rank())] = error.what();
+    }
+  });
+  for (const std::string& end : ends)
+    EXPECT_THAT(end, testing::HasSubstr("is bf16 on rank 0 and fp16 on rank 1"));
+}
+
 TEST(DocumentEncoder, Tf32IsFp32WhereThereIsNoAmx) {
   InferOptions options;
   options.precision = "tf32";
-  EXPECT_EQ(options.precision_kind(/*cuda=*/true), CpuPrecision::tf32);
+  EXPECT_EQ(options.gpu_precision(true), "tf32");
   options.kernels = "generic";
   EXPECT_EQ(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).describe(),
             "fp32 on generic, 1 thread");

@@ -15,7 +15,7 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 
-const fs::path fixtures = fs::path(GPUHPC_SOURCE_DIR) / "tests/nn/fixtures";
+const fs::path fixtures = "tests/nn/fixtures";
 
 // Tensors this small only wait for each other on two threads.
 const bool one_thread = (at::set_num_threads(1), true);
@@ -77,6 +77,30 @@ TEST_F(Generation, BeamsAreThoseOfTransformers) {
   options.beams = 4, options.early_stopping = "never", options.length_penalty = 2;
   options.no_repeat_ngram = 3, options.repetition_penalty = 1.2, options.min_length = 3;
   expect("beam_never", options);
+}
+
+// T5 v1.0: relu, the word table as a scaled head; v1.1: gated, a head of its own.
+TEST(GenerationOfVersions, IsThatOfTransformers) {
+  const SafeTensors expected{fixtures / "t5_generated_versions.safetensors"};
+  InferOptions infer;
+  infer.precision = "fp32";
+  for (const std::string version : {"v10", "v11"}) {
+    const T5 model = load_t5(fixtures / ("t5_talker_" + version)).model;
+    EXPECT_EQ(model.config().tied_head && model.config().scaled_head, version == "v10");
+    std::vector<TokenList> sources = read_lists(expected, version + "_source");
+    ASSERT_EQ(sources.size(), 40U);
+    for (TokenList& source : sources) source.pop_back();
+    for (const auto& [name, beams] : {std::pair{"_greedy", 1}, {"_beam", 3}}) {
+      GenerateOptions how{.beams = beams, .max_length = 20};
+      const T5Generator generator(model, {{}, {1}}, 64, how, infer, {});
+      std::vector<TokenList> wanted = read_lists(expected, version + name);
+      for (TokenList& text : wanted)
+        if (text.back() == 1) text.pop_back();
+      EXPECT_EQ(generator.generate_together(token_source(sources), 0, *make_single_communicator()),
+                wanted)
+          << version << name;
+    }
+  }
 }
 
 // The first token of many texts from one source follows the softmax of the model's scores.

@@ -15,9 +15,10 @@
 
 namespace failing_calls {
 
-// Calls on paths or descriptors under the watched folder count down; the one that reaches 0 fails.
+// Calls on paths or descriptors under the watched folder count down; the one that reaches 0 fails,
+// and where the fault stays all behind it.
 struct Faults {
-  std::atomic<bool> on{false};
+  std::atomic<bool> on{false}, stays{false};
   std::atomic<int> left{0}, error{0};
   std::string folder;
 };
@@ -26,7 +27,8 @@ inline Faults faults;
 inline bool fails(const char* path) {
   if (!faults.on || std::string_view(path).substr(0, faults.folder.size()) != faults.folder)
     return false;
-  if (--faults.left != 0) return false;
+  const int left = --faults.left;
+  if (left > 0 || (left < 0 && !faults.stays)) return false;
   errno = faults.error;
   return true;
 }

@@ -1,5 +1,5 @@
-// The decoder's kernels of every level this machine has, against plain double-precision
-// mathematics.
+// The kernels of T5's decoder and of ModernBERT at every level this machine has, against plain
+// double-precision mathematics.
 #include "gpuhpc/kernels/decoder_kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -90,16 +90,89 @@ void check_attention(Isa isa) {
 }
 
 template <typename T>
+Rows<T> values_of(const Rows<T>& rows, std::int64_t count) {
+  Rows<T> copy(count, rows.stride);
+  std::copy_n(rows.values.data(), rows.values.size(), copy.values.data());
+  return copy;
+}
+
+template <typename T>
 void check_gate(Isa isa) {
   Random random(6);
-  Rows<T> values = random.rows<T>(3, 96), factors = random.rows<T>(3, 96), before(3, 96);
-  std::copy_n(values.values.data(), values.values.size(), before.values.data());
+  Rows<T> values = random.rows<T>(3, 96), factors = random.rows<T>(3, 96),
+          before = values_of(values, 3);
   decoder_kernels<T>(isa).gate({values.values.data(), factors.values.data(), 96, 3, 64});
   for (std::int64_t r = 0; r < 3; ++r)
     for (std::int64_t c = 0; c < 96; ++c) {
       const float old = to_float(before.at(r, c));
       ASSERT_EQ(to_float(values.at(r, c)),
                 to_float(rounded<T>(c < 64 ? old * to_float(factors.at(r, c)) : old)));
+    }
+}
+
+template <typename T>
+void check_rotary(Isa isa) {
+  Random random(8);
+  for (const std::int64_t head_size : {64, 32, 24, 6}) {
+    const std::int64_t rows = 5, heads = 3, half = head_size / 2;
+    Rows<T> values = random.rows<T>(rows, heads * head_size + 32), before = values_of(values, rows);
+    const std::vector<float> cosines = random.vector(rows * half),
+                             sines = random.vector(rows * half);
+    decoder_kernels<T>(isa).rotary({values.values.data(), values.stride, rows, heads, head_size,
+                                    cosines.data(), sines.data()});
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < values.stride; ++c) {
+        const std::int64_t i = c % head_size % half, place = r * half + i;
+        const double cosine = cosines[static_cast<std::size_t>(place)],
+                     sine = sines[static_cast<std::size_t>(place)], old = to_float(before.at(r, c));
+        const double expected = c >= heads * head_size ? old
+                                : c % head_size < half
+                                    ? old * cosine - to_float(before.at(r, c + half)) * sine
+                                    : old * cosine + to_float(before.at(r, c - half)) * sine;
+        ASSERT_NEAR(to_float(values.at(r, c)), expected, 2e-6 + 0.6 * kStep<T> * std::abs(expected))
+            << to_string(isa) << " head size " << head_size << " at " << r << "," << c;
+      }
+  }
+}
+
+// Some of the queries, each seeing keys near by: the rows of the whole, the others untouched.
+template <typename T>
+void check_some_queries(Isa isa) {
+  const auto kernels = encoder_kernels<T>(isa);
+  Random random(9);
+  for (const std::int64_t head_size : {32, 20})
+    for (const std::int64_t window : {0, 5, 40}) {
+      const std::int64_t tokens = 101, heads = 2, width = heads * head_size,
+                         columns = round_up(width, 32), reach = round_up(tokens, 32);
+      Rows<T> qkv = random.rows<T>(tokens, 3 * columns), whole(tokens, width), part(tokens, width);
+      AlignedBuffer<std::byte> scratch(attention_scratch_bytes(tokens, head_size));
+      std::vector<float> near;
+      for (std::int64_t distance = 1 - reach; distance < reach; ++distance)
+        near.push_back(std::abs(distance) <= window ? 0.0F : -1e30F);
+      AttentionCall<T> call{qkv.values.data(),
+                            qkv.stride,
+                            columns,
+                            2 * columns,
+                            tokens,
+                            heads,
+                            head_size,
+                            0.3F,
+                            whole.values.data(),
+                            whole.stride,
+                            scratch.data(),
+                            near.data() + reach - 1,
+                            -1};
+      const KernelScope<T> scope(kernels);
+      kernels.attention(call);
+      for (std::int64_t c = 0; window == 0 && c < width; ++c)  // its own value
+        ASSERT_NEAR(to_float(whole.at(70, c)), to_float(qkv.at(70, 2 * columns + c)),
+                    1e-6 + kStep<T> * std::abs(to_float(whole.at(70, c))));
+      call.output = part.values.data(), call.first_query = 32, call.queries = 37;
+      kernels.attention(call);
+      for (std::int64_t q = 0; q < tokens; ++q)
+        for (std::int64_t c = 0; c < width; ++c)
+          ASSERT_EQ(to_float(part.at(q, c)), q >= 32 && q < 69 ? to_float(whole.at(q, c)) : 0.0F)
+              << to_string(isa) << " window " << window << " at " << q << "," << c;
     }
 }
 
@@ -110,6 +183,12 @@ TEST_P(DecoderKernelsTest, CachedAttentionFp32) { check_attention<float>(GetPara
 TEST_P(DecoderKernelsTest, CachedAttentionBf16) { check_attention<BFloat16>(GetParam()); }
 TEST_P(DecoderKernelsTest, GateFp32) { check_gate<float>(GetParam()); }
 TEST_P(DecoderKernelsTest, GateBf16) { check_gate<BFloat16>(GetParam()); }
+
+TEST_P(DecoderKernelsTest, RotaryFp32) { check_rotary<float>(GetParam()); }
+TEST_P(DecoderKernelsTest, RotaryBf16) { check_rotary<BFloat16>(GetParam()); }
+
+TEST_P(DecoderKernelsTest, SomeQueriesFp32) { check_some_queries<float>(GetParam()); }
+TEST_P(DecoderKernelsTest, SomeQueriesBf16) { check_some_queries<BFloat16>(GetParam()); }
 
 TEST_P(DecoderKernelsTest, WordsAreSummedUpAndFound) {
   const WordKernels kernels = word_kernels(GetParam());

@@ -256,8 +256,9 @@ template <typename T, typename W = T>
 void check_layer_norm(Isa isa) {
   const auto kernels = encoder_kernels<T, W>(isa);
   Random random(4);
+  enum class After { same, biased, kept };  // of the fp32 rows
   for (const std::int64_t columns : {32, 72, 100, 384})
-    for (const bool next : {false, true}) {
+    for (const After after : {After::same, After::biased, After::kept}) {
       const std::int64_t rows = 9;
       Rows<float> values = random.rows<float>(rows, columns, 3);
       Rows<float> before(rows, columns);
@@ -268,8 +269,8 @@ void check_layer_norm(Isa isa) {
       Rows<W> output(rows, columns);
       const KernelScope<T, W> scope(kernels);
       kernels.layer_norm({values.values.data(), values.stride, rows, columns, gamma.data(),
-                          beta.data(), 1e-12F, next ? bias.data() : nullptr, output.values.data(),
-                          output.stride});
+                          beta.data(), 1e-12F, after == After::biased ? bias.data() : nullptr,
+                          output.values.data(), output.stride, after == After::kept});
       for (std::int64_t r = 0; r < rows; ++r) {
         double mean = 0, square = 0;
         for (std::int64_t c = 0; c < columns; ++c)
@@ -282,7 +283,11 @@ void check_layer_norm(Isa isa) {
               (before.at(r, c) - mean) / std::sqrt(square + 1e-12) * gamma[i] + beta[i];
           ASSERT_NEAR(value(output, r, c), expected, 4e-6 + 0.6 * kStep<W> * std::abs(expected))
               << to_string(isa) << " " << columns;
-          ASSERT_NEAR(values.at(r, c), expected + (next ? bias[i] : 0.0F), 4e-6)
+          ASSERT_NEAR(values.at(r, c),
+                      after == After::kept     ? before.at(r, c)
+                      : after == After::biased ? expected + bias[i]
+                                               : expected,
+                      4e-6)
               << to_string(isa) << " " << columns;
         }
       }

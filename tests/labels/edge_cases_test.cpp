@@ -38,6 +38,25 @@ TEST(Decoding, ASingleClassIsTakenThoughTwoAreAskedFor) {
   }
 }
 
+TEST(Decoding, WhatAPersonSaidIsNeitherCutNorFilledUp) {
+  const Taxonomy t = small_tree();
+  for (const char* mode : {"expected-f1", "chain", "threshold", "top-k"}) {
+    DecodeOptions options;
+    options.mode = mode, options.minimum = 2, options.maximum = 2, options.k = 2;
+    EXPECT_THAT(decode(t, options, {0, 0, 0, 1}), ElementsAre(3)) << mode;
+    EXPECT_THAT(decode(t, options, {1, 1, 0, 1}), ElementsAre(0, 3, 1)) << mode;
+  }
+}
+
+TEST(Decoding, AClassWithoutParentOrChildMayStandAlone) {
+  DecodeOptions options;
+  options.minimum = 2;
+  EXPECT_THAT(decode(Taxonomy({"a", "b", "c"}, {}), options, {.1F, .7F, .2F}), ElementsAre(1));
+  // `office` stands alone; of `sound` its path has two.
+  EXPECT_THAT(decode(small_tree(), options, {.1F, .05F, .05F, .9F}), ElementsAre(3));
+  EXPECT_THAT(decode(small_tree(), options, {.9F, .2F, .05F, .1F}), ElementsAre(0, 1));
+}
+
 TEST(Scores, ThatAreNotFiniteAreNamedAndNeverDecoded) {
   const Taxonomy t = small_tree();
   Matrix posterior(2, 3), marginals(2, 4);
@@ -96,6 +115,22 @@ TEST(Decoding, ExpectedLeavesRaiseProbabilities) {
   EXPECT_EQ(p[3], 1.f);  // rounding above 1 is no NaN
 }
 
+// 1 - .15^10 and 1 - .01^10 are 1 in floats: the best class would be that of the lowest number.
+TEST(Decoding, MembershipsThatFloatsRoundToOneStayApart) {
+  Matrix rows(2, 4);
+  for (std::int64_t i = 0; i < 2; ++i)
+    std::ranges::copy(std::vector<float>{.85f, .2f, .99f, i == 0 ? 1.f : .3f}, rows.row(i).begin());
+  to_memberships(rows.view(), 10);
+  EXPECT_EQ(rows.row(0)[3], 1.f);
+  EXPECT_EQ(rows.row(1)[2], 1.f);
+  EXPECT_LT(rows.row(0)[2], rows.row(0)[3]);
+  for (std::int64_t i = 0; i < 2; ++i) {
+    EXPECT_LT(rows.row(i)[0], rows.row(i)[2]);
+    EXPECT_NEAR(rows.row(i)[0], 1, 3e-7);
+    EXPECT_NEAR(rows.row(i)[1], 1 - std::pow(.8, 10), 1e-6);
+  }
+}
+
 TEST(Decoding, OnADagTheBestPathIsAddedNotEveryAncestor) {
   // 2 has parents 0 and 1; paths: 0-2, 0-3, 1-2, 1-4.
   const Taxonomy dag({"a", "b", "shared", "x", "y"}, {{0, 2}, {1, 2}, {0, 3}, {1, 4}});
@@ -121,7 +156,9 @@ TEST(Decoding, ChainStopsWhereTheNextClassIsMoreLikelyWrong) {
 
 TEST(Decoding, ThresholdTakesTheBestClassWhenNonePasses) {
   DecodeOptions options;
-  options.mode = "threshold";
+  options.mode = "threshold";  // of memberships: .51, .19, .36, .64, and .91, .19, .75, .64
+  options.expected_leaves = 2;
+  options.threshold = .7;
   EXPECT_THAT(decode(small_tree(), options, {.3f, .1f, .2f, .4f}), ElementsAre(3));
   EXPECT_THAT(decode(small_tree(), options, {.7f, .1f, .5f, .4f}), ElementsAre(0, 2));
 }

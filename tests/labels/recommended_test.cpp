@@ -159,8 +159,8 @@ TEST_P(Recommended, DecodersGiveTheSameSets) {
   for (const auto& [name, sets] : world.expected("decoded").items()) {
     DecodeOptions options;
     options.mode = name.substr(0, name.find(' '));
-    if (options.mode == "expected-f1")
-      options.expected_leaves = std::stod(name.substr(name.find(' ')));
+    options.expected_leaves =
+        options.mode == "expected-f1" ? std::stod(name.substr(name.find(' '))) : 1;
     const Decoder decoder(world.taxonomy, options);
     for (std::int64_t d = 0; d < posterior.rows; ++d) {
       std::vector<ClassId> labels = decoder.decode(marginals.row(d), posterior.row(d));

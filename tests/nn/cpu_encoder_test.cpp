@@ -116,6 +116,34 @@ TEST_P(EveryFp32Level, DenseModulesEqualSentenceTransformers) {
     ASSERT_NEAR(got.values[i], wanted.values[i], 1e-5) << i;
 }
 
+TEST_P(EveryFp32Level, LastTokensEqualSentenceTransformers) {
+  const LoadedEncoder loaded = load_encoder(fixture_path("prompted_bert"));
+  const SafeTensors expected(fixture_path("prompted_bert_expected.safetensors"));
+  const CpuEncoder encoder(loaded.encoder, CpuPrecision::fp32, GetParam());
+  const Documents documents{read_ints(expected, "token_ids"), read_ints(expected, "offsets")};
+  const Matrix got = embed(encoder, documents, loaded.model.embedding),
+               wanted = to_matrix(read_floats(expected, "vectors"));
+  for (std::size_t i = 0; i < wanted.values.size(); ++i)
+    ASSERT_NEAR(got.values[i], wanted.values[i], 1e-5) << i;
+}
+
+TEST_P(EveryFp32Level, FamiliesEqualTransformers) {
+  for (const std::string name :
+       {"tiny_roberta", "tiny_xlm_roberta", "tiny_mpnet", "tiny_modern", "tiny_modern_old"}) {
+    const SafeTensors expected(fixture_path(name + "_expected.safetensors"));
+    const CpuEncoder encoder(load_encoder(fixture_path(name)).encoder, CpuPrecision::fp32,
+                             GetParam());
+    const Documents documents{read_ints(expected, "token_ids"), read_ints(expected, "offsets")};
+    for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max}) {
+      const Matrix got = embed(encoder, documents, {pooling, false, 24}),
+                   wanted =
+                       to_matrix(read_floats(expected, "pool." + std::string(to_string(pooling))));
+      for (std::size_t i = 0; i < wanted.values.size(); ++i)
+        ASSERT_NEAR(got.values[i], wanted.values[i], 1e-5) << name << " " << i;
+    }
+  }
+}
+
 // The plain twins are slow.
 Documents few_or_all(kernels::Isa isa) {
   return isa < kernels::Isa::avx512_bf16 ? ragged({2, 17}) : sample();

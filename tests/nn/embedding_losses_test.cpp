@@ -24,6 +24,11 @@ at::Tensor rows_of(const nlohmann::json& rows) {
   return at::tensor(numbers).reshape({count, std::ssize(numbers) / count});
 }
 
+// Over all 7 and over 4 dimensions.
+at::Tensor nested(const Columns& c, const std::function<at::Tensor(const Columns&)>& loss) {
+  return (loss(first_dimensions(c, 7)) + loss(first_dimensions(c, 4))) / 5;
+}
+
 // Per batch, as the fixture has it: sums over rows divided by the rows.
 using Loss = std::function<at::Tensor(const Columns&, const at::Tensor& scores)>;
 const std::map<std::string, Loss> losses{
@@ -54,8 +59,33 @@ const std::map<std::string, Loss> losses{
        return softmax_loss(softmax_logits(c, c[2], c[3].squeeze(0)), s) / 5;
      }},
     {"margin-mse", [](const Columns& c, const at::Tensor& s) { return margin_mse_loss(c, s) / 5; }},
-    {"matryoshka", [](const Columns& c, const at::Tensor&) {
+    {"matryoshka",
+     [](const Columns& c, const at::Tensor&) {
        return (in_batch_negatives(c, 17) + in_batch_negatives(first_dimensions(c, 3), 17)) / 5;
+     }},
+    {"matryoshka-triplet-euclidean",
+     [](const Columns& c, const at::Tensor&) {
+       return nested(c, [](const Columns& n) { return triplet_loss(n, Distance::euclidean, 1.1); });
+     }},
+    {"matryoshka-triplet-manhattan",
+     [](const Columns& c, const at::Tensor&) {
+       return nested(c, [](const Columns& n) { return triplet_loss(n, Distance::manhattan, 1.3); });
+     }},
+    {"matryoshka-margin-mse",
+     [](const Columns& c, const at::Tensor& s) {
+       return nested(c, [&](const Columns& n) { return margin_mse_loss(n, s); });
+     }},
+    {"matryoshka-distill",
+     [](const Columns& c, const at::Tensor& s) {
+       return nested(c, [&](const Columns& n) { return distillation_loss(n, s, .7); });
+     }},
+    {"matryoshka-cosine",
+     [](const Columns& c, const at::Tensor& s) {
+       return nested(c, [&](const Columns& n) { return cosine_loss(n, s); });
+     }},
+    {"matryoshka-angle", [](const Columns& c, const at::Tensor& s) {
+       return nested(
+           c, [&](const Columns& n) { return ranking_loss(row_angles(n[0], n[1]), s, 13) * 5; });
      }}};
 
 TEST(EmbeddingLosses, HaveTheValuesAndGradientsOfSentenceTransformers) {

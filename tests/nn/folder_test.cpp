@@ -139,7 +139,8 @@ TEST_F(Folder, WeightsInASubfolderAreFound) {
 TEST_F(Folder, UnsupportedConfigurationsAreNamed) {
   set("model_type", "t5");
   EXPECT_THAT(refusal(), HasSubstr("config.json: model_type \"t5\" is not supported; supported are "
-                                   "bert, roberta, xlm-roberta, mpnet, deberta and deberta-v2"));
+                                   "bert, roberta, xlm-roberta, mpnet, modernbert, deberta and "
+                                   "deberta-v2"));
   set("model_type", "bert");
   set("hidden_act", "silu");
   EXPECT_THAT(refusal(), HasSubstr("\"hidden_act\" is \"silu\"; supported are gelu"));
@@ -171,8 +172,8 @@ TEST_F(Folder, UnsupportedModulesAreNamed) {
   set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Dense"});
   EXPECT_THAT(refusal(), HasSubstr("models.Dense\" is not supported in this place"));
   set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling"});
-  set("pooling_mode", "lasttoken", "1_Pooling/config.json");
-  EXPECT_THAT(refusal(), HasSubstr("pooling \"lasttoken\" is not supported"));
+  set("pooling_mode", "weightedmean", "1_Pooling/config.json");
+  EXPECT_THAT(refusal(), HasSubstr("pooling \"weightedmean\" is not supported"));
   set("pooling_mode", Json::array({"mean", "max"}), "1_Pooling/config.json");
   EXPECT_THAT(refusal(), HasSubstr("exactly one pooling mode"));
   set("pooling_mode", "mean", "1_Pooling/config.json");
@@ -302,6 +303,60 @@ TEST_F(Folder, DenseModulesAreSavedWithTheirWeights) {
       EXPECT_TRUE(
           at::equal(again.encoder.parameters()[i].value, loaded.encoder.parameters()[i].value))
           << loaded.encoder.parameters()[i].name;
+  }
+}
+
+// A folder keeps its prompts as they are, or gets others; what sentence-transformers wrote beside
+// them stays.
+TEST_F(Folder, PromptsAndLastTokensAreSaved) {
+  const fs::path source = fixture_path("prompted_bert"), out = root / "saved";
+  const std::string file = "config_sentence_transformers.json";
+  LoadedEncoder loaded = load_encoder(source);
+  Prompts& prompts = loaded.model.prompts;
+  EXPECT_EQ(prompts.default_name, "document");
+  EXPECT_EQ(prompts.text(), "w21 ");
+  EXPECT_EQ(prompts.text("query"), "w7 w9: ");
+  EXPECT_EQ(prompts.text("query "), "query ");
+  EXPECT_EQ(prompts.text(""), "");
+  EmbeddingConfig shorter = loaded.model.embedding;
+  shorter.max_tokens = 9;
+  save_encoder_folder(out, loaded.encoder, shorter, loaded.model);
+  EXPECT_EQ(read_text_file(out / file), read_text_file(source / file));
+  EXPECT_EQ(load_encoder(out).model.embedding.pooling, Pooling::last);
+  for (const auto& [given, name, text] :
+       {std::tuple{"query", "query", "w7 w9: "}, {"w1: ", "default", "w1: "}, {"", "", ""}}) {
+    prompts.choose(given);
+    save_encoder_folder(out, loaded.encoder, shorter, loaded.model);
+    const Prompts again = load_encoder(out).model.prompts;
+    EXPECT_EQ(again, prompts);
+    EXPECT_EQ(again.default_name, name);
+    EXPECT_EQ(again.text(), text);
+  }
+  EXPECT_EQ(read_json(out / file).at("__version__"), read_json(source / file).at("__version__"));
+  EXPECT_TRUE(read_json(out / file).at("default_prompt_name").is_null());
+}
+
+TEST_F(Folder, PromptsThatCannotBeAreNamed) {
+  const std::string file = "config_sentence_transformers.json";
+  set("prompts", Json{{"query", 3}}, file);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(file), HasSubstr("the prompt \"query\" must be a text")));
+  set("prompts", Json::array(), file);
+  EXPECT_THAT(refusal(), HasSubstr("\"prompts\" must be an object"));
+  set("prompts", Json{{"query", "q: "}, {"none", nullptr}}, file);
+  set("default_prompt_name", "document", file);
+  EXPECT_THAT(refusal(), HasSubstr("\"default_prompt_name\" is \"document\", which \"prompts\""));
+  set("default_prompt_name", "query", file);
+  EXPECT_EQ(load_encoder(model).model.prompts.text(), "q: ");
+  set_modules({"a.Transformer", "a.Pooling"});
+  set("pooling_mode", "mean", "1_Pooling/config.json");
+  set("include_prompt", false, "1_Pooling/config.json");
+  const ModelFolder left_out = load_encoder(model).model;
+  left_out.check_prompt("");
+  try {
+    left_out.check_prompt("q: ");
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("1_Pooling"), HasSubstr("left out of the pooling")));
   }
 }
 

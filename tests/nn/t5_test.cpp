@@ -2,16 +2,20 @@
 #include <gpuhpc/nn/t5.hpp>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "fixture.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/nn/t5_decoder.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -117,6 +121,53 @@ TEST(T5Precision, HalfPrecisionSurvivesLargeActivations) {
   const at::Tensor loss =
       model.loss(read_packed(expected, "source"), read_packed(expected, "target"), 0, half);
   EXPECT_TRUE(std::isfinite(loss.item<double>()));
+}
+
+// T5Block clamps to torch.finfo(torch.float16).max - 1000 = 64504; here nothing but infinities.
+TEST(T5Precision, InfiniteSumsInHalfPrecisionAreTransformersLargestNumber) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const at::Tensor hidden = at::tensor({1.f, -2.f, 70000.f, 3.f}).set_requires_grad(true),
+                   change = at::tensor({inf, -inf, 5.f, std::nanf("")}),
+                   sum = t5_sum(hidden, change, at::kHalf);
+  EXPECT_TRUE(sum.narrow(0, 0, 3).equal(at::tensor({64504.f, -64504.f, 70005.f})));
+  EXPECT_TRUE(std::isnan(sum[3].item<float>()));  // no overflow: nothing hides it
+  sum.narrow(0, 0, 3).sum().backward();
+  EXPECT_TRUE(hidden.grad().narrow(0, 0, 3).equal(at::tensor({0.f, 0.f, 1.f})));
+  for (const at::ScalarType compute : {at::kFloat, at::kBFloat16})
+    EXPECT_EQ(t5_sum(hidden, change, compute)[0].item<float>(), inf);
+}
+
+// What attention adds leaves the range of fp16, in the encoder, the decoder, and token by token.
+TEST(T5Precision, HalfPrecisionSurvivesOverflowsOfAttention) {
+  const SafeTensors expected(fixture_path("t5_gated_expected.safetensors"));
+  T5 model = load_t5(fixture_path("t5_gated")).model;
+  const PackedTokens source = read_packed(expected, "source"),
+                     targets = read_packed(expected, "target");
+  {
+    const at::NoGradGuard no_grad;
+    for (const NamedParameter& parameter : model.parameters()) {
+      if (parameter.name.find("Attention.v.") != std::string::npos) parameter.value.mul_(100);
+      if (parameter.name.find("Attention.o.") != std::string::npos)
+        parameter.value.mul_(3e4 / parameter.value.abs().max().item<double>());
+    }
+  }
+  model.learn_everything();
+  ForwardOptions half;
+  half.compute = at::kHalf;
+  for (const double dropout : {0., .1}) {
+    half.hidden_dropout = dropout, half.generator = make_generator(at::kCPU, 3);
+    const at::Tensor loss = model.loss(source, targets, 0, half);
+    EXPECT_TRUE(std::isfinite(loss.item<double>())) << dropout;
+    loss.backward();
+    for (const NamedParameter& parameter : model.parameters())
+      EXPECT_TRUE(at::isfinite(parameter.value.grad().to_dense()).all().item<bool>())
+          << parameter.name << " " << dropout;
+  }
+  half.hidden_dropout = 0;
+  const T5Decoder decoder(model, at::kHalf);
+  T5Decoder::Rows rows = decoder.begin(model.encode(source, half), source, 4);
+  const std::vector<std::int32_t> starts(rows.sources.size(), model.config().start);
+  EXPECT_TRUE(at::isfinite(decoder.step(rows, starts)).all().item<bool>());
 }
 
 T5Config published(nlohmann::ordered_json changes, const std::string& size = "small") {

@@ -1,6 +1,11 @@
 // train-embedding on short and long descriptions of the demo's packages.
 #include "pipeline.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
 namespace gpuhpc_test {
 namespace {
 
@@ -12,16 +17,20 @@ class Embedding : public Pipeline {
     write_pairs("train", 96);
     write_pairs("test", 40);
   }
-  // "short. long" -> {"anchor": short, "positive": long}
+  // "short. long" -> {"anchor": short, "positive": long}. Of texts that begin alike the first: rows
+  // of one text, cut to 24 tokens, would never be in one batch.
   static void write_pairs(const std::string& part, int count, std::string name = {}) {
     if (name.empty()) name = part;
     const fs::path corpus = kSource / "data/debtags-topical" / part / "corpus.txt.gz";
     shell("gzip -dc " + corpus.string() + " > " + (root_ / part).string());
     std::ifstream lines(root_ / part);
     std::ofstream pairs(root_ / (name + ".jsonl"));
+    std::set<std::string> anchors, positives;
     for (std::string line; count > 0 && std::getline(lines, line);) {
       const std::size_t tab = line.find('\t'), stop = line.find(". ");
-      if (stop == line.npos) continue;
+      if (stop == line.npos || !anchors.insert(line.substr(tab + 1, stop - tab - 1)).second ||
+          !positives.insert(line.substr(stop + 2, 30)).second)
+        continue;
       pairs << Json{{"anchor", line.substr(tab + 1, stop - tab - 1)},
                     {"positive", line.substr(stop + 2)},
                     {"score", count % 7 * .15},
@@ -63,6 +72,18 @@ TEST_F(Embedding, IsTheSameForEveryMicroBatchAndNumberOfRanks) {
   for (const auto& [name, value] : figures.at("trained").at("384").items())
     EXPECT_NEAR(value.get<double>(), same.at("trained").at("384").at(name).get<double>(), .03)
         << name;
+  // The report has them as a table, a row for each encoder and width.
+  const Json shown = Json::parse(read(whole / "report.json")).at("samples");
+  ASSERT_EQ(shown.size(), 1u);
+  EXPECT_EQ(shown, Json::parse(read(whole / "samples.json")));
+  const Json columns = shown[0].at("columns"), rows = shown[0].at("rows");
+  ASSERT_EQ(rows.size(), 4u);
+  ASSERT_EQ(columns.size(), 2u + figures.at("start").at("384").size());
+  for (const Json& row : rows)
+    for (std::size_t i = 2; i < columns.size(); ++i)
+      EXPECT_EQ(row.at(i), figures.at(row.at(0).get<std::string>())
+                               .at(std::to_string(row.at(1).get<int>()))
+                               .at(columns.at(i).get<std::string>()));
   const Result encoded =
       gpuhpc("encode --device.kind cpu --model.dir " + (whole / "model").string() +
              " --input.text-field anchor " + "--input.file " + (root_ / "test.jsonl").string() +
@@ -90,6 +111,33 @@ TEST_F(Embedding, HoldsItsWeightsOnceWhileItTrains) {
   const double weights = 4. * 22713216;
   EXPECT_GT(step.at("host_memory").get<double>(), 4 * weights);
   EXPECT_LT(step.at("host_memory").get<double>(), 4.5 * weights);
+}
+
+// Duplicates among all texts: anchors and their positives are one set. The encoder as it was gives
+// the same on two ranks.
+TEST_F(Embedding, FindsParaphrasesAmongAllTexts) {
+  const fs::path one = root_ / "paraphrases", two = root_ / "paraphrases-2";
+  const std::string more =
+      " --embedding.evaluator paraphrases --embedding.transitive true --train.max-steps 2"
+      " --train.validate-every 1 --train.validation .2 --embedding.metric average_precision";
+  const Result found = gpuhpc(arguments(one) + more);
+  ASSERT_EQ(found.code, 0) << found.output;
+  EXPECT_THAT(found.output, HasSubstr("memory of a rank's tensors: about "));
+  ASSERT_EQ(gpuhpc(arguments(two) + more, 2).code, 0);
+  const Json figures = metrics(one), same = metrics(two);
+  EXPECT_EQ(figures.at("texts"), 80);
+  EXPECT_EQ(figures.at("start"), same.at("start"));
+  EXPECT_EQ(figures.at("start").at("384").size(), 5u);
+  EXPECT_GT(figures.at("start").at("384").at("average_precision"), .2);
+  bool drawn = false;
+  const Json report = Json::parse(read(one / "report.json"));
+  for (const Json& curve : report.at("curves"))
+    drawn |= curve.at("title") == "validation average_precision";
+  EXPECT_TRUE(drawn);
+  const Result scores =
+      gpuhpc(arguments(root_ / "refused") + more + " --embedding.test-score score");
+  EXPECT_EQ(scores.code, 2) << scores.output;
+  EXPECT_THAT(scores.output, HasSubstr("not 1 or 0, which say nothing of duplicates"));
 }
 
 TEST_F(Embedding, LearnsScoresAndMeasuresHowCosinesFollowThem) {
@@ -264,6 +312,100 @@ TEST_F(Embedding, NegativesAreTheSameOnAnyNumberOfRanksAndCanBeLearnt) {
   const Result columns = gpuhpc(mine + " --embedding.columns anchor --run.dir " + one.string());
   EXPECT_EQ(columns.code, 2) << columns.output;
   EXPECT_THAT(columns.output, HasSubstr("mine needs two columns"));
+}
+
+// The cosines that negatives were chosen by are those of the vectors that `encode` writes.
+TEST_F(Embedding, MinedScoresAreThoseOfTheVectorsAndCanBeLearnt) {
+  const std::string model = std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2",
+                    common =
+                        " --device.kind cpu --device.threads 1 --infer.precision fp32 "
+                        "--infer.max-length 16 --model.encoder " +
+                        model,
+                    mine = "mine --mining.scores true --embedding.train " +
+                           (root_ / "test.jsonl").string() + common;
+  const fs::path tuples = root_ / "scores-2", triplets = root_ / "scores-1";
+  ASSERT_EQ(gpuhpc(mine + " --mining.negatives 2 --run.dir " + tuples.string()).code, 0);
+  ASSERT_EQ(gpuhpc(mine + " --mining.negatives 1 --run.dir " + triplets.string(), 2).code, 0);
+  const auto rows_of = [](const fs::path& path) {
+    std::vector<Json> rows;
+    std::ifstream lines(path);
+    for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
+    return rows;
+  };
+  const auto vectors = [&](const char* field) {
+    const fs::path out = root_ / (std::string(field) + "-vectors.jsonl");
+    const Result encoded =
+        gpuhpc("encode" + common + " --input.text-field " + field + " --input.file " +
+               (tuples / "mined.jsonl").string() + " --output.file " + out.string());
+    EXPECT_EQ(encoded.code, 0) << encoded.output;
+    return rows_of(out);
+  };
+  const std::vector<Json> rows = rows_of(tuples / "mined.jsonl"),
+                          pairs = rows_of(triplets / "mined.jsonl"), anchors = vectors("anchor");
+  ASSERT_EQ(rows.size(), 40u);
+  ASSERT_EQ(pairs.size(), 40u);
+  std::size_t place = 0;
+  for (const char* field : {"positive", "negative_1", "negative_2"}) {
+    const std::vector<Json> others = vectors(field);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto a = anchors[i].at("embedding").get<std::vector<double>>(),
+                 b = others[i].at("embedding").get<std::vector<double>>();
+      const auto product = [](const auto& x, const auto& y) {
+        return std::inner_product(x.begin(), x.end(), y.begin(), 0.);
+      };
+      EXPECT_NEAR(rows[i].at("scores").at(place).get<double>(),
+                  product(a, b) / std::sqrt(product(a, a) * product(b, b)), 1e-5)
+          << field << " of row " << i;
+    }
+    ++place;
+  }
+  EXPECT_FALSE(rows[0].contains("margin"));
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    EXPECT_EQ(pairs[i].at("scores").at(0), rows[i].at("scores").at(0));
+    EXPECT_EQ(pairs[i].at("scores").at(1), rows[i].at("scores").at(1));
+    EXPECT_NEAR(
+        pairs[i].at("margin").get<double>(),
+        pairs[i].at("scores").at(0).get<double>() - pairs[i].at("scores").at(1).get<double>(),
+        1e-6);
+  }
+  const auto learn = [&](const fs::path& mined, const std::string& loss) {
+    return gpuhpc(arguments(root_ / "taught") + " --embedding.train " +
+                  (mined / "mined.jsonl").string() +
+                  " --train.max-steps 1 --embedding.test '' --embedding.loss " + loss);
+  };
+  const Result distilled = learn(tuples,
+                                 "distill --embedding.score scores --embedding.columns "
+                                 "anchor,positive,negative_1,negative_2"),
+               margins = learn(triplets,
+                               "margin-mse --embedding.score margin --embedding.columns "
+                               "anchor,positive,negative_1");
+  EXPECT_EQ(distilled.code, 0) << distilled.output;
+  EXPECT_EQ(margins.code, 0) << margins.output;
+}
+
+// Those of a cross-encoder, in the order of the texts.
+TEST_F(Embedding, MinedScoresOfACrossEncoderAreInTheOrderOfTheTexts) {
+  const fs::path run = root_ / "judged";
+  const Result mined = gpuhpc(
+      "mine --mining.scores true --mining.negatives 3 --mining.rows n-tuple --mining.max-score .99 "
+      "--mining.cross-encoder " +
+      (kSource / "tests/infer/fixtures/ranker").string() + " --embedding.train " +
+      (root_ / "test.jsonl").string() + " --model.encoder " + std::string(GPUHPC_MODELS) +
+      "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --run.dir " + run.string());
+  ASSERT_EQ(mined.code, 0) << mined.output;
+  std::ifstream lines(run / "mined.jsonl");
+  double positives = 0, negatives = 0;
+  int rows = 0;
+  for (std::string line; std::getline(lines, line); ++rows) {
+    const auto scores = Json::parse(line).at("scores").get<std::vector<double>>();
+    ASSERT_EQ(scores.size(), 4u);
+    EXPECT_TRUE(std::is_sorted(scores.rbegin(), scores.rend() - 1)) << line;
+    positives += scores[0];
+    negatives += scores[1] + scores[2] + scores[3];
+  }
+  ASSERT_GT(rows, 0);
+  EXPECT_NEAR(metrics(run).at("mean_positive_score").get<double>(), positives / rows, 1e-6);
+  EXPECT_NEAR(metrics(run).at("mean_negative_score").get<double>(), negatives / rows / 3, 1e-6);
 }
 
 TEST_F(Embedding, StoredVectorsAreTheSameOnAnyNumberOfRanks) {

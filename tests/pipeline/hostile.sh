@@ -13,21 +13,7 @@ mkdir "$W/cases" "$W/failed"
 mpirun=$source/scripts/mpirun.sh
 export OMP_NUM_THREADS=1
 
-# A tiny world: 12 classes, 40 + 40 texts, a random encoder that reads letters, a finished run.
-mkdir -p "$W/in/train" "$W/in/test" "$W/model"
-cd "$W" || exit 1
-printf '%s\n' $'0\tscience' $'1\tarts' $'2\tphysics' $'3\tbiology' $'4\tmusic' $'5\tpainting' $'6\toptics' $'7\tmechanics' \
-  $'8\tgenetics' $'9\tjazz' $'10\topera' $'11\tportrait' > in/labels.txt
-printf '%s\n' $'0\t2' $'0\t3' $'1\t4' $'1\t5' $'2\t6' $'2\t7' $'3\t8' $'4\t9' $'4\t10' $'5\t11' > in/label_hierarchy.txt
-words=(optics mechanics genetics jazz opera portrait)
-for i in {0..39}; do
-  printf 'd%d\ta text about %s and light number %d\n' "$i" "${words[i % 6]}" "$i" >> in/train/corpus.txt
-  printf 't%d\tone more text on %s %d\n' "$i" "${words[i % 6]}" "$i" >> in/test/corpus.txt
-  printf 't%d\t%d\n' "$i" $((6 + i % 6)) >> in/test/doc2labels.txt
-done
-cp "$source"/tests/nn/fixtures/tiny_bert/* model/
-{ printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' {a..z} '##'{a..z} {0..9} '##'{0..9}
-  printf '%s\n' text light the and of to in for on more number about one; } > model/vocab.txt
+source "$source/tests/pipeline/tiny_world.sh"
 cpu="--device.kind cpu --device.threads 1"
 options="--input.dir in --model.encoder model $cpu --eval.bootstrap-samples 10 --train.epochs 1"
 run="$G run $options --run.dir r"
@@ -48,7 +34,7 @@ fail() {
 
 # A folder of its own with copies of the input and the encoder; the finished run is $W/done.
 enter() {
-  mkdir "$W/cases/$1" && cd "$W/cases/$1" && cp -r "$W/in" "$W/model" .
+  mkdir "$W/cases/$1" && cd "$W/cases/$1" && cp -r "$W/in" "$W/model" "$W/texts" "$W"/*.tsv .
 }
 
 # A run that ends in its first stage leaves what it knows of itself, and nothing else.
@@ -62,7 +48,8 @@ one() {
   # Of its own: Open MPI's start fails now and then where two programs begin in one folder.
   mkdir "$W/cases/$name.tmp" && export TMPDIR=$W/cases/$name.tmp && chmod 1777 "$TMPDIR"
   before=$(files)
-  ( eval "$5" ) > "$W/cases/$name.out" 2> "$W/cases/$name.err" < /dev/null
+  # A minute of processor time is far more than any case takes: one that needs more ends by a signal.
+  ( ulimit -t 60; eval "$5" ) > "$W/cases/$name.out" 2> "$W/cases/$name.err" < /dev/null
   local got=$?
   [ "$got" = "$code" ] || fail "$name" "exit code $got, not $code"
   # All but the log, and mpirun's own words.
@@ -94,6 +81,7 @@ refused() { each "$@"; }
 accepted() { each "$1" 0 "$4" "$2" "$3"; }
 
 source "$source/tests/pipeline/hostile_cases.sh"
+source "$source/tests/pipeline/hostile_jobs.sh"
 wait
 if [ -n "$(ls "$W/failed")" ]; then
   cat "$W"/failed/*

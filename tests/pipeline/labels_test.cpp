@@ -61,6 +61,15 @@ TEST_F(Labels, ThatSelectAsksForCorrectTheModel) {
   EXPECT_GT(metrics(run).at("example_f1").get<double>(), .46);
   EXPECT_GT(metrics(run).at("precision_at_1").get<double>(), .61);
 
+  const Json changes = Json::parse(read(run / "samples.json")).at(0);  // in the report
+  EXPECT_THAT(changes.at("about").get<std::string>(), HasSubstr("Of 300 documents"));
+  std::int64_t given = 0;
+  for (const Json& row : changes.at("rows")) {
+    EXPECT_NE(row.at(2), row.at(3)) << row;
+    given += row.at(1).get<std::int64_t>();
+  }
+  EXPECT_GT(given, 0);
+
   // `predict` gives what the run gave, and a text that was labelled its classes.
   const fs::path answers = root_ / "answers.jsonl";
   const auto predict = [&](const fs::path& texts) {
@@ -93,6 +102,12 @@ TEST_F(Labels, ThatSelectAsksForCorrectTheModel) {
        fill_in(select(run, " --select.documents 7 --input.labels " + filled.string()),
                root_ / "next.csv"))
     EXPECT_EQ(std::ranges::count(ids, next), 0) << next;
+
+  // Without them the run is what it was.
+  ASSERT_EQ(gpuhpc(arguments(run)).code, 0);
+  EXPECT_FALSE(fs::exists(run / "samples.json"));
+  EXPECT_EQ(largest_difference(run / "predictions.jsonl", root_ / "reference/predictions.jsonl"),
+            0);
 }
 
 TEST_F(Labels, OfTheTestTextsAreLeftOutOfTheFigures) {
@@ -103,10 +118,19 @@ TEST_F(Labels, OfTheTestTextsAreLeftOutOfTheFigures) {
       shell("sed -n 1,40p " + (input / "test/doc2labels.txt").string() + " > " + labels.string())
           .code,
       0);
-  const Result result = gpuhpc(arguments(run, input) + " --input.labels " + labels.string());
+  const Result result =
+      gpuhpc(arguments(run, input) + " --decode.maximum 4 --input.labels " + labels.string());
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("40 documents whose classes were given"));
   EXPECT_EQ(metrics(run).at("documents"), 60);
+
+  // What the report says that labels changed is what the run gave.
+  std::map<std::string, int> given;
+  for (const auto& [id, row] : predictions(run / "predictions.jsonl"))
+    for (const Json& name : row.at("labels")) ++given[name.get<std::string>()];
+  const Json changes = Json::parse(read(run / "samples.json")).at(0).at("rows");
+  EXPECT_GT(changes.size(), 5u);
+  for (const Json& row : changes) EXPECT_EQ(row.at(3), given[row.at(0).get<std::string>()]) << row;
 }
 
 TEST_F(Labels, OfUnknownDocumentsOrForOtherScoresAreRefusedAtOnce) {

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
-inline const fs::path kSource = GPUHPC_SOURCE_DIR;
+inline const fs::path kSource = fs::current_path();  // tests run in the repository's root
 inline const std::vector<std::string> kStages = {"01-encoding",  "02-refinement", "03-augmentation",
                                                  "04-hierarchy", "05-training",   "06-inference"};
 
@@ -159,6 +159,18 @@ class Pipeline : public testing::Test {
             << fs::relative(entry.path(), a);
       }
     EXPECT_GT(files, 1);
+  }
+  // Every file of every stage but the two that hold times.
+  static void expect_same_stages(const fs::path& a, const fs::path& b) {
+    int files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(a / "stages")) {
+      const std::string name = entry.path().filename();
+      if (!entry.is_regular_file() || name == "metrics.jsonl" || name == "ranks.jsonl") continue;
+      ++files;
+      const fs::path place = fs::relative(entry.path(), a);
+      EXPECT_TRUE(read(entry.path()) == read(b / place)) << b << " " << place;
+    }
+    EXPECT_GT(files, 12);
   }
   static inline const std::string kWholeTexts = " --infer.max-length 0";  // the encoder's limit
   // A run folder with the finished stages of `reference`.

@@ -12,6 +12,7 @@
 #include "../io/scratch_folder.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/labels/decoding.hpp"
+#include "gpuhpc/pipelines/label/inputs.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -46,10 +47,11 @@ class Correction : public ::testing::Test {
 
 TEST_F(Correction, IsThatOfAGaussianProcessWithTheNoiseThatLeavesOutBest) {
   const double leaves = json_.at("leaves");
-  const Matrix marginals = rows("marginals", 0, 14), truth = rows("truth", 0, 14),
-               p = memberships_of(five_classes(), marginals.view(), leaves);
+  const Matrix truth = rows("truth", 0, 14);
+  Matrix p = rows("marginals", 0, 14);
+  to_memberships(p.view(), leaves);
   const FittedCorrection fitted =
-      fit_correction(rows("documents", 0, 14), p.view(), truth.view(), leaves);
+      fit_correction(rows("documents", 0, 14), std::as_const(p).view(), truth.view(), leaves);
   EXPECT_EQ(fitted.noise, json_.at("noise").get<double>());
   EXPECT_NEAR(fitted.before, json_.at("before").get<double>(), 1e-6);
   EXPECT_NEAR(fitted.after, json_.at("after").get<double>(), 1e-6);
@@ -119,6 +121,63 @@ TEST(GivenLabels, AreReadFromTabsAndFromTheCsvOfSelect) {
   }
 }
 
+TEST(GivenLabels, OfSeveralParentsThoseThatAreNamedCount) {
+  const ScratchFolder folder;
+  const Taxonomy two_parents({"a", "b", "x"}, {{0, 2}, {1, 2}});
+  write_text_file(folder / "labels.txt", "d1\ta,x\nd2\tx\n");
+  EXPECT_THAT(read_given_labels(folder / "labels.txt", two_parents).classes,
+              ElementsAre(ElementsAre(0, 2), ElementsAre(0, 1, 2)));
+  // What one class brings is not named: the order of a row means nothing.
+  const Taxonomy shared({"a", "b", "d", "e"}, {{0, 3}, {0, 2}, {1, 2}});
+  write_text_file(folder / "labels.txt", "d1\td,e\nd2\te,d\n");
+  EXPECT_THAT(read_given_labels(folder / "labels.txt", shared).classes,
+              ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(0, 1, 2, 3)));
+}
+
+TEST(GivenLabels, ATableThatIsFilledInIsToldFromOneThatIsNot) {
+  const ScratchFolder folder;
+  const auto holds = [&](const std::string& text) {
+    write_text_file(folder / "l.csv", text);
+    return holds_labels(folder / "l.csv");
+  };
+  EXPECT_TRUE(holds("id,labels,suggested,text\nd1,,a,one\nd2,a1,,two\n"));
+  EXPECT_FALSE(holds("id,labels,suggested,text\nd1,,a,one\n,,,\n"));
+  // Not a table of select's: somebody's work, perhaps.
+  EXPECT_TRUE(holds("no,table\n"));
+  EXPECT_TRUE(holds("id;labels;suggested;text\nd1;a1;a;one\n"));
+}
+
+TEST(GivenLabels, TestTextsThatWereLabelledAreFoundByTheirTexts) {
+  const ScratchFolder folder;
+  write_text_file(folder / "train.txt", "d1\tone\nd2\ttwo\nd3\tthree\n");
+  write_text_file(folder / "test.txt", "t1\ttwo\nd1\tanother\nt2\tthree\nt3\ttwo\n");
+  const std::vector<std::string> labelled{"d2", "d1"};
+  EXPECT_THAT(
+      documents_with_labelled_texts(folder / "train.txt", folder / "test.txt", {}, labelled),
+      ElementsAre("t1", "t3"));
+}
+
+TEST(GivenLabels, OfIdsThatBothCorporaHaveAreThoseOfTheTrainingCorpus) {
+  const ScratchFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    create_folder((folder / name).parent_path());
+    write_text_file(folder / name, text);
+    return (folder / name).string();
+  };
+  write("labels.txt", "0\ta\n1\ta1\n");
+  write("label_hierarchy.txt", "0\t1\n");
+  write("test/corpus.txt", "d2\tanother two\nd3\tthree\n");
+  const std::string train = write("train/corpus.txt", "d1\tone\nd2\ttwo\n"),
+                    labels = write("given.txt", "d1\t0\nd2\t1\n");
+  const LabelInputs inputs = find_inputs({.dir = folder.path().string(), .labels = labels}, {},
+                                         true, *make_single_communicator());
+  EXPECT_THAT(inputs.warnings,
+              ElementsAre("1 of the 2 ids in " + labels +
+                          " are in both corpora; their labels are taken to belong to the "
+                          "documents of " +
+                          train + "."));
+}
+
 TEST(GivenLabels, RefusesWhatIsWrongWithThePlace) {
   const ScratchFolder folder;
   const auto refused = [&](const char* name, const std::string& text) {
@@ -130,8 +189,11 @@ TEST(GivenLabels, RefusesWhatIsWrongWithThePlace) {
   EXPECT_THAT(refused("l.txt", "d1\ta1\nd1\ta2\n"), HasSubstr("l.txt:2: document `d1`"));
   EXPECT_THAT(refused("l.txt", "d1\ta9\n"), HasSubstr("l.txt:1: unknown class `a9`"));
   EXPECT_THAT(refused("l.txt", "\n"), HasSubstr("no document is labelled"));
-  EXPECT_THAT(refused("l.csv", "id,labels\nd1,\n"), HasSubstr("no document is labelled"));
-  EXPECT_THAT(refused("l.csv", "id,classes\nd1,a1\n"), HasSubstr("labels"));
+  EXPECT_THAT(refused("l.csv", "id,labels\nd1,\n,\n"), HasSubstr("no document is labelled"));
+  EXPECT_THAT(refused("l.csv", "id,labels\n,a1\n"), HasSubstr("l.csv:2: labels without the id"));
+  EXPECT_THAT(refused("l.csv", "id,labels\nd1\n"), ::testing::EndsWith("line breaks"));
+  EXPECT_THAT(refused("l.csv", "id,classes\nd1,a1\n"),
+              HasSubstr("no column `labels` in the first line, which names: id, classes; give"));
 }
 
 }  // namespace

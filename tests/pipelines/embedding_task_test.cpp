@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 
 #include "../data/word_tokenizer.hpp"
 #include "../io/scratch_folder.hpp"
+#include "gpuhpc/train/sampler.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -115,6 +117,57 @@ TEST_F(MixedTask, ItemsAreTheSetsOneBehindTheOther) {
   for (std::int64_t i = 0; i < 3; ++i) EXPECT_EQ(mixed.cost(7 + i), alone.cost(i)) << i;
   EXPECT_EQ(mixed.scope(Items{0, 1}), LossScope::global_batch);
   EXPECT_EQ(mixed.scope(Items{7, 8}), LossScope::item);
+}
+
+// Rows 0 and 2 have one positive, row 3's anchor is row 0's positive, 4 and 5 have one anchor: as
+// sentence-transformers' NoDuplicatesBatchSampler, which looks at all columns.
+TEST_F(MixedTask, NoTextIsInTwoRowsOfABatch) {
+  prepare("first", "a\nc\nd\nb b\nf\nf\nh h\n");
+  prepare("second", "b b\nc c\nb b\ne\ng\ng g\nh h\n");
+  const auto rows = [&](const std::string& loss, std::vector<std::string> prompts) {
+    LearntRows of;
+    of.files.push_back(columns({"first", "second"}));
+    of.options.loss = loss, of.prompts = std::move(prompts);
+    return of;
+  };
+  const auto pairs_in_a_batch = [](const EmbeddingTask& task) {
+    std::set<Items> found;
+    for (std::int64_t seed = 0; seed < 60; ++seed) {
+      TrainOptions options;
+      options.seed = seed;
+      Sampler sampler(task, options, {.no_duplicates = true}, 2);
+      do {
+        Items batch = sampler.next();
+        std::ranges::sort(batch);
+        if (batch.size() == 2) found.insert(batch);
+      } while (!sampler.epoch_over());
+    }
+    return found;
+  };
+  std::set<Items> all, apart;
+  for (std::int64_t i = 0; i < 7; ++i)
+    for (std::int64_t j = i + 1; j < 7; ++j) all.insert({i, j});
+  apart = all;
+  for (const Items& pair : {Items{0, 2}, {0, 3}, {2, 3}, {4, 5}}) apart.erase(pair);
+  EXPECT_EQ(pairs_in_a_batch(task(rows("mnrl", {}))), apart);
+  EXPECT_EQ(pairs_in_a_batch(task(rows("cosent", {}))), all) << "no row is another's negative";
+}
+
+// "b b" behind "c " is the text "b b" of another column, which has no prompt.
+TEST_F(MixedTask, APromptHidesNoText) {
+  prepare("asked", "c a\nc b b\nc d\n");
+  prepare("answers", "b b\ne\ng\n");
+  LearntRows rows;
+  rows.files.push_back(columns({"asked", "answers"}));
+  rows.prompts = {"c ", ""};
+  const EmbeddingTask found = task(std::move(rows));
+  const auto shared = [&](std::int64_t i, std::int64_t j) {
+    const Items keys = found.keys(i), others = found.keys(j);
+    return std::ranges::find_first_of(keys, others) != keys.end();
+  };
+  EXPECT_TRUE(shared(0, 1));
+  EXPECT_FALSE(shared(0, 2));
+  EXPECT_FALSE(shared(1, 2));
 }
 
 }  // namespace

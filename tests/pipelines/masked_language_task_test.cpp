@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 
 #include "../data/word_tokenizer.hpp"
 #include "../io/scratch_folder.hpp"
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/pretrain/task.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
@@ -115,6 +118,31 @@ TEST_F(MaskedTask, MasksThePublishedShares) {
   EXPECT_NEAR(masked / all, .8, .016);
   EXPECT_NEAR(kept / all, .1, .012);
   EXPECT_NEAR(other / all, .1, .012);
+}
+
+// Shards are checked when they are opened; one that is damaged later must not be read beyond
+// tables.
+TEST_F(MaskedTask, ATokenThatNoTokenizerGaveIsNamedWithItsShard) {
+  const std::filesystem::path shard = folder / "first" / "shard-00000.h5";
+  const std::vector<std::int32_t> words(files[0].tokens(2).begin(), files[0].tokens(2).end());
+  {
+    std::fstream file(shard, std::ios::binary | std::ios::in | std::ios::out);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t at =
+        bytes.find(std::string_view(reinterpret_cast<const char*>(words.data()), 20));
+    ASSERT_NE(at, std::string::npos);
+    file.seekp(static_cast<std::streamoff>(at + 16));  // the fifth word, of the second piece
+    file.write("\xff\xff\xff\x7f", 4);
+  }
+  const MaskedLanguageTask t = task(6, .15);
+  t.packed(std::vector<std::int64_t>{4});
+  try {
+    t.packed(std::vector<std::int64_t>{4, 5});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(shard.string() + ": document 2 "));
+  }
 }
 
 TEST_F(MaskedTask, AMaskDependsOnSeedStepAndPieceAlone) {

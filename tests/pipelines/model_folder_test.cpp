@@ -152,6 +152,43 @@ TEST_F(ModelFolderFiles, SettingsOfTheRunTravelAndWhatIsGivenWins) {
               HasSubstr("--scoring.centring 0.5: the model was made with 0.3"));
 }
 
+TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
+  const auto matrix = [](std::int64_t rows, std::int64_t columns) {
+    Matrix made(rows, columns);
+    for (std::size_t i = 0; i < made.values.size(); ++i) made.values[i] = static_cast<float>(i);
+    return made;
+  };
+  const ClassifierSettings settings{.kind = "paths", .corrected = true, .expected_leaves = 3};
+  // Two classes, three labelled documents, vectors of five numbers.
+  const auto read = [&](const Matrix& weights, const Matrix& truth,
+                        const std::vector<std::int64_t>& hashes, std::int64_t classes,
+                        std::int64_t width) {
+    const fs::path published = folder_ / "corrected";
+    fs::remove_all(published);
+    ModelCorrection correction;
+    correction.scores.documents = matrix(3, 5);
+    correction.scores.weights = weights;
+    correction.truth = truth, correction.hashes = hashes;
+    publish_model(model_, published, settings, &correction);
+    return load_correction(published, settings, classes, width);
+  };
+  const ModelCorrection found = read(matrix(2, 3), matrix(3, 2), {7, 8, 9}, 2, 5);
+  EXPECT_EQ(found.scores.documents.values, matrix(3, 5).values);
+  EXPECT_EQ(found.scores.weights.values, matrix(2, 3).values);
+  EXPECT_EQ(found.scores.expected_leaves, 3);
+  EXPECT_EQ(found.truth.values, matrix(3, 2).values);
+  EXPECT_EQ(found.hashes, (std::vector<std::int64_t>{7, 8, 9}));
+  const auto refused = [&](auto... arguments) {
+    EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read(arguments...); }),
+                HasSubstr("correction.h5"));
+  };
+  using Hashes = std::vector<std::int64_t>;
+  refused(matrix(2, 3), matrix(3, 2), Hashes{7, 8, 9}, 2, 4);  // of another encoder
+  refused(matrix(2, 3), matrix(3, 3), Hashes{7, 8, 9}, 2, 5);
+  refused(matrix(3, 3), matrix(3, 2), Hashes{7, 8, 9}, 2, 5);
+  refused(matrix(2, 3), matrix(3, 2), Hashes{7, 8}, 2, 5);
+}
+
 TEST_F(ModelFolderFiles, ExpectedLeavesOfAModelOfMembershipsAreRefused) {
   ClassifierSettings settings{.kind = "bilinear"};
   DecodeOptions decode;

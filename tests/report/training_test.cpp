@@ -132,6 +132,33 @@ TEST_F(Training, RunsAreComparedOverStepsAndSeconds) {
   EXPECT_TRUE(curves[2].at("series")[1].at("x").empty()) << "it was not validated";
 }
 
+// As train-embedding writes them: of several data sets, and a figure that is not there at first.
+TEST_F(Training, ValidationsShowTheirNamedFigures) {
+  const TrainingLines found = lines(R"({"step":1,"loss":2.0}
+{"step":1,"epoch":0,"validation_loss":1.5,"validation_loss_nli":2.0,"validation_loss_sts":1.0}
+{"step":2,"loss":1.0}
+{"step":2,"epoch":0,"validation_loss":1.25,"validation_loss_nli":1.75,"validation_loss_sts":null,"validation_ndcg_at_10":0.5}
+{"step":3,"epoch":0,"validation_loss":1.0,"validation_ndcg_at_10":0.75}
+)");
+  const Json curves = training_curves(found);
+  ASSERT_THAT(titles(curves),
+              ElementsAre("loss", "validation loss of each data set", "validation ndcg_at_10"));
+  EXPECT_EQ(curves[0].at("series")[1].at("y"), Json::array({1.5, 1.25, 1}));
+  const Json& losses = curves[1].at("series");
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_EQ(losses[0].at("name"), "nli");
+  EXPECT_EQ(losses[0].at("x"), Json::array({1, 2}));
+  EXPECT_EQ(losses[0].at("y"), Json::array({2, 1.75}));
+  EXPECT_EQ(losses[1].at("y"), Json::array({1, nullptr}));
+  EXPECT_EQ(losses[1].at("not_finite"), 1);
+  EXPECT_EQ(curves[2].at("series")[0].at("x"), Json::array({2, 3}));
+  EXPECT_EQ(curves[2].at("series")[0].at("y"), Json::array({.5, .75}));
+  EXPECT_THAT(problem(R"({"step":1,"validation_loss":1,"validation_map":"x"})"
+                      "\n{\"step\":2}\n",
+                      read_training_lines),
+              HasSubstr(":1: `validation_map` is not a number"));
+}
+
 TEST_F(Training, ComparedLinesAreRunningMeans) {
   TrainingLines run;
   for (int step = 1; step <= 40; ++step)

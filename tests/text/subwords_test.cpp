@@ -96,15 +96,15 @@ TEST_P(SubwordPairs, EqualHuggingFace) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Subwords,
                          testing::Values("deberta-files", "deberta-v3", "deberta-v3-charsmap",
-                                         "deberta-v3-files", "gpt2-files", "mpnet", "mpnet-files",
-                                         "mt5-steps", "roberta", "roberta-added", "roberta-files",
-                                         "t5-files", "xlm-roberta-files"),
+                                         "deberta-v3-files", "gpt2-files", "modernbert", "mpnet",
+                                         "mpnet-files", "mt5-steps", "roberta", "roberta-added",
+                                         "roberta-files", "t5-files", "xlm-roberta-files"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kinds, SubwordPairs,
                          testing::Values("deberta-v3", "deberta-v3-charsmap", "deberta-v3-files",
-                                         "gpt2-files", "mpnet", "mpnet-files", "mt5-steps",
-                                         "roberta", "roberta-added", "roberta-files", "t5-files",
-                                         "xlm-roberta-files"),
+                                         "gpt2-files", "modernbert", "mpnet", "mpnet-files",
+                                         "mt5-steps", "roberta", "roberta-added", "roberta-files",
+                                         "t5-files", "xlm-roberta-files"),
                          test_name);
 
 PairTemplate::Special special(std::int32_t id, std::int32_t segment) { return {id, segment}; }
@@ -123,6 +123,24 @@ TEST(SubwordSpecials, RobertaHasTwoSeparatorsAndOneSegment) {
   EXPECT_THAT(pair.after, ElementsAre(special(2, 0)));
   EXPECT_EQ(pair.first_segment, 0);
   EXPECT_EQ(pair.second_segment, 0);
+}
+
+// ModernBERT's tokens for runs of spaces take the longest that fits; words keep their last space.
+TEST(SubwordSpecials, RunsOfSpacesAreTokens) {
+  const auto tokenizer = load_tokenizer(fixtures + "modernbert");
+  const auto of_spaces = [&](std::size_t count) {
+    return ids_of(*tokenizer, std::string(count, ' '));
+  };
+  const std::int32_t two = of_spaces(2).front();
+  EXPECT_THAT(of_spaces(24), ElementsAre(two - 22));
+  EXPECT_THAT(of_spaces(26), ElementsAre(two - 22, two));
+  EXPECT_THAT(ids_of(*tokenizer, "a   b").size(), 3u);
+  const SpecialTokens& special_tokens = tokenizer->special();
+  EXPECT_THAT(special_tokens.single.before, ElementsAre(two + 5));
+  EXPECT_THAT(special_tokens.single.after, ElementsAre(two + 6));
+  EXPECT_THAT((Ids{special_tokens.unk, special_tokens.pad, special_tokens.mask}),
+              ElementsAre(two + 4, two + 7, two + 8));
+  EXPECT_EQ(special_tokens.pair.second_segment, 0);
 }
 
 // As the model was trained; DebertaTokenizer of transformers 5.23 writes the separator between the

@@ -110,7 +110,7 @@ TEST_F(Checkpoint, WithoutAWholeOneTrainingStartsAfresh) {
   EXPECT_THAT(text_.str(), HasSubstr("training starts at the beginning"));
 }
 
-// Show 5: 2,000 flips over all files of a checkpoint, every cut at a multiple of 4 KiB, missing and
+// R5: 10,000 flips over all files of a checkpoint, every cut at a multiple of 4 KiB, missing and
 // longer files.
 TEST_F(Checkpoint, EveryDamageIsDetectedAndTheOneBeforeLoads) {
   save(1), save(2);
@@ -140,7 +140,7 @@ TEST_F(Checkpoint, EveryDamageIsDetectedAndTheOneBeforeLoads) {
   for (std::size_t f = 0; f < files.size(); ++f) {
     const std::string content = read(files[f]);
     other_content_ = read(files[1 - f]);
-    for (std::int64_t i = 0; i < (f == 0 ? 500 : 1500); ++i) {
+    for (std::int64_t i = 0; i < (f == 0 ? 2500 : 7500); ++i) {
       flip(files[f], static_cast<std::int64_t>(random.below(8 * content.size())));
       expect_previous(flips, files[f], content);
     }

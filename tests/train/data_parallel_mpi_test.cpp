@@ -120,6 +120,16 @@ TEST(DataParallel, TheValidationLossHasTheSameBitsOnAnyRanksAndDropsNothing) {
   for (const std::int64_t item : items)
     sum += task.plain(task.pack({&item, 1}), {}).sum.item<double>();
   EXPECT_NEAR(loss, sum / static_cast<double>(items.size()), 1e-5);
+  // --train.eval-batch in place of the micro-batch
+  std::size_t largest = 0;
+  TinyTask narrow(217, comm->size());
+  narrow.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+    largest = std::max(largest, batch.documents.size());
+    return narrow.plain(batch, seed);
+  };
+  options.eval_batch = 4;
+  EXPECT_NEAR(Trainer(narrow.arena, narrow, options, {.comm = *comm}).mean_loss(items), loss, 1e-5);
+  EXPECT_EQ(largest, 4u);
 }
 
 TEST(DataParallel, DropoutChangesTheCurve) {

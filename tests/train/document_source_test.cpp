@@ -2,8 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "../data/word_tokenizer.hpp"
 #include "../io/scratch_folder.hpp"
+#include "gpuhpc/base/error.hpp"
+#include "gpuhpc/train/loader.hpp"
 #include "gpuhpc/train/task.hpp"
 
 namespace gpuhpc {
@@ -45,6 +50,35 @@ TEST_F(Documents, AreNumberedOneDatasetBehindTheOtherAndCut) {
   for (const std::string text : {"one two three", "six"})
     for (const std::int32_t id : ids(text)) expected.push_back(id);
   EXPECT_EQ(packed.token_ids, expected);
+}
+
+// Shards are checked when they are opened. What becomes of one later a thread of the loader meets.
+TEST_F(Documents, OneThatIsDamagedIsNamedWithItsShard) {
+  const std::filesystem::path shard = folder / "real" / "shard-00000.h5";
+  const TokenDataset damaged(folder / "real");
+  const std::vector<std::int32_t> last{real.tokens(2)[0], real.tokens(2)[1]};
+  {
+    std::fstream file(shard, std::ios::binary | std::ios::in | std::ios::out);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t at =
+        bytes.find(std::string_view(reinterpret_cast<const char*>(last.data()), 8));
+    ASSERT_NE(at, std::string::npos);
+    file.seekp(static_cast<std::streamoff>(at + 4));
+    file.write("\xff\xff\xff\x7f", 4);
+  }
+  const DocumentTask task({&generated, &damaged}, 96, tokenizer.special().single, {});
+  Loader loader(task, 1);
+  loader.ask({0, 1}, 0);
+  loader.ask({2, 3}, 1);
+  loader.next();
+  try {
+    loader.next();
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(shard.string() + ": document 2 (c): token "));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("the shard is damaged"));
+  }
 }
 
 TEST_F(Documents, SelectionKeepsTheNumbersAndMayBeEmpty) {

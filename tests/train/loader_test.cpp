@@ -30,7 +30,19 @@ class Watched : public TinyTask {
     const auto wait = std::chrono::microseconds(random_() % 3000);
     lock.unlock();
     std::this_thread::sleep_for(wait);
-    return TinyTask::load(items, step);
+    std::any packed = TinyTask::load(items, step);
+    lock.lock();
+    ++ready_;
+    changed_.notify_all();
+    return packed;
+  }
+  std::int64_t ready() const {
+    const std::lock_guard lock(mutex_);
+    return ready_;
+  }
+  bool wait_until_ready(std::int64_t count) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::minutes(1), [&] { return ready_ >= count; });
   }
   // False: so many loads have not begun within a minute.
   bool wait_for_loads(std::int64_t count) const {
@@ -47,7 +59,7 @@ class Watched : public TinyTask {
   mutable std::condition_variable changed_;
   mutable std::minstd_rand random_;
   mutable std::map<std::int64_t, std::set<std::int64_t>> loaded_;
-  mutable std::int64_t begun_ = 0;
+  mutable std::int64_t begun_ = 0, ready_ = 0;
 };
 
 struct Trained {
@@ -118,6 +130,33 @@ TEST(Loader, LoadsWhatComesNextWhileTheLossIsComputed) {
       .run();
   EXPECT_EQ(computed, pieces);
   EXPECT_EQ(in_time, pieces);
+}
+
+// Packing is slow. Where a loss takes longer than the packing of what comes next, threads have
+// every micro-batch but the first ready before the training asks for it; without threads it packs
+// them all itself.
+TEST(Loader, ThreadsHideSlowPacking) {
+  constexpr std::int64_t pieces = 20;
+  for (const std::int64_t workers : {0, 2}) {
+    Watched task(60);
+    std::int64_t computed = 0, waited_for = 0;
+    task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+      const std::int64_t next = std::min(pieces, ++computed + 1);
+      if (workers > 0) {
+        EXPECT_TRUE(task.wait_until_ready(next));
+      }
+      waited_for += task.ready() < next;
+      return task.plain(batch, seed);
+    };
+    TrainOptions options = tiny_options();
+    options.epochs = 1, options.batch = 3, options.micro_batch = 3;
+    const auto comm = make_single_communicator();
+    Trainer(task.arena, task, options,
+            {.comm = *comm, .loader = {.workers = workers, .prefetch = 1}})
+        .run();
+    EXPECT_EQ(computed, pieces);
+    EXPECT_EQ(waited_for, workers > 0 ? 0 : pieces - 1);
+  }
 }
 
 // The training ends with the error that the thread met, in the update it was for.

@@ -14,7 +14,7 @@ namespace {
 
 // data_tools/fixtures/make_masked_language.py
 TEST(MaskedLanguageCurve, EqualsThatOfTransformers) {
-  const std::string fixtures = GPUHPC_SOURCE_DIR "/tests/nn/fixtures/";
+  const std::string fixtures = "tests/nn/fixtures/";
   const SafeTensors expected(fixtures + "masked_bert_curve.safetensors");
   const auto numbers = [&](const std::string& name) {
     const auto bytes = expected.find(name)->data;

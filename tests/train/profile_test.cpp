@@ -67,7 +67,6 @@ TEST(Trace, HoldsThePhasesOfTheChosenStepsOneWithinTheOther) {
                                                {"data", 8},
                                                {"forward", 6},
                                                {"backward", 6},
-                                               {"loss", 6},
                                                {"sum", 2},
                                                {"agreement", 2},
                                                {"update", 2},

@@ -1,6 +1,10 @@
 // --parallel.strategy dp: ranks that are threads of one process, each with a model of its own.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "../comm/over_another.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/thread.hpp"
 #include "tiny_model.hpp"
@@ -31,6 +35,74 @@ TEST(Replicas, EndWithTheWeightsOfOneBitForBit) {
       const std::vector<float> weights = train(comm, parallel);
       EXPECT_EQ(weights, alone) << "replica " << comm.rank() << " of " << replicas;
     });
+}
+
+// Writes down when this rank starts sums and when it waits for the others.
+class Recorder final : public OverAnother {
+ public:
+  using OverAnother::OverAnother;
+  void barrier() override {
+    calls.emplace_back("meet");
+    OverAnother::barrier();
+  }
+  std::unique_ptr<Work> start_all_reduce(void* data, std::int64_t count, DataType type,
+                                         Reduce reduce) override {
+    calls.emplace_back("sum");
+    return OverAnother::start_all_reduce(data, count, type, reduce);
+  }
+  std::vector<std::string> calls;
+};
+
+// Behind a step that ran out of memory somewhere nobody goes on before all have freed theirs.
+TEST(Replicas, MeetBehindAStepThatRanOutOfMemory) {
+  const auto meetings = [](bool starved) {
+    std::vector<std::int64_t> of_rank(2);
+    run_thread_ranks(2, {}, [&](Communicator& comm) {
+      Recorder recorder(comm);
+      TinyTask task(24, comm.size());
+      bool refused = !starved || comm.rank() == 0;
+      task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+        if (!std::exchange(refused, true)) throw Error(ExitCode::out_of_memory, "no room");
+        return task.plain(batch, seed);
+      };
+      Trainer(task.arena, task, quarters(), {.comm = recorder}).run();
+      of_rank[static_cast<std::size_t>(comm.rank())] = std::ranges::count(recorder.calls, "meet");
+    });
+    EXPECT_EQ(of_rank[0], of_rank[1]);
+    return of_rank[0];
+  };
+  EXPECT_EQ(meetings(true), meetings(false) + 1);
+}
+
+// GPUs of one process: no sum is under way while a rank may still take memory.
+TEST(Replicas, SumsOfOneProcessStartTogether) {
+  for (const bool one_process : {false, true})
+    run_thread_ranks(2, {}, [&](Communicator& comm) {
+      Recorder recorder(comm);
+      TinyTask task(24, comm.size());
+      GradientSync sync(task.arena, recorder,
+                        {.bucket_bytes = 1 << 20, .one_process = one_process});
+      const std::vector<std::int64_t> items{0, 1, 2};
+      for (int step = 0; step < 2; ++step) {
+        recorder.calls.clear();
+        sync.begin();
+        sync.arm();
+        task.plain(task.pack(items), 0).sum.backward();
+        EXPECT_EQ(sync.early() > 0, step > 0 && !one_process);
+        sync.finish();
+      }
+      std::vector<std::string> expected(sync.buckets().size(), "sum");
+      if (one_process) {
+        expected.insert(expected.begin(), "meet");
+        expected.emplace_back("meet");
+      }
+      EXPECT_EQ(recorder.calls, expected);
+    });
+}
+
+TEST(Replicas, ShareAProcess) {
+  run_thread_ranks(2, {}, [](Communicator& comm) { EXPECT_TRUE(share_a_process(comm)); });
+  EXPECT_FALSE(share_a_process(*make_single_communicator()));
 }
 
 TEST(Replicas, AnErrorInOneEndsAll) {

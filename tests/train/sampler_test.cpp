@@ -25,7 +25,7 @@ class Numbers final : public Task {
   explicit Numbers(std::int64_t items, std::int64_t same = 1 << 30) : items_(items), same_(same) {}
   std::int64_t size() const override { return items_; }
   std::int64_t cost(std::int64_t item) const override { return 1 + item * 7 % 40; }
-  std::int64_t key(std::int64_t item) const override { return item % same_; }
+  std::vector<std::int64_t> keys(std::int64_t item) const override { return {item % same_}; }
 
  private:
   std::int64_t items_, same_;
@@ -119,7 +119,7 @@ TEST(Sampler, NoKeyComesTwiceInABatchAndEveryItemOnceAnEpoch) {
       for (const Items& batch : batches) {
         std::set<std::int64_t> seen;
         for (const std::int64_t item : batch)
-          EXPECT_TRUE(seen.insert(task.key(item)).second) << keys << ": key " << task.key(item);
+          EXPECT_TRUE(seen.insert(item % keys).second) << keys << ": key " << item % keys;
       }
       EXPECT_THAT(joined(batches), testing::UnorderedElementsAreArray(numbers(0, 103)));
       steps += std::ssize(batches);
@@ -128,13 +128,37 @@ TEST(Sampler, NoKeyComesTwiceInABatchAndEveryItemOnceAnEpoch) {
   }
 }
 
+// Neighbours share a key, each one's second and the next one's first.
+TEST(Sampler, AnItemIsPutOffForAnyOfItsKeys) {
+  class Chain final : public Task {
+   public:
+    std::int64_t size() const override { return 60; }
+    std::int64_t cost(std::int64_t) const override { return 1; }
+    std::vector<std::int64_t> keys(std::int64_t item) const override {
+      return {item, item + 1, item};
+    }
+  };
+  const Chain task;
+  Sampler sampler(task, seeded(), {.no_duplicates = true}, 20), alike(task, seeded(), {}, 20);
+  const auto neighbours = [](const std::vector<Items>& batches) {
+    std::int64_t found = 0;
+    for (const Items& batch : batches)
+      for (const std::int64_t item : batch) found += std::ranges::count(batch, item + 1);
+    return found;
+  };
+  const auto batches = next_epoch(sampler);
+  EXPECT_EQ(neighbours(batches), 0);
+  EXPECT_THAT(joined(batches), testing::UnorderedElementsAreArray(numbers(0, 60)));
+  EXPECT_GT(neighbours(next_epoch(alike)), 0);
+}
+
 // 50,000 items of one key: each batch is one item, and looks at a bounded number of others.
 TEST(Sampler, OneKeyForAllDoesNotMakeAStepLong) {
   class Counting final : public Task {
    public:
     std::int64_t size() const override { return 50'000; }
     std::int64_t cost(std::int64_t) const override { return 1; }
-    std::int64_t key(std::int64_t) const override { return ++asked, 0; }
+    std::vector<std::int64_t> keys(std::int64_t) const override { return ++asked, Items{0}; }
     mutable std::int64_t asked = 0;
   };
   const Counting task;

@@ -6,7 +6,9 @@
 namespace gpuhpc {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
@@ -31,7 +33,8 @@ TEST(TimeSplit, NamesEveryPart) {
 TEST(TimeSplit, AdvisesWhereTimeIsLost) {
   EXPECT_THAT(time_advice(spent(4, 80, 15, 1, 0)), IsEmpty());
   EXPECT_THAT(time_advice(spent(12, 80, 7, 1, 0)),
-              ElementsAre(StartsWith("12% of the training went into waiting for data: ")));
+              ElementsAre(AllOf(StartsWith("12% of the training went into waiting for data: "),
+                                HasSubstr("--data.workers (12)"), HasSubstr("--data.prefetch 6"))));
   EXPECT_THAT(time_advice(spent(0, 60, 35, 5, 0)),
               ElementsAre(StartsWith("35% of the training went into sums over ranks")));
 }

@@ -4,99 +4,20 @@
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <optional>
+#include <filesystem>
 
-#include "../gpu.hpp"
+#include "bert_task.hpp"
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/device/gpu.hpp"
 #include "gpuhpc/device/memory.hpp"
-#include "gpuhpc/nn/heads.hpp"
-#include "tiny_model.hpp"
 
 namespace gpuhpc {
 namespace {
-
-// An encoder that learns whole, with a bilinear head, on the tiny documents.
-struct BertTask : PackedTask {
-  BertTask(at::Device place, std::int64_t documents, std::int64_t layers = 2,
-           std::int64_t hidden = 64)
-      : PackedTask(
-            [this](const PackedIds& batch, DropoutSeed seed) { return plain(batch, *seed); }),
-        device(place),
-        encoder(random_bert(layers, hidden, place, vocabulary)),
-        head(class_embeddings(hidden).view(), BilinearStart::identity, 1, place),
-        source(documents) {
-    encoder.train_top_layers(-1);
-    auto slots = trained_parameters(encoder);
-    for (auto& slot : trained_parameters(head)) slots.push_back(std::move(slot));
-    arena.emplace(split_by_decay("model", 1e-3, .01, slots));
-  }
-  static Matrix class_embeddings(std::int64_t hidden) {
-    Matrix rows(classes, hidden);
-    RandomStream random(3, 1);
-    for (float& value : rows.values) value = static_cast<float>(.1 * (2 * random.uniform() - 1));
-    return rows;
-  }
-  std::int64_t size() const override { return source.size(); }
-  std::int64_t cost(std::int64_t item) const override { return source.length(item); }
-  PackedIds pack(std::span<const std::int64_t> items) const override { return source.pack(items); }
-  LossSum plain(const PackedIds& batch, std::uint64_t seed) {
-    ForwardOptions options;
-    options.compute = precision == "bf16"   ? at::kBFloat16
-                      : precision == "fp16" ? at::kHalf
-                                            : at::kFloat;
-    options.tf32 = precision == "tf32";
-    if (dropout > 0) {
-      options.hidden_dropout = options.attention_dropout = dropout;
-      options.generator = make_generator(device, seed);
-      at::Generator own = at::globalContext().defaultGenerator(device);  // attention draws from it
-      own.set_current_seed(seed);
-    }
-    const at::Tensor rows = encoder.embed(pack_tokens(batch.token_ids, batch.offsets, device),
-                                          {Pooling::mean, false, 512}, options);
-    return {soft_target_cross_entropy(head.logits(rows),
-                                      gather_rows(source.targets.view(), batch.documents, device)),
-            static_cast<double>(batch.size())};
-  }
-  double dropout = 0;
-  std::string precision = "fp32";
-  at::Device device;
-  Encoder encoder;
-  BilinearHead head;
-  TinyDocuments source;
-  std::optional<ParameterArena> arena;
-};
-
-struct Outcome {
-  std::vector<StepReport> reports;
-  at::Tensor weights;
-  double loss(std::size_t step) const { return reports.at(step).loss; }
-  double last() const {
-    return (reports.end()[-1].loss + reports.end()[-2].loss + reports.end()[-3].loss) / 3;
-  }
-};
-
-Outcome train(BertTask& task, const TrainOptions& options) {
-  const auto comm = make_single_communicator();
-  Outcome outcome;
-  task.precision = options.precision;
-  Trainer trainer(*task.arena, task, options, {.comm = *comm, .report = [&](const StepReport& r) {
-                                                 outcome.reports.push_back(r);
-                                               }});
-  trainer.run();
-  outcome.weights = task.arena->parameters().detach().to(at::kCPU);
-  return outcome;
-}
-
-TrainOptions four_epochs(const std::string& precision) {
-  TrainOptions options = tiny_options();
-  options.epochs = 4;
-  options.precision = precision;
-  return options;
-}
 
 TEST(TrainerOnGpu, EveryPrecisionFollowsTheProcessorsFullPrecision) {
   BertTask here(at::kCPU, 240);
@@ -115,6 +36,11 @@ TEST(TrainerOnGpu, EveryPrecisionFollowsTheProcessorsFullPrecision) {
     EXPECT_NEAR(ours.last() / wanted.last(), 1, late) << precision;
     EXPECT_TRUE(std::ranges::none_of(ours.reports, [](const StepReport& r) { return r.skipped; }))
         << precision;
+    // Times are those of the GPU, not of the host that waits for it where it reads.
+    for (const StepReport& r : ours.reports) {
+      EXPECT_GT(r.compute_seconds, r.exposed_communication_seconds) << precision;
+      EXPECT_GE(std::min(r.data_seconds, r.update_seconds), 0) << precision;
+    }
     std::printf("%s: last loss %.5f, the processor's fp32 %.5f\n", precision, ours.last(),
                 wanted.last());
   }
@@ -158,6 +84,37 @@ TEST(TrainerOnGpu, OutOfMemoryHalvesTheMicroBatchAndGivesTheSameAnswer) {
     EXPECT_NEAR(starved.loss(step) / whole.loss(step), 1, 1e-4) << step;
     EXPECT_NEAR(pieces.loss(step) / whole.loss(step), 1, 1e-4) << step;
   }
+}
+
+TEST(TrainerOnGpu, OptimizersFollowTheProcessors) {
+  for (const std::string kind : {"adamw", "lamb", "adafactor"}) {
+    TrainOptions options = four_epochs("fp32");
+    options.optimizer = kind;
+    BertTask here(at::kCPU, 120), there(gpu(), 120);
+    const Outcome wanted = train(here, options), ours = train(there, options);
+    ASSERT_EQ(ours.reports.size(), wanted.reports.size());
+    for (std::size_t step = 0; step < 5; ++step)
+      EXPECT_NEAR(ours.loss(step) / wanted.loss(step), 1, 1e-4) << kind << ", step " << step + 1;
+  }
+}
+
+// Stopped in the middle, it ends with the bits of the training that was not.
+TEST(TrainerOnGpu, AStoppedTrainingGoesOnToTheSameBits) {
+  const Deterministic bits;
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("gpuhpc-resume-" + std::to_string(::getpid()));
+  const TrainOptions options = four_epochs("bf16");
+  BertTask whole(gpu(), 120), begun(gpu(), 120), resumed(gpu(), 120);
+  whole.dropout = begun.dropout = resumed.dropout = .1;
+  const Outcome wanted = train(whole, options);
+  std::int64_t steps = 0;
+  Surroundings around{.checkpoints = folder, .stop = [&] { return ++steps == 7; }};
+  EXPECT_THROW(train(begun, options, around), Error);
+  around.stop = {};
+  const Outcome rest = train(resumed, options, around);
+  EXPECT_EQ(rest.reports.size() + 7, wanted.reports.size());
+  EXPECT_TRUE(rest.weights.equal(wanted.weights));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(TrainerOnGpu, DeterministicTrainingGivesTheSameBitsTwice) {

@@ -192,6 +192,41 @@ TEST(TrainerMpi, TheMicroBatchIsTriedAtTheStart) {
   EXPECT_THROW(hopeless.run(), Error);
 }
 
+// What was foreseen is tried first, on all ranks alike, and nothing is taken on trust.
+TEST(TrainerMpi, TrialsBeginWithWhatWasForeseen) {
+  const auto comm = MpiSession::world();
+  TrainOptions options = tiny_options();
+  options.batch = 48, options.micro_batch = -1;
+  for (const std::int64_t foreseen : {4, 2, 11}) {
+    TinyTask task(240, comm->size());
+    std::vector<std::size_t> tried;
+    std::int64_t steps = 0, used = 0;
+    make_failing(task, *comm, [&](const PackedIds& batch) {
+      if (batch.documents.size() > 4) run_out_of_memory();
+    });
+    const auto inner = task.compute;
+    task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+      if (steps == 0) tried.push_back(batch.documents.size());
+      return inner(batch, seed);
+    };
+    // The last rank, whose memory decides, foresees the least.
+    const bool last = comm->rank() == comm->size() - 1;
+    Trainer trainer(task.arena, task, options,
+                    {.comm = *comm,
+                     .foreseen = {foreseen + (last ? 0 : 5), 4},
+                     .report = [&](const StepReport& r) { ++steps, used = r.micro_batch; }});
+    trainer.run();
+    ASSERT_FALSE(tried.empty());
+    EXPECT_EQ(tried.front(), foreseen);
+    if (foreseen == 4) {  // right: an eighth more is tried, and that is all
+      EXPECT_EQ(tried.at(1), 5U);
+      EXPECT_LE(tried.at(2), 4U);
+    }
+    EXPECT_TRUE(used == 1 || used == 2 || used == 4) << used;
+    EXPECT_EQ(steps, 10);
+  }
+}
+
 // fp16: the last rank overflows in steps 2 and 3; every rank skips them and halves the scale, and
 // doubles it after four good steps.
 TEST(TrainerMpi, TheLossScaleIsTheSameOnAllRanks) {
@@ -220,6 +255,24 @@ TEST(TrainerMpi, TheLossScaleIsTheSameOnAllRanks) {
     EXPECT_EQ(scales, (std::vector<double>{1024, 1024, 512, 256, 256, 256, 256, 512, 512}));
     EXPECT_EQ(skipped,
               (std::vector<bool>{false, true, true, false, false, false, false, false, false}));
+  }
+}
+
+// GPUs of two generations under --train.precision auto: their scaled gradients must not be added
+// up.
+TEST(TrainerMpi, RanksOfDifferentPrecisionsAreRefused) {
+  const auto comm = MpiSession::world();
+  EXPECT_NO_THROW(check_one_precision(*comm, Precision::fp16));
+  if (comm->size() == 1) return;
+  try {
+    check_one_precision(*comm, comm->is_root() ? Precision::bf16 : Precision::fp16);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_TRUE(error.on_all_ranks());
+    EXPECT_NE(std::string(error.what()).find("bf16 on some ranks of this run and fp16 on others"),
+              std::string::npos)
+        << error.what();
   }
 }
 

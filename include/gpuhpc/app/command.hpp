@@ -3,6 +3,7 @@
 #include <chrono>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "gpuhpc/app/options.hpp"
 #include "gpuhpc/base/log.hpp"
@@ -24,10 +25,15 @@ struct Command {
   void (*run)(CommandContext&);
   Preset (*preset)(const Options&) = labelling_preset;
   bool leaves_in_order = false;  // asked to stop by a signal, it keeps what is finished
+  // Sections and options that it does not read, with blanks between them.
+  std::string unread = {};
 };
 std::span<const Command> commands();
+// usage_error for an option of the command line that the command does not read: whoever gives it
+// expects that it does something. A config file may serve several commands.
+void refuse_unread(const Command& command, const std::vector<std::string>& given);
 
-// One file each in src/app/commands/, but for run, which stands in main.cpp. All are collective.
+// One file each in src/app/commands/. All are collective.
 void run_command(CommandContext& context);
 void prepare_command(CommandContext& context);
 void encode_command(CommandContext& context);

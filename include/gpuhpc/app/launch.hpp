@@ -10,7 +10,7 @@
 namespace gpuhpc {
 
 struct RankPlace {
-  std::string host, bus;  // bus: of its GPU, empty without one (gpu.hpp)
+  std::string host, gpu;  // GpuFacts::identity of its GPU, empty without one
   int cuda_devices = 0;   // that it sees
 };
 // Throws configuration_error when some ranks would run on GPUs and others, which see none, on

@@ -1,6 +1,7 @@
 #pragma once
 // All sections of the program in one place: an option belongs to the struct of its room or job and
 // is declared beside it.
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,10 @@ struct PipelineOptions {
   static constexpr const char* section = "pipeline";
   std::string method = "teleclass", preset = "recommended", from, to, force;
 };
+struct StageOptions {  // of one stage: [stage.encoding]
+  static constexpr const char* section = "stage";
+  std::string gpus = "all";  // all | 1
+};
 struct OutputOptions {  // of the commands that work beside a run folder
   static constexpr const char* section = "output";
   std::string file = "-", dir;
@@ -42,6 +47,7 @@ struct ReportOptions {
 };
 void declare(config::Section& section, RunOptions& options);
 void declare(config::Section& section, PipelineOptions& options);
+void declare(config::Section& section, StageOptions& options);
 void declare(config::Section& section, OutputOptions& options);
 void declare(config::Section& section, ReviewOptions& options);
 void declare(config::Section& section, ReportOptions& options);
@@ -61,6 +67,7 @@ struct Options {
   ReportOptions report;
   SelectOptions select;
   PlanOptions plan;
+  std::deque<config::Named<StageOptions>> stages;
 };
 
 void declare_options(config::OptionSet& set, Options& options);

@@ -10,6 +10,10 @@ namespace gpuhpc {
 // It may come while MPI starts.
 void hold_stop_signals();
 
+// What nobody can catch (a GPU that failed for good lets LibTorch's destructors throw) ends the
+// process with its sentence and its exit code, as errors do, not by a signal.
+void end_in_words();
+
 // Catches them for its life, one object at a time; then what was there before is put back. When one
 // came, SIGTERM and SIGUSR1 are ignored from then on: the process is leaving, and launchers send
 // SIGTERM to the ranks that are not the first to be gone, which must not change their exit code.

@@ -12,7 +12,8 @@ namespace gpuhpc {
 // start again". `action` is a verb: "write", "open", "create".
 Error system_error(std::string_view action, const std::filesystem::path& path, int error_number);
 
-// Those of the standard library's file calls are io_errors, what nobody expected is our own bug.
+// Those of the standard library's file calls are io_errors, a thread that cannot be created is a
+// configuration_error, what nobody expected is our own bug.
 Error error_of(const std::exception& exception);
 
 }  // namespace gpuhpc

@@ -85,6 +85,13 @@ class Communicator {
                                                      Reduce reduce);
   virtual std::unique_ptr<Work> start_all_gather(const void* send, std::int64_t count,
                                                  DataType type, void* receive);
+  // Several at once, for which NCCL launches one kernel.
+  struct Gather {
+    const void* send;
+    std::int64_t count;  // of `send`
+    void* receive;
+  };
+  virtual std::unique_ptr<Work> start_all_gathers(std::span<const Gather> gathers, DataType type);
 
   template <typename T>
   void all_reduce(std::span<T> data, Reduce reduce = Reduce::sum) {

@@ -41,7 +41,7 @@ struct NcclApi {
       comm_abort;  // abort: from any thread, ends what is under way
   std::function<std::string(int result)> error_text;
 
-  // Streams and events of this rank's device. They throw internal_error.
+  // Streams and events of this rank's device. They throw internal_error, or out_of_memory.
   std::function<void()> set_device;  // for the calling thread
   std::function<Stream()> create_stream;
   std::function<void(Stream)> destroy_stream;

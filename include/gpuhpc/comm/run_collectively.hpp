@@ -1,6 +1,7 @@
 #pragma once
 // Errors made common to all ranks: set-up and file work that can fail on one rank is wrapped, so
 // that all ranks throw.
+#include <exception>
 #include <functional>
 #include <optional>
 
@@ -8,6 +9,9 @@
 #include "gpuhpc/comm/communicator.hpp"
 
 namespace gpuhpc {
+
+// Did the allocator of host or device memory, or the program's own check, refuse?
+bool is_out_of_memory(const std::exception_ptr& error);
 
 // What `work` throws, whatever its type, as an Error with the exit code of the program.
 std::optional<Error> run_catching(const std::function<void()>& work);

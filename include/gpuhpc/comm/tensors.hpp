@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <vector>
 
 #include "gpuhpc/comm/communicator.hpp"
 
@@ -24,6 +25,9 @@ std::unique_ptr<Work> start_all_reduce(Communicator& comm, const at::Tensor& dat
                                        Reduce reduce = Reduce::sum);
 std::unique_ptr<Work> start_all_gather(Communicator& comm, const at::Tensor& send,
                                        const at::Tensor& receive);
+// sends[i] into receives[i], all of one type.
+std::unique_ptr<Work> start_all_gathers(Communicator& comm, const std::vector<at::Tensor>& sends,
+                                        const std::vector<at::Tensor>& receives);
 std::unique_ptr<Work> start_reduce_scatter(Communicator& comm, const at::Tensor& send,
                                            const at::Tensor& receive, Reduce reduce = Reduce::sum);
 

@@ -8,6 +8,9 @@
 
 namespace gpuhpc {
 
+// Whether some of the ranks are threads of one process. Collective.
+bool share_a_process(Communicator& comm);
+
 // One communicator a thread. Different collectives are always detected. A collective throws peer on
 // every rank that is in it when a rank stays away longer than options.timeout, or has destroyed its
 // communicator.

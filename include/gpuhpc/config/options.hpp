@@ -132,6 +132,7 @@ class OptionSet {
   void parse(const std::filesystem::path& file, const std::vector<std::string>& arguments,
              std::vector<std::string>* missing = nullptr);
   bool given(const std::string& name) const;
+  std::vector<std::string> given_on_command_line() const;  // "section.key", in order of declaration
   // Sets an option that the user has not given (presets); `name` is "section.key".
   void set_default(const std::string& name, const std::string& value);
   // Text for --help: with no words the common options alone, "all", or the sections that are named.

@@ -60,6 +60,9 @@ class TokenDataset {
   void expect_random_reads() const;
   std::int64_t size() const { return first_.back(); }
   std::span<const std::int32_t> tokens(std::int64_t document) const;  // without specials, never cut
+  // The same. Throws input_error, with shard and document, for a token that no tokenizer gave: a
+  // shard is checked when it is opened, and read long after.
+  std::span<const std::int32_t> sound_tokens(std::int64_t document) const;
   std::int64_t length(std::int64_t document) const { return std::ssize(tokens(document)); }
   std::string_view id(std::int64_t document) const;
   std::string_view text(std::int64_t document) const;  // of shards made with Texts::keep

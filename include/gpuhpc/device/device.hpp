@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "gpuhpc/config/options.hpp"
 
@@ -16,6 +17,7 @@ struct DeviceOptions {
   static constexpr const char* section = "device";
   std::string kind = "auto";
   std::int64_t threads = 0;
+  std::string ids = {};           // "0,2": the visible GPUs to use; empty: all
   std::string isa = "auto";       // highest instruction set of the CPU kernels
   std::int64_t memory_limit = 0;  // bytes of tensors per rank; 0: none
   bool deterministic = false;
@@ -37,16 +39,24 @@ struct DeviceFacts {
 };
 int query_cuda_devices();
 
+// The GPUs that this process may use, of the `visible` ones: none for kind "cpu", --device.ids
+// where it is given. Throws usage_error for ids of processors, and ids that are no list of
+// different numbers; configuration_error for one that is not visible.
+std::vector<int> usable_gpus(const DeviceOptions& options, int visible);
+
 struct DeviceChoice {
   bool cuda = false;
   int index = 0;    // of the CUDA device
   int threads = 1;  // CPU threads of this rank
 };
-// Rank k of a host takes GPU k modulo their number (a GPU that is the only one visible is taken by
-// all: the launcher chose). Threads: one a core of its share. Throws configuration_error for kind
-// "cuda" without a GPU, or with more ranks than GPUs.
+// Rank k of a host takes the k-th usable GPU modulo their number (one that is the only one is taken
+// by all: the launcher chose). Threads: one a core of its share. Throws configuration_error for
+// kind "cuda" without a GPU, or with more ranks than GPUs.
 DeviceChoice choose_device(const DeviceOptions& options, const DeviceFacts& facts, int node_rank,
                            int node_size);
+
+// The environment that the libraries of deterministic operators read; before a process has threads.
+void prepare_process(const DeviceOptions& options);
 
 // Puts the choice into effect in this process: threads of the operators, memory limit (memory.hpp),
 // deterministic operators. Called once at the start, before the first tensor. Deterministic: the

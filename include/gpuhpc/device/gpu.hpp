@@ -13,10 +13,21 @@ struct GpuFacts {
   // "NVIDIA RTX A6000", "0000:3b:00.0": the same GPU has the same bus number in every process of
   // its host
   std::string name, bus;
+  // That of the slice, where MIG cuts the GPU up: slices share the bus number.
+  std::string uuid;
   std::int64_t memory = 0;  // bytes, all of it
+  // The same for ranks that drive one GPU, or one slice of it.
+  std::string identity() const { return bus + ", " + uuid; }
 };
 // Throws configuration_error where the GPU cannot be asked, and in a program built without CUDA.
 GpuFacts query_gpu(int index);
+
+// Whether this GPU multiplies bf16 and has LibTorch's flash attention: compute capability 8.0 and
+// later. True where it cannot be asked: plans are made for other machines, too.
+bool multiplies_bf16(int index);
+// Throws configuration_error where `precision`, the value of `option`, is bf16 on a GPU without:
+// it would be computed all the same, many times slower.
+void check_gpu_precision(const std::string& option, const std::string& precision, bool has_bf16);
 
 // Of the visible GPUs, the pairs that reach each other's memory without the host.
 struct PeerAccess {

@@ -25,9 +25,11 @@ void reset_host_memory_peak();  // the peak starts again from what is held now
 
 // Bytes that tensors hold in the memory of one GPU. Only where there is one. (Never run on a GPU.)
 struct DeviceMemory {
-  std::int64_t used = 0, peak = 0;  // now, and at most since the process started
+  // now, and at most since the process started or reset_device_memory_peak()
+  std::int64_t used = 0, peak = 0;
 };
 DeviceMemory device_memory(int device);
+void reset_device_memory_peak(int device);  // the peak starts again from what is held now
 
 // limit_host_memory's limit for one GPU, by LibTorch's own allocator: its tensors and its cache
 // stay below `bytes`. (Never run on a GPU.) Throws configuration_error in a program built without

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,7 +41,13 @@ std::vector<SiblingConfusion> sibling_confusion(const Taxonomy& taxonomy,
 struct ScoreHistogram {
   static constexpr std::size_t bins = 20;
   std::array<std::int64_t, bins> correct{}, wrong{};  // without gold all are counted in `correct`
+  std::array<double, bins> sums{};                    // of the scores
+  bool probabilities = true;                          // no score was outside of [0, 1]
   void add(float score, bool right);
+  std::int64_t count(std::size_t bin) const { return correct[bin] + wrong[bin]; }
+  // The mean distance between a bin's share of right ones and its mean score, by their numbers
+  // (Guo et al. 2017, equation 3). None without scores, or where they are no probabilities.
+  std::optional<double> calibration_error() const;
 };
 
 struct ScoreHistograms {
@@ -55,6 +62,17 @@ ScoreHistograms score_histograms(std::span<const std::vector<ClassScore>> scores
                                  std::span<const std::vector<std::int32_t>> predicted,
                                  std::span<const std::vector<std::int32_t>> gold);
 
+// How many are wrong among those that are surest. `risk`: of the (i + 1) / 20 of the documents
+// whose best classes score highest, the share whose best class is not gold; `area`: its mean over
+// every number of documents (AURC: Geifman and El-Yaniv 2017). Empty and none without scores.
+struct RiskCoverage {
+  static constexpr std::size_t points = 20;
+  std::vector<double> risk;
+  std::optional<double> area;
+};
+RiskCoverage risk_coverage(std::span<const std::vector<ClassScore>> scores,
+                           std::span<const std::vector<std::int32_t>> gold);
+
 struct ExampleLabels {
   std::string id;                             // of the document
   std::vector<std::int32_t> predicted, gold;  // class ids
@@ -64,6 +82,7 @@ struct EvaluationDetails {
   Evaluation evaluation;
   std::vector<SiblingConfusion> confusion;  // the worst groups first
   ScoreHistograms histograms;
+  RiskCoverage coverage;
   std::vector<ExampleLabels> examples;  // drawn at random by the seed, in document order
 };
 

@@ -12,6 +12,7 @@
 
 #include "gpuhpc/base/block.hpp"
 #include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/data/batches.hpp"
 #include "gpuhpc/device/device.hpp"
 #include "gpuhpc/infer/options.hpp"
@@ -35,7 +36,7 @@ std::span<const ItemBatch> share_of_rank(std::span<const ItemBatch> batches, int
 struct InferPlan {
   InferPlan(const InferOptions& options, const DeviceChoice& device);
   bool cuda;
-  CpuPrecision precision;
+  CpuPrecision precision;  // on processors
   kernels::Isa isa;
   int threads;
   std::int64_t budget;           // tokens of a batch
@@ -44,6 +45,9 @@ struct InferPlan {
   ForwardOptions forward;        // CUDA
   std::string describe() const;  // "bf16 on amx, 2 threads"
 };
+// Ranks that compute in different precisions would leave rows of different precisions. Throws
+// configuration_error on all ranks. Collective.
+void check_one_precision(Communicator& comm, const InferPlan& plan);
 
 // The two ways of running a model; which is used follows from the plan.
 struct InferModel {

@@ -1,6 +1,7 @@
 #pragma once
-// What a T5 that goes token by token needs beside the encoders' kernels (encoder_kernels.hpp, whose
-// rules about rows, strides and neighbours hold here too), one table per instruction set.
+// What a T5 that goes token by token, and ModernBERT, need beside the encoders' kernels
+// (encoder_kernels.hpp, whose rules about rows, strides and neighbours hold here too), one table
+// per instruction set.
 #include <cstdint>
 
 #include "gpuhpc/kernels/bf16.hpp"
@@ -46,11 +47,24 @@ struct GateCall {
   std::int64_t stride = 0, rows = 0, columns = 0;  // a multiple of 32
 };
 
+// Rotary positions (Su et al. 2021, eq. 34, halves instead of pairs): of each head of row r, values
+// i and head_size / 2 + i, (x, y), become (x c - y s, y c + x s) with c and s at r head_size / 2 +
+// i of the tables.
+template <typename T>
+struct RotaryCall {
+  T* values = nullptr;  // (rows, stride), heads side by side
+  std::int64_t stride = 0, rows = 0;
+  std::int64_t heads = 0, head_size = 0;  // even
+  const float* cosines = nullptr;
+  const float* sines = nullptr;  // (rows, head_size / 2)
+};
+
 template <typename T>
 struct DecoderKernels {
   void (*rms_norm)(const RmsNormCall<T>&) = nullptr;
   void (*attention)(const CachedAttentionCall<T>&) = nullptr;
   void (*gate)(const GateCall<T>&) = nullptr;
+  void (*rotary)(const RotaryCall<T>&) = nullptr;
 };
 template <typename T>
 DecoderKernels<T> decoder_kernels(Isa isa);

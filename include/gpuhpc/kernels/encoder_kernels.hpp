@@ -87,6 +87,10 @@ struct AttentionCall {
   // number for each distance of the key from the query, `start` pointing at distance 0.
   const float* start = nullptr;
   std::int64_t start_stride = 0, start_head = 0;
+  // Only these queries are answered (queries 0: all): layers that see near keys alone go through a
+  // document in pieces. first_query is a multiple of 32. The training kernels answer all.
+  std::int64_t first_query = 0, queries = 0;
+  std::int64_t last_query() const { return queries > 0 ? first_query + queries : tokens; }
 };
 std::int64_t attention_scratch_bytes(std::int64_t tokens, std::int64_t head_size);
 
@@ -107,7 +111,7 @@ struct RelativeScoresCall {
 
 // rows = layer_norm(rows) * gamma + beta, copied to `output` rounded to T; then `next_bias` is
 // added to the fp32 rows, which are the start value of the next accumulation. Columns beyond
-// `columns` are left alone.
+// `columns` are left alone. `keep`: the fp32 rows stay as they are.
 template <typename T>
 struct LayerNormCall {
   float* values = nullptr;
@@ -118,6 +122,7 @@ struct LayerNormCall {
   const float* next_bias = nullptr;  // may be null
   T* output = nullptr;
   std::int64_t output_stride = 0;
+  bool keep = false;
 };
 
 template <typename T, typename W = T>

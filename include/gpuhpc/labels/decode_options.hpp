@@ -10,8 +10,8 @@ namespace gpuhpc {
 struct DecodeOptions {
   static constexpr const char* section = "decode";
   std::string mode = "expected-f1";  // expected-f1, chain, threshold, top-k
-  // expected-f1: leaves a document is expected to have; 0: what the labelled documents have, or
-  // default_leaves
+  // Leaves a document is expected to have: makes memberships of marginals. 0: what the labelled
+  // documents have, or default_leaves.
   double expected_leaves = 0;
   static constexpr double default_leaves = 1.5;
   double leaves() const { return expected_leaves > 0 ? expected_leaves : default_leaves; }

@@ -10,6 +10,11 @@
 
 namespace gpuhpc {
 
+// p = 1 - (1 - m)^L: the probability that one of L leaves lies at or below a class of marginal m
+// (quality recipe, step 10). m is taken within 0 and 1.
+double membership(double marginal, double expected_leaves);
+void to_memberships(MutableMatrixView marginals, double expected_leaves);  // in place
+
 class Decoder {
  public:
   Decoder(const Taxonomy& taxonomy,
@@ -22,10 +27,11 @@ class Decoder {
   std::vector<ClassId> decode(std::span<const float> marginals,
                               std::span<const float> posterior = {}) const;
 
-  // p_c = 1 - (1 - m_c)^L: what expected-f1 ranks and counts (quality recipe, step 10).
+  // What expected-f1 and threshold rank and count: the memberships of one document.
   std::vector<float> probabilities(std::span<const float> marginals) const;
 
  private:
+  static std::size_t certain(std::span<const float> marginals);
   std::vector<ClassId> expected_f1(std::span<const float> marginals,
                                    std::span<const float> posterior) const;
   std::vector<ClassId> chain(std::span<const float> marginals) const;
@@ -37,8 +43,7 @@ class Decoder {
   DecodeOptions options_;
 };
 
-// The probability that one of L (expected_leaves) leaves drawn from each document's posterior lies
-// at or below each class. posterior (B,K), probabilities (B,C).
+// Memberships of documents' posteriors. posterior (B,K), probabilities (B,C).
 void leaf_probabilities(const Taxonomy& taxonomy, double expected_leaves, MatrixView posterior,
                         MutableMatrixView probabilities);
 

@@ -45,7 +45,8 @@ at::Tensor distillation_loss(const Columns& columns, const at::Tensor& scores, d
 at::Tensor softmax_logits(const Columns& columns, const at::Tensor& weight, const at::Tensor& bias);
 at::Tensor softmax_loss(const at::Tensor& logits, const at::Tensor& classes);
 
-// The first `dimensions` of every vector (Matryoshka, Kusupati et al. 2022).
+// The first `dimensions` of every vector, at unit length (Matryoshka, Kusupati et al. 2022; the
+// length as sentence-transformers' MatryoshkaLoss has it, at the full width too).
 Columns first_dimensions(const Columns& columns, std::int64_t dimensions);
 
 }  // namespace gpuhpc

@@ -49,16 +49,17 @@ class Encoder {
   at::Device device() const { return device_; }
 
   // In a fixed order: word, position, segment embeddings and their layer norm, what the layers
-  // share of relative positions, then as many for each layer (BERT, RoBERTa, MPNet: 16), then the
-  // pooler, then "dense.0.linear.weight" .. of Dense modules. DeBERTa 1's in_proj holds queries,
-  // keys and values one behind the other.
+  // share of relative positions, then as many for each layer (BERT, RoBERTa, MPNet: 16; ModernBERT:
+  // 6, in the first 5), then ModernBERT's last norm or the pooler, then "dense.0.linear.weight" ..
+  // of Dense modules. DeBERTa 1's in_proj holds queries, keys and values one behind the other.
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   const at::Tensor& parameter(
       std::string_view name) const;  // throws internal_error when there is none
   bool has_parameter(std::string_view name) const;
   bool has_pooler() const { return pooler_ >= 0; }
   // A layer's sixteen tensors in BERT's order, whatever the file calls them, then those of
-  // DeBERTa's positions unless shared: weight and bias of their keys, of their queries.
+  // DeBERTa's positions unless shared: weight and bias of their keys, of their queries. ModernBERT:
+  // its five or six (src/nn/modern_layer.hpp).
   std::vector<at::Tensor> layer(std::int64_t index) const;
   at::Tensor position_vectors()
       const;  // DeBERTa's relative positions (rows, H), normalised where the model does that
@@ -115,13 +116,18 @@ class Encoder {
   const at::Tensor& value(std::size_t i) const { return parameters_[i].value; }
   void check(const PackedTokens& batch) const;
   void add(std::string name, std::vector<std::int64_t> shape);
+  void add_embeddings();
   void add_layer(std::int64_t layer);
+  void add_modern_layer(std::int64_t layer);
+  at::Tensor modern_layers(std::int64_t first, std::int64_t last, at::Tensor hidden,
+                           const PackedTokens& batch, const ForwardOptions& options,
+                           const at::Tensor& firsts) const;
 
   EncoderConfig config_;
   at::Device device_;
   std::vector<NamedParameter> parameters_;
-  std::size_t layer_base_ = 0;      // index of the first parameter of layer 0
-  std::size_t layer_size_ = 0;      // parameters of one layer
+  // index of the first parameter of each layer, and behind the last
+  std::vector<std::size_t> layer_starts_;
   std::size_t relative_ = 0;        // index of encoder.rel_embeddings or relative_attention_bias
   at::Tensor no_key_bias_;          // (H) zeros, for DeBERTa 1
   std::int64_t pooler_ = -1;        // index of pooler.dense.weight

@@ -1,6 +1,8 @@
 #pragma once
 // What a Hugging Face or sentence-transformers folder says about its encoder: shapes, pooling,
 // length limit. No tensors here.
+#include <gpuhpc/nn/prompts.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -13,8 +15,8 @@ namespace gpuhpc {
 enum class Activation { gelu, gelu_tanh, relu };
 
 // How token vectors become one document vector. `pooler` = tanh(dense(first token)), the head BERT
-// was pretrained with.
-enum class Pooling { mean, cls, max, pooler };
+// was pretrained with; `last`: the last token, [SEP] or its like.
+enum class Pooling { mean, cls, max, pooler, last };
 // Nothing but the first token's vector counts (pooler: BERT's tanh head on it).
 constexpr bool reads_first_token(Pooling pooling) {
   return pooling == Pooling::cls || pooling == Pooling::pooler;
@@ -46,6 +48,18 @@ struct DistanceBuckets {
   std::int64_t bucket(std::int64_t distance) const;  // place of the key - place of the query
 };
 
+// ModernBERT (Warner et al. 2024): no biases, norms in front of attention and of a gated
+// feed-forward part, one more behind the last layer; positions turn queries and keys (Su et al.
+// 2021); some layers see near keys alone.
+struct ModernLayers {
+  double global_theta = 160'000, local_theta = 10'000;  // of the rotary positions
+  std::int64_t window = 64;      // the farthest key that a query of a local layer sees
+  std::vector<bool> local = {};  // of each layer
+  double theta(std::int64_t layer) const {
+    return local[static_cast<std::size_t>(layer)] ? local_theta : global_theta;
+  }
+};
+
 // config.json. Shapes of the weights follow from it alone.
 struct EncoderConfig {
   std::string model_type = "bert";
@@ -55,7 +69,8 @@ struct EncoderConfig {
   std::int64_t heads = 0;
   std::int64_t intermediate_size = 0;
   std::int64_t position_rows = 0;  // rows of the position table
-  bool position_table = true;  // false: DeBERTa without one; position_rows still limits the length
+  // false: DeBERTa without one, ModernBERT; position_rows still limits the length
+  bool position_table = true;
   // position of a document's first token (RoBERTa family: padding id + 1)
   std::int64_t position_offset = 0;
   std::int64_t token_types = 0;  // rows of the segment table; 0: no such table
@@ -66,6 +81,7 @@ struct EncoderConfig {
   Activation activation = Activation::gelu;
   std::optional<RelativeAttention> relative;
   std::optional<DistanceBuckets> distances;
+  std::optional<ModernLayers> modern;
   double initializer_range = .02;  // deviation of new weights
   std::int64_t padding_id = 0;     // its rows of the tables are zeros in new weights
 
@@ -91,6 +107,7 @@ struct EmbeddingConfig {
   bool normalise = false;               // unit length at the end
   std::int64_t max_tokens = 0;          // documents are cut here, [CLS] and [SEP] included
   std::vector<DenseConfig> dense = {};  // behind the pooling, in order
+  bool pools_prompt = true;             // false: a prompt's tokens are left out of the pooling
 
   // Values of a vector, from token vectors of `hidden` columns.
   std::int64_t width(std::int64_t hidden) const {
@@ -105,7 +122,14 @@ struct ModelFolder {
   EncoderConfig encoder;
   EmbeddingConfig embedding;
   bool sentence_transformers = false;  // modules.json is there
+  Prompts prompts = {};
+
+  // input_error where a prompt is to be put before texts and this model cannot have one.
+  void check_prompt(const std::string& prompt) const;
 };
+
+// The word table's name among the encoder's parameters.
+std::string word_table(const EncoderConfig& config);
 
 // `config_file` is a config.json. Throws input_error naming the file and key (missing, wrong type,
 // impossible, unsupported).

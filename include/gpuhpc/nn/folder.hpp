@@ -26,7 +26,7 @@ LoadedEncoder load_encoder(const std::filesystem::path& folder, at::Device devic
 
 // Writes a folder that transformers and sentence-transformers load unchanged: model.safetensors of
 // `encoder`, config.json and the tokenizer's files of `source` byte for byte, and modules.json with
-// pooling, Dense modules, normalising and length limit of `embedding`.
+// pooling, Dense modules, normalising and length limit of `embedding`, and the prompts of `source`.
 void save_encoder_folder(const std::filesystem::path& folder, const Encoder& encoder,
                          const EmbeddingConfig& embedding, const ModelFolder& source);
 // Its second half: what makes any folder of the encoder one of sentence-transformers.

@@ -47,11 +47,13 @@ at::Tensor distance_bias(const at::Tensor& table, const DistanceBuckets& buckets
                          std::int64_t reach);
 
 struct AttentionOptions {
-  double divisor = 1;    // of the products of queries and keys
-  bool causal = false;   // the keys behind a query's own place do not count
+  double divisor = 1;   // of the products of queries and keys
+  bool causal = false;  // the keys behind a query's own place do not count
+  // Self attention, without bias and scores: keys farther from a query's place do not count.
+  std::optional<std::int64_t> window = {};
   at::Tensor bias = {};  // (A, 2 reach - 1) fp32, see distance_bias(); undefined: none
-  // Products (A,Lq,Lk) of one sequence's queries (A,Lq,D) and keys (A,Lk,D) -> what stands in their
-  // place before the division. Empty: they themselves.
+  // Products (..,A,Lq,Lk) of divided queries (..,A,Lq,D) and keys (..,A,Lk,D), of a sequence or of
+  // several padded to one length -> what stands in their place. Empty: they themselves.
   std::function<at::Tensor(const at::Tensor& products, const at::Tensor& queries,
                            const at::Tensor& keys)>
       scores = {};
@@ -65,6 +67,11 @@ struct AttentionOptions {
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const PackedOffsets& q_offsets, const PackedOffsets& k_offsets,
                      const AttentionOptions& options);
+
+// attention() of sequences over themselves. qkv (T, 3 A D): queries, keys and values side by side,
+// of `heads` heads each -> (T, A D).
+at::Tensor self_attention(const at::Tensor& qkv, std::int64_t heads, const PackedOffsets& offsets,
+                          const AttentionOptions& options);
 
 // Rows to unit length, differentiable; a zero row stays zero.
 at::Tensor unit_rows(const at::Tensor& rows);

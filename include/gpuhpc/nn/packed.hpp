@@ -30,6 +30,10 @@ struct PackedTokens : PackedOffsets {
   at::Tensor position_ids;  // (T) int64, place of the token in its sequence, from 0
 };
 
+// A small tensor of the host on `device`. To a GPU it goes through pinned memory, so that the host
+// does not wait until the GPU has come to the copy.
+at::Tensor to_device(const at::Tensor& values, at::Device device);
+
 // From ids that already hold the special tokens; token_ids has offsets.back() entries. segment_ids
 // empty: all 0.
 PackedTokens pack_tokens(std::span<const std::int32_t> token_ids,

@@ -98,6 +98,9 @@ class T5 {
   std::vector<NamedParameter> parameters_;
 };
 
+// The residual stream (T,H) fp32 behind a part of a layer. Products in fp16 that leave its range:
+// +-64,504, without a gradient there.
+at::Tensor t5_sum(const at::Tensor& hidden, const at::Tensor& change, at::ScalarType compute);
 // The feed-forward part behind its norm: (T,H) in `compute`. `p`: wi (wi_0, wi_1), wo.
 at::Tensor t5_feed_forward(const T5Config& config, const at::Tensor* p, const at::Tensor& normed,
                            const ForwardOptions& options);

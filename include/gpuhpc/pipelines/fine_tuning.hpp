@@ -1,6 +1,7 @@
 #pragma once
 // What the stages that take or train an encoder share, whatever the job.
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/pipelines/options.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
+#include "gpuhpc/text/tokenizer.hpp"
 #include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
@@ -47,11 +49,13 @@ struct StartModel {
 struct EncoderFiles {
   ModelFiles folder;  // of the user's
   PoolingOption pooling;
+  PromptOption prompt = {};
   std::optional<TrainedFiles> adapted = {};  // what an earlier stage made of it
   const std::filesystem::path& path() const { return adapted ? adapted->model : folder.path; }
-  LoadedEncoder load(at::Device device = at::kCPU) const {
-    return load_encoder(path(), device, pooling.kind());
-  }
+  // A folder that it is saved in has the prompt for its default.
+  LoadedEncoder load(at::Device device = at::kCPU) const;
+  // That puts the prompt before documents.
+  std::unique_ptr<Tokenizer> tokenizer() const;
 };
 
 // A group of its own rate; biases and LayerNorm weights have no decay.
@@ -70,9 +74,10 @@ ForwardOptions training_forward(at::Device device, double hidden, double attenti
 ForwardOptions training_forward(const Encoder& encoder, const FineTuning& options,
                                 DropoutSeed seed);
 
-// The loss per counted item without dropout, in blocks of items that are dealt to ranks and summed
-// in their order. Collective.
-double mean_loss(Task& task, std::span<const std::int64_t> items, Communicator& comm);
+// The loss per counted item without dropout, in blocks of --train.eval-batch items that are dealt
+// to ranks and summed in their order. Collective.
+double mean_loss(Task& task, std::span<const std::int64_t> items, const TrainOptions& options,
+                 Communicator& comm);
 
 // A stage's surroundings as its Trainer wants them.
 TrainContext train_context(const StageContext& context, const TrainingOptions& options,

@@ -38,6 +38,13 @@ struct PoolingOption {
 };
 void declare(config::Section& section, PoolingOption& option);
 
+// What is put before texts: a name or a text (nn/prompts.hpp); auto: what the folder says.
+struct PromptOption {
+  static constexpr const char* section = "model";
+  std::string given = Prompts::of_folder;
+};
+void declare(config::Section& section, PromptOption& option);
+
 // The seed alone, for a stage that reads nothing else of the section.
 struct SeedOption {
   static constexpr const char* section = "train";
@@ -76,6 +83,7 @@ struct SharedOptions {
   CorpusOptions corpus;
   ModelOptions model;
   PoolingOption pooling;
+  PromptOption prompt;
   ShardOptions shards;
   InferOptions infer;
   TrainingOptions training;

@@ -32,7 +32,11 @@ struct PlannedWork {
   double masked = .15;               // --pretrain.masked
   double label_smoothing = 0;
   std::int64_t columns = 1;  // texts of an item: 2 in pairs
+  // Embedding: the loss compares all of a global batch; with several micro-batches in two passes
+  // (GradCache), of which the first keeps vectors alone.
+  bool over_batch = false;
   std::int64_t beams = 1;
+  std::int64_t threads = 1;  // of a processor: encode and generate have buffers for each
 
   bool cpu_layers() const {
     return !cuda && (precision == "bf16" ? cpu_bf16 : precision != "fp16" && cpu_fp32);
@@ -54,9 +58,10 @@ struct MemoryParts {
   std::int64_t communication = 0;  // what travels in another type, or parts of it
   std::int64_t copies = 0;         // weights in the type of the products, kept for the gradient
   std::int64_t activations = 0;    // what layers keep for the gradient; inference: of one layer
-  std::int64_t logits = 0;         // of the head over the vocabulary, its gradient included
-  std::int64_t cache = 0;          // keys and values of a decoder
-  std::int64_t workspace = 0;      // what lives for a moment, at the highest moment
+  // Of the head over the vocabulary, its gradient included; embedding: scores of a batch's texts.
+  std::int64_t logits = 0;
+  std::int64_t cache = 0;      // keys and values of a decoder
+  std::int64_t workspace = 0;  // what lives for a moment, at the highest moment
 
   std::int64_t kept() const {  // between two steps
     return weights + gradients + optimizer + communication;
@@ -71,7 +76,9 @@ MemoryParts training_memory(const PlannedModel& model, const PlannedWork& work,
 // The loss of held-out items within a training: no graph.
 MemoryParts evaluation_memory(const PlannedModel& model, const PlannedWork& work,
                               const PlannedBatch& batch);
-// `encode`, `predict` and `generate`, a process of their own.
+// `encode`, `predict` and `generate`, a process of their own. On a processor: what room nn's
+// kernels hold, weights packed beside the model's own; `documents` are those of all threads
+// together.
 MemoryParts inference_memory(const PlannedModel& model, const PlannedWork& work,
                              const PlannedBatch& batch);
 

@@ -31,12 +31,12 @@ struct PlanRequest {
 
 struct Candidate {
   PlannedWork work;
-  std::int64_t micro_batch = 0;  // documents a rank computes at once; 0: not even one fits
+  std::int64_t micro_batch = 0;  // documents a rank computes at once; 0: no number of them fits
   std::int64_t accumulation = 1;
   std::int64_t largest = 0;  // micro-batch that fits
-  MemoryParts memory = {};   // of micro_batch; where nothing fits, of one document
+  MemoryParts memory = {};   // of micro_batch; where none fits, of the one that needs least
   std::int64_t bytes = 0;    // calibrated total
-  double step_seconds = 0, tokens_per_second = 0;
+  double step_seconds = 0, tokens_per_second = 0;  // of inference: of the documents at once
   bool fits() const { return micro_batch > 0; }
 };
 
@@ -50,6 +50,13 @@ constexpr double peak_share = .4;  // of large products: 37-62% are the best pub
 double forward_flops(const PlannedModel& model, const PlannedWork& work, const PlannedBatch& batch);
 StepTime step_time(const PlannedModel& model, const PlannedWork& work, const PlannedBatch& batch,
                    const GpuKind& gpu);
+
+// Seconds of `batch.documents` in a process that does not learn: a forward pass; `generate`: one of
+// the encoder, then `target_length` steps of the decoder, each as long as its products at the
+// stated share of the peak, the traffic of its weights and of the keys and values that were kept,
+// or the launches.
+double inference_time(const PlannedModel& model, const PlannedWork& work, const PlannedBatch& batch,
+                      const GpuKind& gpu);
 
 // The largest number of documents at once, up to `most`, whose `bytes` fit `limit`; 0: none.
 template <typename Bytes>
@@ -68,6 +75,7 @@ struct Plan {
   std::int64_t evaluation = 0;        // documents at once, beside the best candidate's training
   std::int64_t inference = 0;         // likewise, in a process of its own
   MemoryParts inference_parts;
+  double inference_seconds = 0;  // of so many documents
   std::vector<std::string> advice;
 
   bool fits() const { return !candidates.empty() && candidates.front().fits(); }
@@ -76,6 +84,12 @@ struct Plan {
 Plan make_plan(const PlanRequest& request,
                const std::function<Calibration(const PlannedWork&)>& calibration);
 Plan make_plan(const PlanRequest& request);
+
+// --train.on-out-of-memory where not even one document fits, one step after the other. The guide's
+// order: when half the batch with twice the accumulation, which the Trainer takes by itself, is not
+// enough, shorter texts, then half precision; before both what changes no result, layers computed
+// again.
+std::vector<std::string> out_of_memory_steps(const PlanRequest& request, const Candidate& best);
 
 nlohmann::ordered_json to_json(const MemoryParts& parts);
 

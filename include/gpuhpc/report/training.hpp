@@ -18,6 +18,12 @@ struct TrainingLines {
       columns;  // "loss", "learning_rates.head", ...: (N), NaN where a line has none
   std::vector<double> validation_steps, validation_losses;
   std::vector<double> perplexities;  // at those steps; none: the job has no such figure
+  // What else validations say, in their order: "loss_NAME" of a data set, "ndcg_at_10", ...
+  struct Figure {
+    std::string name;
+    std::vector<double> steps, values;
+  };
+  std::vector<Figure> figures;
 };
 
 // Throws input_error "FILE:LINE: ..." for a broken line; a last line that was cut, as by a kill, is

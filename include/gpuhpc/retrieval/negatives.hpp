@@ -21,6 +21,7 @@ struct NegativeOptions {
   std::string absolute_margin = "none", relative_margin = "none";
   std::string rows = "n-tuple";
   std::string cross_encoder;  // folder; empty: cosines are the scores
+  bool scores = false;        // are written, for the losses that learn a teacher's
 };
 void declare(config::Section& section, NegativeOptions& options);
 

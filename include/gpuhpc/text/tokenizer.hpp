@@ -81,6 +81,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_fol
 // A tokenizer.json held in memory; `where` names it in errors.
 std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view json, const std::string& where);
 
+// The same behind a text that is put before every other; empty: `tokenizer` as it is. The prompt is
+// part of the fingerprint.
+std::unique_ptr<Tokenizer> behind_prompt(std::unique_ptr<Tokenizer> tokenizer, std::string prompt);
+
 std::vector<std::int32_t> ids_of(const Tokenizer& tokenizer, std::string_view text);
 
 // Two texts as one input, at most `max_length` long: the first is cut at its end (Hugging Face's

@@ -114,10 +114,11 @@ class CheckpointStore {
   CheckpointState state_;  // of the checkpoint under way
   bool started_ = false;
   std::int64_t last_step_ = -1;
+  // Rank 0: of the checkpoints on disk that have one. Before the futures, whose threads use it.
+  std::map<std::int64_t, double> metrics_;
   std::future<Part> part_;
   std::future<void> manifest_;  // rank 0
   std::exception_ptr failure_;
-  std::map<std::int64_t, double> metrics_;  // rank 0: of the checkpoints on disk that have one
 };
 
 // metrics.jsonl and its like, one JSON object with "step" a line: the lines after `step` go, a

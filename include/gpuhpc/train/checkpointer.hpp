@@ -21,9 +21,10 @@ struct TrainerState {
   std::int64_t skipped_in_a_row = 0;  // steps whose gradients were not finite
   // documents computed at once, after out-of-memory or trial; 0: one micro-batch per rank
   std::int64_t micro_batch = 0;
-  double loss_scale = 1;          // of the dynamic scaler (fp16)
-  std::int64_t good_steps = 0;    // since the scale last changed
-  std::int64_t validated_at = 0;  // step of the last validation; 0: none yet
+  std::int64_t asked_micro_batch = 0;  // that the user gave when it was saved
+  double loss_scale = 1;               // of the dynamic scaler (fp16)
+  std::int64_t good_steps = 0;         // since the scale last changed
+  std::int64_t validated_at = 0;       // step of the last validation; 0: none yet
   double metric = -std::numeric_limits<double>::infinity();  // of it: minus the loss, or the figure
   std::int64_t not_better = 0;  // validations in a row that were not the best
   double best_metric = -std::numeric_limits<double>::infinity();

@@ -55,6 +55,13 @@ struct TrainSummary {
   double other_seconds = 0;  // outside of steps: validation, reports, copies for checkpoints
 };
 
+// What somebody who knows the model's shapes foresees of --train.micro-batch auto, in documents at
+// once; 0: nobody does. The trials begin there.
+struct ForeseenBatch {
+  std::int64_t fits = 0;     // the most that memory holds
+  std::int64_t fastest = 0;  // of those, on processors
+};
+
 struct TrainContext {
   Communicator& comm;
   Log log = {};  // progress line and sentences, on rank 0
@@ -68,6 +75,7 @@ struct TrainContext {
   std::filesystem::path run_folder = {};  // events/`stage`, trace/`stage`
   std::string stage = {};
   CheckpointTask task = {};  // what a checkpoint belongs to
+  ForeseenBatch foreseen = {};
   // Asked in each step on every rank; one yes, and all ranks leave run() after that step with exit
   // code `requeue`.
   std::function<bool()> stop_requested = {};

@@ -27,6 +27,12 @@ struct SyncOptions {
   // other: when there are four micro-batches or more, the sum has the same bits on 1, 2 and 4
   // ranks. Takes up to two copies of the gradients. In host memory, and between ranks under ddp.
   bool reproducible = true;
+  // Several GPUs are driven by threads of one process. Memory that a thread asks a driver for waits
+  // for what runs on the GPUs, and others' launches wait for it: a sum that some ranks have started
+  // would wait for one that cannot start it (NCCL's guide, "Using multiple NCCL communicators
+  // concurrently" and "CUDA allocations"). So all ranks meet before the first sum starts and behind
+  // the last one's start, and no rank takes memory between: nothing overlaps the backward pass.
+  bool one_process = false;
 };
 
 class GradientSync {
@@ -48,10 +54,10 @@ class GradientSync {
   // Afterwards the gradients of owned() are sums over all ranks. `failed`: the armed backward pass
   // did not run to its end, there is nothing to learn from it.
   void finish(bool failed = false);
-  // After the update of owned(): all ranks hold all parameters. Nothing to do under ddp.
   // Waits for the device, and throws peer when a collective that it waited for had failed: what was
   // computed behind it may be anything.
   void check() const;
+  // After the update of owned(): all ranks hold all parameters. Nothing to do under ddp.
   void gather_parameters();
 
   bool sharded() const { return options_.shard; }
@@ -79,6 +85,7 @@ class GradientSync {
   void complete(std::size_t bucket);
   void add_kept(const Range& range);
   void learn();
+  void meet();
   Range part(std::size_t bucket, int rank) const;
 
   ParameterArena& arena_;

@@ -41,6 +41,7 @@ class Loader {
   void forget();
 
  private:
+  void end();  // the threads leave
   void work();
 
   const Task& task_;

@@ -91,6 +91,8 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& kind, ParameterAren
 // Sum of the squares of a flat fp32 tensor, in double. On a processor in blocks of fixed size: the
 // same bits whatever the number of threads. Not finite when any value is not.
 double square_sum(const at::Tensor& values);
+// Of each of these, all on one device; a GPU is waited for once.
+std::vector<double> square_sums(const std::vector<at::Tensor>& slices);
 
 // Euclidean norm of the gradients of `slice`.
 double gradient_norm(ParameterArena& arena, Range slice);

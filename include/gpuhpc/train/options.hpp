@@ -1,4 +1,6 @@
 #pragma once
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,7 +55,7 @@ struct Course {
   bool restore_best = false;
   std::vector<CorpusItems> corpora = {};  // none: all items
   Mixing mixing = Mixing::proportional;
-  bool no_duplicates = false;  // no two items of one Task::key in a batch
+  bool no_duplicates = false;  // no two items with one of Task::keys in a batch
 };
 
 // Section [train]. Defaults are those of the student (quality recipe, step 11).
@@ -69,6 +71,8 @@ struct TrainOptions {
   // same gradient whoever computes it. 0: one a rank (faster on a GPU; rounding then depends on the
   // number of ranks). -1 (auto): the largest that fits memory.
   std::int64_t micro_batch = 8;
+  // documents of a forward pass over held-out ones; 0: those of the training's, 32 around it
+  std::int64_t eval_batch = 0;
   std::string rate_rule = "sqrt";   // none | linear | sqrt
   std::int64_t base_batch = 32;     // documents; the batch that the rates above are meant for
   std::string optimizer = "adamw";  // adamw | lamb | adafactor
@@ -111,13 +115,17 @@ struct TrainOptions {
     return batch_per_rank > 0 ? batch_per_rank * ranks : batch;
   }
   // auto: bf16 on GPUs and on processors that multiply bf16, else fp32.
-  Precision precision_kind(bool cuda) const;
-  LossScalerOptions scaler_options(bool cuda) const;
+  Precision precision_kind(c10::Device device) const;
+  LossScalerOptions scaler_options(c10::Device device) const;
   OptimizerOptions optimizer_options() const { return {beta1, beta2, epsilon}; }
   Decay decay_kind() const;
 };
 
 const char* name_of(Precision precision);
+
+// --train.micro-batch where nobody gives it: what the guides take for BERT-base on a GPU of so much
+// memory, the default (for processors) on a smaller one or none.
+std::int64_t usual_micro_batch(std::int64_t gpu_bytes);
 
 void declare(config::Section& section, TrainOptions& options);
 

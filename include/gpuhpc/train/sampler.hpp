@@ -20,6 +20,9 @@ struct HeldOut {
   std::vector<std::int64_t> learnt, validation;
 };
 HeldOut hold_out(std::int64_t items, double share, std::uint64_t seed);
+// configuration_error where a share leaves nothing to learn from, or nothing to tell the best state
+// by (--train.restore best, --train.patience).
+void require_held_out(const TrainOptions& train, std::size_t learnt, std::size_t validation);
 
 class Sampler {
  public:
@@ -50,7 +53,7 @@ class Sampler {
     std::int64_t wanted = 0;               // items of an epoch
     std::vector<std::int64_t> order = {};  // of the present pass
     std::int64_t next = 0, pass = 0, batches = 0, drawn = 0;
-    std::vector<std::int64_t> put_off = {};  // items whose key a batch had already
+    std::vector<std::int64_t> put_off = {};  // items of whose keys a batch had one already
     bool pass_over() const { return next == std::ssize(order) && put_off.empty(); }
   };
   void split(const Course& course, double share);
@@ -77,14 +80,15 @@ class Sampler {
 };
 
 // The largest size of 1 .. limit that `fits`, within an eighth: doubled until one does not fit,
-// then halved in between. 0: not even 1.
-std::int64_t largest_fitting(std::int64_t limit, const std::function<bool(std::int64_t)>& fits);
+// then halved in between. 0: not even 1. `foreseen` (0: nothing was) is tried first, then an eighth
+// more or less: where it was right these two trials are all.
+std::int64_t largest_fitting(std::int64_t limit, const std::function<bool(std::int64_t)>& fits,
+                             std::int64_t foreseen = 0);
 // Of 1, 2, 4 .. and `limit` the one that takes the fewest seconds per item; of those within a
-// twentieth of it the smallest.
-std::int64_t fastest_size(std::int64_t limit, const std::function<double(std::int64_t)>& seconds);
-
-// Did the allocator of host or device memory, or the program's own check, refuse?
-bool is_out_of_memory(const std::exception_ptr& error);
+// twentieth of it the smallest. From `foreseen` on (0: nothing was) only neighbours are tried, for
+// as long as they are faster.
+std::int64_t fastest_size(std::int64_t limit, const std::function<double(std::int64_t)>& seconds,
+                          std::int64_t foreseen = 0);
 
 // How a global batch of `documents` is computed: what the run's one line says.
 struct BatchShape {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpuhpc/data/batches.hpp"
@@ -39,9 +40,10 @@ enum class LossScope {
 class Task {
  public:
   virtual ~Task() = default;
-  virtual std::int64_t size() const = 0;                              // items
-  virtual std::int64_t cost(std::int64_t item) const = 0;             // tokens computed for it
-  virtual std::int64_t key(std::int64_t item) const { return item; }  // Course::no_duplicates
+  virtual std::int64_t size() const = 0;                   // items
+  virtual std::int64_t cost(std::int64_t item) const = 0;  // tokens computed for it
+  // None of which another item of its batch has: Course::no_duplicates.
+  virtual std::vector<std::int64_t> keys(std::int64_t item) const { return {item}; }
   virtual LossScope scope(std::span<const std::int64_t> /*batch*/) const { return LossScope::item; }
 
   // What tells the best validation: the name of a figure, the largest of which is best; empty: the
@@ -120,7 +122,9 @@ class DocumentTask : public PackedTask {
   std::int64_t document(std::int64_t item) const {
     return selected_ ? (*selected_)[static_cast<std::size_t>(item)] : item;
   }
-  std::span<const std::int32_t> tokens(std::int64_t document) const;  // cut, without specials
+  std::span<const std::int32_t> cut(std::span<const std::int32_t> tokens) const;
+  // Its data set, and its place there.
+  std::pair<const TokenDataset*, std::int64_t> place_of(std::int64_t document) const;
   std::vector<const TokenDataset*> datasets_;
   std::vector<std::int64_t> first_{0};
   std::optional<std::vector<std::int64_t>> selected_;

@@ -13,8 +13,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "gpuhpc/device/work_clock.hpp"
 #include "gpuhpc/train/arena.hpp"
 #include "gpuhpc/train/checkpointer.hpp"
 #include "gpuhpc/train/context.hpp"
@@ -28,6 +30,15 @@
 #include "gpuhpc/train/watch.hpp"
 
 namespace gpuhpc {
+
+// Ranks that compute in different precisions scale their losses differently. Throws
+// configuration_error on all ranks. Collective.
+void check_one_precision(Communicator& comm, Precision precision);
+
+// Collective. What LibTorch keeps in reserve goes back to the GPUs, and all ranks meet behind it:
+// it is taken from every GPU of the process, which waits for what runs there. A sum between GPUs
+// that another rank had started by then would wait for this rank in turn.
+void give_back_reserves(Communicator& comm, bool on_gpu);
 
 class Trainer {
  public:
@@ -59,6 +70,8 @@ class Trainer {
   // With model() and optimizer(): all that a checkpoint must hold.
   TrainerState state() const;
   void restore(const TrainerState& state);
+  // The weights of the best validation, where --train.restore asks for them. Collective.
+  void take_best();
   ParameterArena& model() { return model_; }
   Optimizer& optimizer() { return *optimizer_; }
   const GradientSync& sync() const { return sync_; }
@@ -68,8 +81,9 @@ class Trainer {
   using Pieces = std::vector<std::vector<std::int64_t>>;  // micro-batches of a global batch
   struct Share {  // what this rank computed of one global batch; after agree(): what all did
     double loss = 0, count = 0, documents = 0, tokens = 0;
-    double norm = 0;  // of the mean gradient
-    double data_seconds = 0;
+    double norm = 0;                                                 // of the mean gradient
+    std::vector<std::pair<WorkClock::Mark, WorkClock::Mark>> waits;  // for data
+    std::vector<at::Tensor> losses;  // of micro-batches, where they were computed; read by agree()
     std::exception_ptr error;
   };
   // A global batch, and the place of it in the training.
@@ -96,8 +110,10 @@ class Trainer {
   void count(const StepReport& report);
   void end_of_step();
   // What surrounds the steps (trainer_setup.cpp).
+  void warm_up();
   void prepare();
   bool fits(std::span<const std::int64_t> items);
+  std::int64_t fastest_of(std::int64_t limit, std::int64_t foreseen, std::int64_t& trials);
   void warn_of_warmup() const;
   void resume();
   void validate();
@@ -126,6 +142,7 @@ class Trainer {
   std::deque<Batch> ahead_;     // drawn, not in hand yet
   std::vector<std::any> hand_;  // what was loaded of it so far
   Loader loader_;
+  WorkClock clock_;  // of the step in hand
   Schedule schedule_;
   RateRule rule_;
   double batch_factor_;

@@ -29,15 +29,14 @@ void show_places(CommandContext& c) {
   run_collectively(comm, [&] {
     if (!c.device.cuda) return;
     const GpuFacts gpu = query_gpu(c.device.index);
-    mine.bus = gpu.bus;
     mine.cuda_devices = query_cuda_devices();
     device = fmt::format("cuda:{} {}, {} GiB", c.device.index, gpu.name, gpu.memory >> 30);
     const PeerAccess peers = query_peer_access(mine.cuda_devices);
     access = fmt::format("{} of {}", peers.direct, peers.pairs);
   });
   const auto gather = [&](const std::string& text) { return comm.all_gather_strings(text); };
-  const auto hosts = gather(mine.host), buses = gather(mine.bus), devices = gather(device),
-             accesses = gather(access), networks = gather(describe_network());
+  const auto hosts = gather(mine.host), devices = gather(device), accesses = gather(access),
+             networks = gather(describe_network());
   const auto places = gather(std::to_string(comm.node_rank())),
              cores = gather(std::to_string(query_cores().count())),
              threads = gather(std::to_string(c.device.threads));

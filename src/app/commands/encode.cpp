@@ -64,7 +64,8 @@ void encode_command(CommandContext& c) {
       o.shared.model.dir.empty() ? o.shared.model.encoder : o.shared.model.dir;
   check_model(model, Manifest::where_there, c.comm, c.log);
   const TextEncoder encoder(model, o.shared.infer, c.device, c.comm, c.log,
-                            o.shared.pooling.kind());
+                            {o.shared.pooling.kind(), o.shared.prompt.given},
+                            TextEncoder::Length::own);
   const Quantization kind = parse_quantization(o.output.quantize);
   std::optional<JsonlWriter> writer;
   std::optional<RemovedOnSignal> signals;

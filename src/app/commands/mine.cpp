@@ -4,6 +4,7 @@
 #include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/nn/encoder_config.hpp"
 #include "gpuhpc/pipelines/embedding/pipeline.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
 
@@ -25,20 +26,23 @@ void mine_command(CommandContext& c) {
         throw usage_error("--embedding.{} {}: mine reads --embedding.train alone; leave it out",
                           option, file);
   });
+  EmbeddingOptions embedding;
   std::vector<PairDataset> datasets;
   run_collectively(c.comm, [&] {
+    embedding =
+        with_prompts(o.embedding, read_model_folder(o.shared.model.encoder), o.shared.prompt.given);
     EmbeddingOptions alone;
-    alone.files = o.embedding.files;
+    alone.files = embedding.files;
     datasets = pair_datasets(alone);
   });
-  const PairInputs inputs = find_pairs(datasets, o.embedding.files, o.shared.corpus.format, c.comm);
+  const PairInputs inputs = find_pairs(datasets, embedding.files, o.shared.corpus.format, c.comm);
   Job job{Pipeline(o.run.dir),
           o.embedding.files.train,
           fmt::format("negatives for {} rows", inputs.rows()),
           inputs.warnings,
           {}};
-  run_collectively(
-      c.comm, [&] { job.pipeline = mining_pipeline(o.shared, o.embedding, inputs, o.run.dir); });
+  run_collectively(c.comm,
+                   [&] { job.pipeline = mining_pipeline(o.shared, embedding, inputs, o.run.dir); });
   run_job(c, job);
 }
 

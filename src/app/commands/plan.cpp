@@ -1,5 +1,4 @@
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -9,7 +8,6 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/device/gpu.hpp"
-#include "gpuhpc/kernels/isa.hpp"
 #include "gpuhpc/pipelines/planned_training.hpp"
 #include "gpuhpc/report/terminal.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
@@ -19,27 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double gib = 1 << 30;
-constexpr std::int64_t of_limit = 93;  // percent of --device.memory-limit that a plan fills
-
-// This machine's processor as one more kind: its products at what the kernels of its instruction
-// set reach, its memory less what the system keeps.
-GpuKind this_processor(const CommandContext& c) {
-  const kernels::Isa isa = kernels::best_isa();
-  const double threads = c.device.threads;
-  GpuKind cpu;
-  cpu.name = "cpu";
-  cpu.fp32 = cpu.tf32 = threads * (isa >= kernels::Isa::avx512 ? .2 : .1);
-  cpu.bf16 = isa >= kernels::Isa::amx           ? threads * 5
-             : isa >= kernels::Isa::avx512_bf16 ? threads * .8
-                                                : 0;
-  cpu.bandwidth = 20, cpu.link = 5;
-  cpu.memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 10 * 9;
-  return cpu;
-}
-
 GpuKind chosen_kind(const CommandContext& c) {
   const std::string& name = c.options.plan.gpu;
-  if (name == "cpu" || (name == "auto" && !c.device.cuda)) return this_processor(c);
+  if (name == "cpu" || (name == "auto" && !c.device.cuda)) return this_processor(c.device.threads);
   if (name != "auto") return gpu_kind(name);
   const GpuFacts gpu = query_gpu(c.device.index);
   return gpu_like(gpu.name, gpu.memory);
@@ -86,9 +66,16 @@ PlannedWork work_of(const CommandContext& c, const PlannedModel& model, bool cud
   work.precision = PlannedWork().precision, work.checkpointing = work.zero1 = false;
   work.masked = o.pretrain.masking.share;
   work.label_smoothing = work.job == PlanJob::seq2seq ? o.seq2seq.learning.label_smoothing : 0;
-  if (work.job == PlanJob::embedding)
-    work.columns = std::max<std::int64_t>(2, std::ssize(o.embedding.files.column_names()));
+  if (work.job == PlanJob::embedding) {
+    // Without files: a plan is made before there are any.
+    std::vector<PairDataset> datasets;
+    for (const auto& [name, set] : o.embedding.datasets)
+      datasets.push_back({name, set.weight, set.files, set.loss});
+    if (datasets.empty()) datasets.push_back({"", 1, o.embedding.files, o.embedding.loss});
+    plan_rows(datasets, work);
+  }
   work.beams = o.seq2seq.generation.beams;
+  work.threads = c.device.threads;
   return work;
 }
 
@@ -116,10 +103,13 @@ PlanRequest request_of(const CommandContext& c) {
   if (!r.model.is_t5() && r.length > r.model.encoder().max_tokens())
     throw usage_error("--plan.length {}: {} has {} positions", r.length, r.model.name,
                       r.model.encoder().max_tokens());
+  if (o.plan.global_batch == 0 && training.train.batch_tokens > 0)
+    r.global_batch =
+        std::max<std::int64_t>(1, training.train.batch_tokens / (r.length * r.work.columns));
   r.target_length = o.plan.target_length > 0                 ? o.plan.target_length
                     : o.plan.job_kind() == PlanJob::generate ? o.seq2seq.generation.max_length
                                                              : o.seq2seq.learning.target_length;
-  r.memory = o.device.memory_limit / 100 * of_limit;
+  r.memory = o.device.memory_limit / 100 * percent_of_limit(r.gpu.sm > 0);
   const std::string halves = r.gpu.bf16 > 0   ? "bf16"
                              : r.gpu.fp16 > 0 ? "fp16"
                                               : "",
@@ -130,13 +120,14 @@ PlanRequest request_of(const CommandContext& c) {
   if (asked != "auto")
     r.precisions = {asked};
   else if (!trains)
-    r.precisions = {r.gpu.bf16 > 0 ? "bf16" : whole};
+    r.precisions = {halves.empty() ? whole : halves};
   else if (halves.empty())
     r.precisions = {whole};
   else
     r.precisions = {halves, whole};
   if (r.gpu.tflops(r.precisions.front()) == 0)
-    throw usage_error("--train.precision {}: {} has no such products; give {}", asked, r.gpu.name,
+    throw usage_error("--{}.precision {}: {} has no such products; give {}",
+                      trains ? "train" : "infer", asked, r.gpu.name,
                       halves.empty() ? whole : halves);
   if (c.set.given("train.activation-checkpointing"))
     r.checkpointing = {training.train.activation_checkpointing};
@@ -188,6 +179,26 @@ void print_parts(const MemoryParts& p) {
   fmt::print("{}\n", format_table({"memory of the first", "GiB"}, rows));
 }
 
+// Of encode and predict, or of generate: in a process of its own.
+void print_inference(const PlanRequest& r, const Plan& plan) {
+  const std::int64_t documents = plan.inference;
+  const double seconds = plan.inference_seconds;
+  std::vector<std::string> row{documents > 0 ? std::to_string(documents) : "does not fit",
+                               in_gib(plan.inference_parts.total())};
+  if (documents > 0) {
+    row.push_back(fmt::format("{:.3f}", seconds));
+    row.push_back(fmt::format("{:.1f}", static_cast<double>(documents) / seconds));
+  } else {
+    row.insert(row.end(), 2, "-");
+  }
+  const std::string what =
+      r.model.is_t5() ? fmt::format("generate, {} tokens each", r.target_length) : "encode";
+  row.insert(row.begin(), {what, plan.candidates.front().work.precision});
+  fmt::print("{}\n", format_table({"inference, alone", "precision", "documents at once", "GiB",
+                                   "s/batch", "documents/s"},
+                                  {row}));
+}
+
 void print_plan(const PlanRequest& r, const Plan& plan, const Calibration& calibration,
                 std::int64_t shown) {
   const bool trains = is_training(r.work.job);
@@ -197,8 +208,9 @@ void print_plan(const PlanRequest& r, const Plan& plan, const Calibration& calib
              r.gpu.sm > 0 && r.memory == 0
                  ? fmt::format(" ({:.0f} MiB and {:.0f}% of the rest are left to CUDA and to gaps)",
                                GpuKind::context / 1048576., 100 * GpuKind::gaps)
-             : r.memory > 0 ? fmt::format(" ({}% of --device.memory-limit)", of_limit)
-                            : "");
+             : r.memory > 0
+                 ? fmt::format(" ({}% of --device.memory-limit)", percent_of_limit(r.gpu.sm > 0))
+                 : "");
   if (r.gpu.sm == 70)
     fmt::print(
         "CUDA 13 has no code for this GPU (sm70): the figures hold, but a program built with "
@@ -213,7 +225,7 @@ void print_plan(const PlanRequest& r, const Plan& plan, const Calibration& calib
   print_parts(plan.candidates.front().memory);
   if (trains && plan.fits())
     fmt::print("evaluation beside it: {} documents at once\n", plan.evaluation);
-  fmt::print("{}: {} documents at once\n", trains ? "inference, alone" : "fits", plan.inference);
+  print_inference(r, plan);
   fmt::print("memory: {}; time: products at {:.0f}% of the peak, or the memory's bandwidth\n",
              calibration.from.empty()
                  ? "from shapes alone"
@@ -221,6 +233,30 @@ void print_plan(const PlanRequest& r, const Plan& plan, const Calibration& calib
                                calibration.memory, calibration.from),
              100 * peak_share);
   for (const std::string& sentence : plan.advice) fmt::print("{}\n", sentence);
+}
+
+// One trial of encode or generate: a second one would find the memory of the first.
+void calibrate_inference(CommandContext& c, const PlanRequest& r, CalibrationFile& file) {
+  constexpr std::int64_t texts_of_thread = 8;
+  PlannedWork work = r.work;
+  work.precision = r.precisions.front();
+  const std::int64_t asked =
+      c.options.shared.infer.batch > 0 ? c.options.shared.infer.batch : texts_of_thread;
+  const PlannedBatch batch{asked * (work.cuda ? 1 : work.threads), r.length, r.target_length};
+  const MemoryParts parts = inference_memory(r.model, work, batch);
+  const TrialResult result = run_inference_trial(r.model, work, batch, c.options, c.device, c.comm);
+  file.add(r, work, batch, parts, inference_time(r.model, work, batch, r.gpu), result.peak,
+           result.step_seconds);
+  if (c.comm.is_root())
+    fmt::print("one trial; nothing is saved\n{}\n",
+               format_table({"precision", "texts at once", "predicted GiB", "measured GiB",
+                             "difference", "s"},
+                            {{work.precision, std::to_string(batch.documents),
+                              in_gib(parts.total()), in_gib(result.peak),
+                              fmt::format("{:+.1f}%", 100. * (static_cast<double>(parts.total()) /
+                                                                  static_cast<double>(result.peak) -
+                                                              1)),
+                              fmt::format("{:.3f}", result.step_seconds)}}));
 }
 
 // Trials of all that is planned, on this machine.
@@ -271,13 +307,20 @@ void plan_command(CommandContext& c) {
     if (!o.calibration.empty()) file.read(o.calibration);
     if (o.calibrate && (o.gpu != "auto" && o.gpu != "cpu"))
       throw usage_error("--plan.calibrate measures this machine; leave --plan.gpu {} away", o.gpu);
-    if (o.calibrate && !is_training(request.work.job))
-      throw usage_error("--plan.calibrate true is for trainings, not for {}", o.job);
+    if (o.calibrate && o.job == "predict")
+      throw usage_error(
+          "--plan.calibrate true is for trainings, encode and generate; predict encodes: give "
+          "--plan.job encode");
+    if (o.calibrate && !is_training(request.work.job) && c.comm.size() > 1)
+      throw usage_error("--plan.calibrate true of {} runs on one rank; start one", o.job);
     if (o.calibrate && (request.gpu.sm > 0) != c.device.cuda)
       throw usage_error("--plan.calibrate: trials run on {}; give --plan.gpu auto",
                         describe(c.device));
   });
-  if (o.calibrate) calibrate(c, request, file);
+  if (o.calibrate && is_training(request.work.job))
+    calibrate(c, request, file);
+  else if (o.calibrate)
+    calibrate_inference(c, request, file);
   on_root(c.comm, [&] {
     if (o.calibrate && !o.calibration.empty()) file.write(o.calibration);
     const auto known = [&](const PlannedWork& work) { return file.find(request, work); };

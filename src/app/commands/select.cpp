@@ -1,7 +1,9 @@
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/run_folder.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
+#include "gpuhpc/pipelines/label/given_labels.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/selection.hpp"
 
@@ -30,7 +32,19 @@ void select_command(CommandContext& c) {
   });
   open_model(model, c.comm, c.log);
   on_root(c.comm, [&] {
+    if (!RunFolder(o.run.dir).missing().empty())
+      throw input_error("{}: this run was started again and is not finished; finish it first",
+                        o.run.dir);
     const std::string& file = o.output.file;
+    if (file != "-" && fs::path(file).extension() != ".csv")
+      throw usage_error("--output.file {}: a table for a spreadsheet; give it a name in .csv",
+                        file);
+    if (file != "-" && fs::exists(file) && holds_labels(file))
+      throw usage_error(
+          "{}: classes are filled in there, or it is no table of select's, which select would "
+          "write "
+          "over; give another --output.file",
+          file);
     const std::string csv =
         documents_to_label(model, tokens_of(o.run.dir), o.shared.input.labels, o.select.documents);
     if (file == "-") {

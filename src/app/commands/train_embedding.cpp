@@ -4,6 +4,7 @@
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/nn/encoder_config.hpp"
 #include "gpuhpc/pipelines/embedding/pipeline.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
 
@@ -13,9 +14,14 @@ namespace gpuhpc {
 void train_embedding_command(CommandContext& c) {
   const Options& o = c.options;
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);
+  EmbeddingOptions embedding;
   std::vector<PairDataset> datasets;
-  run_collectively(c.comm, [&] { datasets = pair_datasets(o.embedding); });
-  const PairInputs inputs = find_pairs(datasets, o.embedding.files, o.shared.corpus.format, c.comm);
+  run_collectively(c.comm, [&] {
+    embedding =
+        with_prompts(o.embedding, read_model_folder(o.shared.model.encoder), o.shared.prompt.given);
+    datasets = pair_datasets(embedding);
+  });
+  const PairInputs inputs = find_pairs(datasets, embedding.files, o.shared.corpus.format, c.comm);
   std::vector<std::string> files;
   for (const PairDataset& set : datasets) files.push_back(set.files.train);
   Job job{Pipeline(o.run.dir),
@@ -27,7 +33,7 @@ void train_embedding_command(CommandContext& c) {
   run_collectively(c.comm, [&] {
     o.shared.training.train.check(c.set, inputs.validation_rows() > 0);
     o.shared.training.profile.range();
-    job.pipeline = embedding_pipeline(o.shared, o.embedding, inputs, o.run.dir);
+    job.pipeline = embedding_pipeline(o.shared, embedding, inputs, o.run.dir);
   });
   run_job(c, job);
 }

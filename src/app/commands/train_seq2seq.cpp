@@ -4,6 +4,7 @@
 #include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/nn/t5.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
 #include "gpuhpc/pipelines/seq2seq/pipeline.hpp"
 
@@ -29,6 +30,8 @@ void train_seq2seq_command(CommandContext& c) {
             "--train.{} has no meaning for a T5: its one rate is --train.encoder-lr, its lengths "
             "are --seq2seq.source-length and --seq2seq.target-length",
             name);
+    // Before the texts are cut into tokens.
+    if (!start.is_size()) read_t5_config(std::filesystem::path(start.model) / "config.json");
   });
   check_model(start.is_size() ? o.shared.model.encoder : start.model, Manifest::where_there, c.comm,
               c.log);

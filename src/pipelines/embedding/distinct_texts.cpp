@@ -1,6 +1,7 @@
 #include "gpuhpc/pipelines/embedding/distinct_texts.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string_view>
@@ -53,6 +54,26 @@ Neighbours nearest_texts(MatrixView queries, MatrixView texts, Range wanted, std
   mine.first += wanted.first, mine.last += wanted.first;
   const Neighbours own = dense_neighbours(queries, texts, mine, QuerySet::other, options);
   return {k, comm.all_gather_v(std::span(own.indices)), comm.all_gather_v(std::span(own.weights))};
+}
+
+std::vector<ScoredPair> nearest_pairs(MatrixView texts, std::int64_t each, std::int64_t most,
+                                      Communicator& comm) {
+  const std::int64_t k = std::min(each + 1, texts.rows);  // a text is its own nearest
+  const Neighbours near = nearest_texts(texts, texts, {0, texts.rows}, k, comm);
+  std::vector<ScoredPair> pairs;
+  PairSet seen;
+  for (std::int64_t i = 0; i < texts.rows; ++i)
+    for (std::int64_t n = 0, kept = 0; n < k && kept < each; ++n) {
+      const auto at = static_cast<std::size_t>(i * k + n);
+      const auto own = static_cast<std::int32_t>(i), other = near.indices[at];
+      if (other == own) continue;
+      ++kept;
+      const auto [a, b] = std::minmax(own, other);
+      if (seen.emplace(a, b).second) pairs.push_back({near.weights[at], a, b});
+    }
+  std::ranges::stable_sort(pairs, std::greater{}, &ScoredPair::cosine);
+  if (std::ssize(pairs) > most) pairs.resize(static_cast<std::size_t>(most));
+  return pairs;
 }
 
 }  // namespace gpuhpc

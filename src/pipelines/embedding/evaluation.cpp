@@ -20,6 +20,52 @@ Matrix leading_columns(const Matrix& vectors, std::int64_t columns) {
   return cut;
 }
 
+// What the evaluation found of one encoder at one width.
+struct Result {
+  std::string encoder;
+  std::int64_t width;
+  Figures figures;
+};
+
+std::vector<std::string> column_names(const Result& result) {
+  std::vector<std::string> names{"encoder", "dimensions"};
+  for (const auto& [name, value] : result.figures) names.push_back(name);
+  return names;
+}
+
+Json metrics_of(const std::vector<Result>& results) {
+  Json metrics = Json::object();
+  for (const Result& r : results)
+    for (const auto& [name, value] : r.figures)
+      metrics[r.encoder][std::to_string(r.width)][name] = value;
+  return metrics;
+}
+
+std::string table_of(const std::vector<Result>& results) {
+  std::string table =
+      results.empty() ? "" : fmt::format("{}", fmt::join(column_names(results[0]), "\t"));
+  for (const Result& r : results) {
+    table += fmt::format("\n{}\t{}", r.encoder, r.width);
+    for (const auto& [name, value] : r.figures) table += fmt::format("\t{:.4f}", value);
+  }
+  return table + "\n";
+}
+
+Json samples_of(const std::vector<Result>& results) {
+  Json rows = Json::array();
+  for (const Result& r : results) {
+    rows.push_back({r.encoder, r.width});
+    for (const auto& [name, value] : r.figures) rows.back().push_back(value);
+  }
+  if (rows.empty()) return rows;
+  return Json::array({{{"title", "Results by dimension"},
+                       {"about",
+                        "The encoder as it was and as it has become, by the leading dimensions "
+                        "that are kept of its vectors."},
+                       {"columns", column_names(results[0])},
+                       {"rows", rows}}});
+}
+
 }  // namespace
 
 void EmbeddingEvaluationStage::run(const StageContext& c, const EvaluationFiles& out) const {
@@ -39,15 +85,16 @@ void EmbeddingEvaluationStage::run(const StageContext& c, const EvaluationFiles&
           if (file.at("folder") == tokens.name_of(folder)) learns = file.at("learns").get<Learns>();
       }
   });
+  std::vector<Result> results;
   Json metrics = Json::object();
-  std::vector<std::string> lines;
-  const Measure measure = measure_of(columns.size(), learns, values);
+  const Measure measure = measure_of(columns.size(), learns, values, loss.evaluator);
   if (measure != Measure::nothing) {
-    const RowEvaluator evaluator(columns, all_rows(columns[0]), values, measure);
+    const RowEvaluator evaluator(columns, all_rows(columns[0]), values, measure, loss.transitive);
     for (const auto& [name, folder] :
          {std::pair{"start", encoder.folder.path}, std::pair{"trained", trained.model}}) {
-      const TextEncoder model(folder, infer, c.device, c.comm, c.log, encoder.pooling.kind(),
-                              TextEncoder::Length::own);
+      const TextEncoder model(folder, infer, c.device, c.comm, c.log,
+                              // the rows' texts stand behind theirs
+                              {encoder.pooling.kind(), ""}, TextEncoder::Length::own);
       std::vector<Matrix> vectors;
       for (std::size_t i = 0; i < evaluator.texts().size(); ++i)
         vectors.push_back(model.encode(source_of(columns[i], evaluator.texts()[i]), c.comm));
@@ -57,23 +104,23 @@ void EmbeddingEvaluationStage::run(const StageContext& c, const EvaluationFiles&
       for (const std::int64_t width : widths) {
         std::vector<Matrix> cut;
         for (const Matrix& column : vectors) cut.push_back(leading_columns(column, width));
-        std::string header = "encoder\tdimensions", line = fmt::format("{}\t{}", name, width);
-        for (const auto& [figure, value] : evaluator.figures(cut, c.comm)) {
-          header += "\t" + figure, line += fmt::format("\t{:.4f}", value);
-          metrics[name][std::to_string(width)][figure] = value;
-        }
-        if (lines.empty()) lines.push_back(header);
-        lines.push_back(line);
+        results.push_back({name, width, evaluator.figures(cut, c.comm)});
       }
     }
-    metrics["queries"] = evaluator.texts()[0].places.size();
-    metrics["documents"] = evaluator.texts()[1].places.size();
+    metrics = metrics_of(results);
+    if (of_one_set(measure)) {
+      metrics["texts"] = evaluator.texts_in_all();
+    } else {
+      metrics["queries"] = evaluator.texts()[0].places.size();
+      metrics["documents"] = evaluator.texts()[1].places.size();
+    }
     metrics["rows"] = columns[0].size();
   }
   on_root(c.comm, [&] {
     metrics["files"] = files;
     write_json(out.metrics, metrics);
-    write_text_file(out.table, fmt::format("{}\n", fmt::join(lines, "\n")));
+    write_text_file(out.table, table_of(results));
+    write_json(out.samples, samples_of(results));
   });
 }
 

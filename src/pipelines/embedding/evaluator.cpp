@@ -1,6 +1,7 @@
 #include "gpuhpc/pipelines/embedding/evaluator.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/eval/correlation.hpp"
@@ -40,11 +41,14 @@ std::size_t compared_columns(Measure measure) {
 
 }  // namespace
 
-Measure measure_of(std::size_t columns, Learns learns, std::span<const float> values) {
+Measure measure_of(std::size_t columns, Learns learns, std::span<const float> values,
+                   const std::string& evaluator) {
   if (columns < 2 || learns == Learns::classes) return Measure::nothing;
-  if (learns != Learns::similarity) return columns == 2 ? Measure::search : Measure::triplets;
+  const bool mined = evaluator == "paraphrases";
+  if (learns != Learns::similarity)
+    return mined ? Measure::paraphrases : columns == 2 ? Measure::search : Measure::triplets;
   const bool binary = std::ranges::all_of(values, [](float v) { return v == 0 || v == 1; });
-  return binary ? Measure::pairs : Measure::scores;
+  return !binary ? Measure::scores : mined ? Measure::labelled_paraphrases : Measure::pairs;
 }
 
 std::vector<std::string> figure_names(Measure measure) {
@@ -67,23 +71,59 @@ std::vector<std::string> figure_names(Measure measure) {
               "cosine_f1",        "cosine_f1_threshold",
               "cosine_precision", "cosine_recall",
               "cosine_ap"};
+    case Measure::paraphrases:
+    case Measure::labelled_paraphrases:
+      return {"average_precision", "f1", "precision", "recall", "threshold"};
   }
   throw internal_error("measure {} is unknown", static_cast<int>(measure));
 }
 
 RowEvaluator::RowEvaluator(const std::vector<TokenDataset>& columns,
                            const std::vector<std::int64_t>& rows, std::vector<float> values,
-                           Measure measure)
+                           Measure measure, bool transitive)
     : measure_(measure), values_(std::move(values)) {
   for (std::size_t i = 0; i < compared_columns(measure); ++i)
     texts_.push_back(distinct_texts(columns[i], rows));
   if (measure == Measure::search || measure == Measure::triplets)
     relevant_ = belonging(texts_[0], texts_[1]);
+  if (of_one_set(measure)) find_duplicates(columns, rows, transitive);
+}
+
+// The set: the texts of column 0, then those that column 1 alone has.
+void RowEvaluator::find_duplicates(const std::vector<TokenDataset>& columns,
+                                   const std::vector<std::int64_t>& rows, bool transitive) {
+  std::map<std::string_view, std::int32_t> numbers;
+  const auto number = [&](std::size_t column, std::int64_t place) {
+    const std::string_view text = columns[column].text(rows[static_cast<std::size_t>(place)]);
+    return numbers.emplace(text, static_cast<std::int32_t>(numbers.size())).first->second;
+  };
+  for (const std::int64_t place : texts_[0].places) number(0, place);
+  for (const std::int64_t place : texts_[1].places) second_.push_back(number(1, place));
+  texts_in_all_ = std::ssize(numbers);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int32_t first = texts_[0].number[i],
+                       second = second_[static_cast<std::size_t>(texts_[1].number[i])];
+    const bool duplicates = measure_ == Measure::paraphrases || values_[i] == 1;
+    if (first != second && duplicates) duplicates_.insert(std::minmax(first, second));
+  }
+  if (transitive) duplicates_ = transitive_closure(duplicates_);
+}
+
+Figures RowEvaluator::paraphrases(const std::vector<Matrix>& vectors, Communicator& comm) const {
+  constexpr std::int64_t each = 100, most = 500'000;  // as sentence-transformers has them
+  Matrix all(texts_in_all_, vectors[0].columns);
+  for (std::int64_t i = 0; i < vectors[0].rows; ++i)
+    std::ranges::copy(vectors[0].row(i), all.row(i).begin());
+  for (std::int64_t i = 0; i < vectors[1].rows; ++i)
+    std::ranges::copy(vectors[1].row(i), all.row(second_[static_cast<std::size_t>(i)]).begin());
+  const Matrix units = unit_rows_of(std::move(all));
+  return paraphrase_figures(nearest_pairs(units.view(), each, most, comm), duplicates_);
 }
 
 Figures RowEvaluator::figures(const std::vector<Matrix>& vectors, Communicator& comm) const {
   Figures figures;
   if (measure_ == Measure::nothing) return figures;
+  if (of_one_set(measure_)) return paraphrases(vectors, comm);
   const Matrix first = unit_rows_of(vectors[0]), second = unit_rows_of(vectors[1]);
   if (measure_ == Measure::search || measure_ == Measure::triplets)
     figures = retrieval_figures(search(first, second, comm), relevant_);

@@ -218,8 +218,9 @@ PairInputs find_pairs(const std::vector<PairDataset>& datasets, const PairFileOp
   if (datasets.size() > 1 || !common.test_columns.empty() || !common.test_score.empty())
     run_collectively(comm, [&] { wanted = test_rows(common, format); });
   inputs.test = scan(common.test, common.test_limit, wanted);
-  if (inputs.test.scan && measure_of(inputs.test.scan->options.rows->texts.size(),
-                                     inputs.test.learns, inputs.test.values) == Measure::nothing)
+  if (inputs.test.scan &&
+      measure_of(inputs.test.scan->options.rows->texts.size(), inputs.test.learns,
+                 inputs.test.values, "auto") == Measure::nothing)
     inputs.warnings.push_back(
         fmt::format("{}: nothing can be measured on one text a row, or on classes; name two texts, "
                     "and their score, with --embedding.test-columns and --embedding.test-score",

@@ -1,5 +1,7 @@
 #include "gpuhpc/pipelines/embedding/mining.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -31,11 +33,15 @@ struct Rows {
   std::vector<std::int32_t> itself;                  // the text that is the anchor, or -1
   std::int64_t most = 0;                             // rows of one anchor
 
-  explicit Rows(const std::filesystem::path& folder)
+  std::vector<std::string> prompts;  // before the texts; vectors are made with them
+
+  explicit Rows(const std::filesystem::path& folder, std::vector<std::string> before = {})
       : columns(open_datasets(folder)),
         anchors(distinct_texts(columns[0], all_rows(columns[0]))),
         texts(distinct_texts(columns[1], all_rows(columns[1]))),
-        positives(belonging(anchors, texts)) {
+        positives(belonging(anchors, texts)),
+        prompts(std::move(before)) {
+    prompts.resize(2);
     std::vector<std::int64_t> counts(anchors.places.size());
     for (const std::int32_t anchor : anchors.number)
       most = std::max(most, ++counts[static_cast<std::size_t>(anchor)]);
@@ -58,10 +64,10 @@ struct Rows {
            std::ranges::find(own, text) != own.end();
   }
   std::string_view anchor(std::int64_t i) const {
-    return columns[0].text(anchors.places[static_cast<std::size_t>(i)]);
+    return columns[0].text(anchors.places[static_cast<std::size_t>(i)]).substr(prompts[0].size());
   }
   std::string_view text(std::int64_t i) const {
-    return columns[1].text(texts.places[static_cast<std::size_t>(i)]);
+    return columns[1].text(texts.places[static_cast<std::size_t>(i)]).substr(prompts[1].size());
   }
 };
 
@@ -141,7 +147,8 @@ class Negatives {
     for (std::size_t i = 0; i < positives.size(); ++i) {
       positive_sum_ += scores[i];
       for (std::size_t n = 0; n < chosen.size(); n += triplets ? 1 : chosen.size())
-        write(anchor, positives[i], std::span(chosen).subspan(n, triplets ? 1 : chosen.size()));
+        write(anchor, {positives[i], scores[i]},
+              std::span(chosen).subspan(n, triplets ? 1 : chosen.size()));
     }
     kept_ += std::ssize(positives);
   }
@@ -167,13 +174,20 @@ class Negatives {
   std::int64_t left_out() const { return left_out_; }
 
  private:
-  void write(std::int64_t anchor, std::int32_t positive, std::span<const ScoredText> negatives) {
-    nlohmann::ordered_json line{{stage_.names.anchor, rows_.anchor(anchor)},
-                                {stage_.names.positive, rows_.text(positive)}};
+  void write(std::int64_t anchor, const ScoredText& positive,
+             std::span<const ScoredText> negatives) {
+    nlohmann::ordered_json line{{stage_.columns.anchor, rows_.anchor(anchor)},
+                                {stage_.columns.positive, rows_.text(positive.text)}};
+    std::vector<float> scores{positive.score};
     for (std::size_t n = 0; n < negatives.size(); ++n) {
       line[stage_.options.rows == "triplet" ? "negative" : fmt::format("negative_{}", n + 1)] =
           rows_.text(negatives[n].text);
       negative_sum_ += negatives[n].score;
+      scores.push_back(negatives[n].score);
+    }
+    if (stage_.options.scores) {
+      line["scores"] = scores;
+      if (negatives.size() == 1) line["margin"] = scores[0] - scores[1];
     }
     negatives_ += std::ssize(negatives);
     ++written_;
@@ -194,14 +208,29 @@ class Negatives {
 void MiningVectorsStage::run(const StageContext& c, const MiningVectorFiles& out) const {
   std::optional<Rows> rows;
   run_collectively(c.comm, [&] { rows.emplace(tokens.train_of(0)); });
+  // The rows' texts stand behind their prompts.
   const TextEncoder model(encoder.folder.path, infer, c.device, c.comm, c.log,
-                          encoder.pooling.kind());
+                          {encoder.pooling.kind(), ""});
   run_collectively(c.comm, [&] {
     for (const TokenDataset& column : rows->columns) column.check_tokenizer(model.tokenizer());
   });
   const auto leave = [&] { c.leave_if_asked(); };
   model.encode(source_of(rows->columns[0], rows->anchors), out.anchors, c.comm, leave);
   model.encode(source_of(rows->columns[1], rows->texts), out.texts, c.comm, leave);
+}
+
+std::vector<std::string> MinedColumns::settings() const {
+  return {fmt::format("columns = {},{} {}", anchor, positive, prompts)};
+}
+
+void MiningStage::check() const {
+  NegativeRules(options, 1);
+  for (const std::string& name : {columns.anchor, columns.positive})
+    if (options.scores && (name == "scores" || name == "margin"))
+      throw usage_error(
+          "--mining.scores true writes a column `{}`, as --embedding.columns calls one of the "
+          "texts; rename that column in the file",
+          name);
 }
 
 void MiningStage::run(const StageContext& c, const MinedFiles& out) const {
@@ -211,7 +240,7 @@ void MiningStage::run(const StageContext& c, const MinedFiles& out) const {
   std::optional<Negatives> negatives;
   std::optional<PairScorer> scorer;
   run_collectively(c.comm, [&] {
-    rows.emplace(tokens.train_of(0));
+    rows.emplace(tokens.train_of(0), columns.prompts);
     anchors.emplace(vectors.anchors), texts.emplace(vectors.texts);
     rules.emplace(options, rows->most);
     if (!cross_encoder.path.empty())

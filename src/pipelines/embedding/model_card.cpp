@@ -70,6 +70,8 @@ void ModelCardStage::run(const StageContext& c, const CardFiles& out) const {
     for (const auto& [role, name, columns, shards] : names.files)
       facts.data.push_back(
           {role, name, std::to_string(open_datasets(shards).at(0).size()), columns});
+    for (const auto& [name, text] : model.prompts.texts)
+      if (!text.empty()) facts.settings.push_back(fmt::format("prompt.{} = \"{}\"", name, text));
     for (const auto& lines :
          {config::settings_of(training.encoder), config::settings_of(training.trainer.train)})
       facts.settings.insert(facts.settings.end(), lines.begin(), lines.end());

@@ -56,6 +56,57 @@ std::vector<std::string> PairFileOptions::prompts_of(const std::vector<std::stri
   return of_columns;
 }
 
+EmbeddingOptions with_prompts(EmbeddingOptions options, const ModelFolder& encoder,
+                              const std::string& given) {
+  const auto write_out = [&](PairFileOptions& files) {
+    std::vector<std::string> columns = files.column_names();
+    std::ranges::copy(files.test_column_names(), std::back_inserter(columns));
+    files.prompts_of(columns);  // that they can be read
+    const Json said = files.prompts.empty() ? Json::object() : Json::parse(files.prompts);
+    Json all = Json::object();
+    for (const std::string& column : columns) {
+      const std::string text = encoder.prompts.text(said.value(column, given));
+      encoder.check_prompt(text);
+      if (!text.empty()) all[column] = text;
+    }
+    files.prompts = all.empty() ? "" : all.dump();
+  };
+  write_out(options.files);
+  for (auto& [name, set] : options.datasets) write_out(set.files);
+  return options;
+}
+
+Prompts learnt_prompts(const Prompts& before, const std::vector<PairDataset>& datasets) {
+  Prompts learnt;
+  std::vector<std::string> texts;
+  for (const PairDataset& set : datasets) {
+    const std::vector<std::string> columns = set.files.column_names();
+    std::vector<std::string> prompts = set.files.prompts_of(columns);
+    prompts.resize(columns.size());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string* const known = learnt.find(columns[i]);
+      // A column that another data set has with another prompt.
+      const bool other = known != nullptr && *known != prompts[i];
+      learnt.set(other ? set.name + "." + columns[i] : columns[i], prompts[i]);
+      texts.push_back(prompts[i]);
+    }
+  }
+  const bool alike = std::ranges::adjacent_find(texts, std::ranges::not_equal_to{}) == texts.end(),
+             none =
+                 std::ranges::all_of(before.texts, [](const auto&p) { return p.second.empty(); });
+  if (alike && texts.front().empty() && none) return before;
+  const std::string first = learnt.texts.front().first;
+  for (std::size_t i = 0; i < 2 && datasets.front().files.column_names().size() > 1; ++i)
+    if (const char* const name = i == 0 ? "query" : "document"; learnt.find(name) == nullptr)
+      learnt.set(name, texts[i]);
+  const std::string* const kept = learnt.find(before.default_name);
+  if (kept != nullptr && !kept->empty() && *kept == before.text())
+    learnt.default_name = before.default_name;
+  else if (alike && !texts.front().empty())
+    learnt.default_name = first;
+  return learnt;
+}
+
 ScoreRange PairFileOptions::range(ScoreRange of_loss) const {
   if (score_range.empty()) return of_loss;
   const std::vector<std::string> ends = config::split_list(score_range);
@@ -101,7 +152,8 @@ void declare_rows(config::Section& section, PairFileOptions& options) {
   section.option("score-range", options.score_range,
                  "LOW,HIGH: a row whose score is outside is bad; none: what the loss can learn");
   section.option("prompts", options.prompts,
-                 "texts put before those of a column: {\"anchor\": \"query: \"}");
+                 "texts put before those of a column: {\"anchor\": \"query: \"}, or names of the "
+                 "encoder's prompts; a column that is not named: --model.prompt");
   section.option("train-limit", options.train_limit, "rows of the training file; 0: all")
       .range(0, 1e12);
   section
@@ -157,7 +209,15 @@ void declare(config::Section& section, PairLossOptions& options) {
   section.option("metric", options.metric,
                  "what tells the best validation, for --train.restore best and --train.patience: "
                  "loss, or a figure of the evaluation, such as ndcg_at_10, spearman_cosine, "
-                 "cosine_accuracy, cosine_ap; softmax: label_accuracy");
+                 "cosine_accuracy, cosine_ap, average_precision; softmax: label_accuracy");
+  section
+      .option("evaluator", options.evaluator,
+              "how rows are measured: auto: as they are, by search, triplets, scores or labels of "
+              "pairs; paraphrases: the first two texts of a row (with labels: where it is 1) are "
+              "duplicates, to be found among all texts")
+      .one_of({"auto", "paraphrases"});
+  section.option("transitive", options.transitive,
+                 "paraphrases: duplicates of one text are duplicates of each other");
   section.option("matryoshka", options.matryoshka,
                  "numbers of leading dimensions, with commas, that must serve alone as well");
 }
@@ -229,6 +289,15 @@ std::vector<PairDataset> pair_datasets(const EmbeddingOptions& o) {
     with_head = name;
   }
   return datasets;
+}
+
+void plan_rows(const std::vector<PairDataset>& datasets, PlannedWork& work) {
+  for (const PairDataset& set : datasets) {
+    const EmbeddingLoss& loss = embedding_loss(set.loss.loss);
+    const std::int64_t columns = std::ssize(set.files.column_names());
+    work.columns = std::max(work.columns, set.loss.loss == "simcse" ? 2 : columns);
+    work.over_batch |= loss.over != EmbeddingLoss::Over::row;
+  }
 }
 
 // The Sentence-BERT guide: 2e-5 at a batch of 32, rates grow with the batch, length 128.

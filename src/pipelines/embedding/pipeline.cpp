@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/nn/encoder_config.hpp"
 #include "gpuhpc/pipelines/embedding/evaluation.hpp"
 #include "gpuhpc/pipelines/embedding/evaluator.hpp"
 #include "gpuhpc/pipelines/embedding/losses.hpp"
@@ -23,9 +24,9 @@ void check_metric(const PairLossOptions& options, const ScannedSets::One& in,
   const ScannedRows& rows = in.validation.scan ? in.validation : in.train;
   const Learns learns = embedding_loss(options.loss).learns;  // as training has it
   std::vector<std::string> names =
-      learns == Learns::classes
-          ? std::vector<std::string>{"label_accuracy"}
-          : figure_names(measure_of(rows.scan->options.rows->texts.size(), learns, rows.values));
+      learns == Learns::classes ? std::vector<std::string>{"label_accuracy"}
+                                : figure_names(measure_of(rows.scan->options.rows->texts.size(),
+                                                          learns, rows.values, options.evaluator));
   std::erase_if(names, [](const std::string& name) { return name.ends_with("threshold"); });
   if (std::ranges::find(names, options.metric) == names.end())
     throw usage_error("--embedding.metric {}: the validation of these rows has: loss{}{}",
@@ -35,6 +36,23 @@ void check_metric(const PairLossOptions& options, const ScannedSets::One& in,
         "--embedding.metric {} is measured on validation rows; give --embedding.validation, or "
         "--train.validation",
         options.metric);
+}
+
+// That rows of one set of texts are such.
+void check_paraphrases(const PairLossOptions& options, const PairFileOptions& files,
+                       const ScannedRows& rows) {
+  if (options.evaluator != "paraphrases" || !rows.scan) return;
+  const RowOptions& wanted = *rows.scan->options.rows;
+  if (!of_one_set(measure_of(wanted.texts.size(), rows.learns, rows.values, options.evaluator)))
+    throw usage_error(
+        "--embedding.evaluator paraphrases: rows of `{}` have one text, a class or a score that is "
+        "not 1 or 0, which say nothing of duplicates; leave the option out",
+        wanted.texts.front());
+  if (!wanted.prompts.empty() && wanted.prompts[0] != wanted.prompts[1])
+    throw usage_error(
+        "--{}.prompts: with --embedding.evaluator paraphrases `{}` and `{}` are one set of texts; "
+        "give both the same prompt",
+        files.given_in, wanted.texts[0], wanted.texts[1]);
 }
 
 void check_dataset(const PairDataset& set, const ScannedSets::One& in,
@@ -48,11 +66,20 @@ void check_dataset(const PairDataset& set, const ScannedSets::One& in,
                       loss.least == loss.most ? std::to_string(loss.least)
                                               : fmt::format("{} or more", loss.least),
                       section);
-  if (set.loss.loss == "simcse" && shared.fine_tune.dropout == 0)
+  const ModelFolder model = read_model_folder(shared.model.encoder);
+  const double dropout = shared.fine_tune.dropout;
+  if (set.loss.loss == "simcse" &&
+      (dropout == 0 ||
+       (dropout < 0 && model.encoder.hidden_dropout == 0 && model.encoder.attention_dropout == 0)))
     throw usage_error(
-        "--{}.loss simcse with --train.dropout 0: a text and itself would be the same vector; give "
+        "--{}.loss simcse with --train.dropout {}: a text and itself would be the same vector; "
+        "give "
         "a dropout, .1 for instance",
-        section);
+        section, dropout < 0 ? "auto, which config.json makes 0" : "0");
+  if (shared.fine_tune.layers == 0 && loss.learns != Learns::classes)
+    throw usage_error(
+        "--train.layers 0: {} has no head that could learn alone; give 1 or more, or -1",
+        loss.name);
   if (in.validation.rows() > 0 && shared.training.train.validation > 0)
     throw usage_error(
         "--{}.validation and --train.validation {} both say what to validate on; give one of them",
@@ -61,6 +88,11 @@ void check_dataset(const PairDataset& set, const ScannedSets::One& in,
     throw usage_error(
         "--{}.loss {} has one head, for whole vectors; leave --embedding.matryoshka out", section,
         loss.name);
+  const std::int64_t width = model.embedding.width(model.encoder.hidden_size);
+  for (const std::int64_t dimensions : set.loss.dimensions())
+    if (dimensions > width)
+      throw usage_error("--embedding.matryoshka {}: the encoder's vectors have {} dimensions",
+                        dimensions, width);
   check_metric(set.loss, in, shared.training.train);
 }
 
@@ -71,7 +103,9 @@ Pipeline embedding_pipeline(const SharedOptions& shared, const EmbeddingOptions&
   const LearntSets learnt{pair_datasets(o), o.mixing.kind()};
   for (std::size_t i = 0; i < learnt.sets.size(); ++i)
     check_dataset(learnt.sets[i], in.learnt.sets[i], shared);
-  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
+  if (o.datasets.empty()) check_paraphrases(o.loss, o.files, in.learnt.sets[0].validation);
+  check_paraphrases(o.loss, o.files, in.test);
+  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling, shared.prompt};
   Pipeline pipeline(run_folder);
   const PairTokenFiles tokens =
       pipeline.add("tokens", PairTokensStage{in.learnt, in.test, encoder.folder, shared.shards});
@@ -90,16 +124,18 @@ Pipeline mining_pipeline(const SharedOptions& shared, const EmbeddingOptions& o,
   if (names.size() != 2)
     throw usage_error("mine needs two columns of texts, anchor and positive, not {} ({})",
                       names.size(), o.files.columns);
-  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
+  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling, shared.prompt};
   Pipeline pipeline(run_folder);
   const PairTokenFiles tokens =
       pipeline.add("tokens", PairTokensStage{in.learnt, {}, encoder.folder, shared.shards});
   const MiningVectorFiles vectors =
       pipeline.add("vectors", MiningVectorsStage{tokens, encoder, shared.infer});
-  pipeline.add(
-      "mining",
-      MiningStage{
-          tokens, vectors, {names[0], names[1]}, o.mining, {o.mining.cross_encoder}, shared.infer});
+  pipeline.add("mining", MiningStage{tokens,
+                                     vectors,
+                                     {names[0], names[1], o.files.prompts_of(names)},
+                                     o.mining,
+                                     {o.mining.cross_encoder},
+                                     shared.infer});
   return pipeline;
 }
 

@@ -65,22 +65,41 @@ std::span<const std::int32_t> EmbeddingTask::tokens(const Set& set, std::int64_t
                                                     std::size_t column) const {
   const std::size_t file = set.file_of(item);
   const std::vector<TokenDataset>& columns = set.rows.files[file];
-  const auto all = columns[std::min(column, columns.size() - 1)].tokens(item - set.first[file]);
+  const auto all =
+      columns[std::min(column, columns.size() - 1)].sound_tokens(item - set.first[file]);
   return all.first(std::min(all.size(), static_cast<std::size_t>(max_length_ - form_.specials())));
 }
 
 std::int64_t EmbeddingTask::cost(std::int64_t item) const {
   const Set& set = set_of(item);
+  const std::size_t file = set.file_of(item);
+  const std::vector<TokenDataset>& columns = set.rows.files[file];
   std::int64_t sum = 0;
-  for (std::size_t c = 0; c < set.columns; ++c)
-    sum += std::ssize(tokens(set, item, c)) + form_.specials();
+  for (std::size_t c = 0; c < set.columns; ++c)  // lengths alone: the tokens stay on the disk
+    sum += std::min(
+        columns[std::min(c, columns.size() - 1)].length(item - set.first[file]) + form_.specials(),
+        max_length_);
   return sum;
 }
 
-std::int64_t EmbeddingTask::key(std::int64_t item) const {
+// By what the model sees of them and, where prompts make one text two of another look, without
+// them.
+std::vector<std::int64_t> EmbeddingTask::keys(std::int64_t item) const {
   const Set& set = set_of(item);
-  if (set.loss.over == EmbeddingLoss::Over::row) return item;
-  return static_cast<std::int64_t>(xxh3(std::as_bytes(tokens(set, item, 0))));
+  if (set.loss.over != EmbeddingLoss::Over::batch) return {item};
+  const std::size_t file = set.file_of(item);
+  const std::vector<TokenDataset>& columns = set.rows.files[file];
+  std::vector<std::int64_t> found;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    found.push_back(static_cast<std::int64_t>(xxh3(bytes)));
+  };
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    add(std::as_bytes(tokens(set, item, c)));
+    if (set.rows.prompts.empty()) continue;
+    const std::string_view text = columns[c].text(item - set.first[file]);
+    add(std::as_bytes(std::span(text.substr(set.rows.prompts[c].size()))));
+  }
+  return found;
 }
 
 LossScope EmbeddingTask::scope(std::span<const std::int64_t> batch) const {
@@ -109,7 +128,7 @@ LossRows EmbeddingTask::loss_rows(const Set& set, const at::Tensor& rows,
                                   std::span<const std::int64_t> items) const {
   at::Tensor learnt;
   if (set.loss.learns != Learns::nothing) {
-    learnt = at::tensor(set.values(items)).to(rows.device());
+    learnt = to_device(at::tensor(set.values(items)), rows.device());
     if (set.loss.learns == Learns::teachers) learnt = learnt.reshape({std::ssize(items), -1});
   }
   return {rows.chunk(static_cast<std::int64_t>(set.columns), 1), learnt, set.rows.options, head_};
@@ -118,13 +137,21 @@ LossRows EmbeddingTask::loss_rows(const Set& set, const at::Tensor& rows,
 LossSum EmbeddingTask::batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items) {
   const Set& set = set_of(items.front());
   const LossRows whole = loss_rows(set, rows, items);
-  at::Tensor sum = set.loss.value(whole);
-  for (const std::int64_t dimensions : set.rows.options.dimensions())
-    if (dimensions < whole.columns[0].size(1)) {
+  const std::int64_t width = whole.columns[0].size(1);
+  std::vector<std::int64_t> widths = set.rows.options.dimensions();
+  at::Tensor sum;
+  if (widths.empty()) {
+    sum = set.loss.value(whole);
+  } else {  // the full width first, whether it is named or not
+    std::erase(widths, width);
+    widths.insert(widths.begin(), width);
+    for (const std::int64_t dimensions : widths) {
       LossRows cut = whole;
       cut.columns = first_dimensions(whole.columns, dimensions);
-      sum = sum + set.loss.value(cut);
+      const at::Tensor of_width = set.loss.value(cut);
+      sum = sum.defined() ? sum + of_width : of_width;
     }
+  }
   const bool one_value = set.loss.over == EmbeddingLoss::Over::batch_value;
   return {sum, one_value ? 1 : static_cast<double>(items.size())};
 }
@@ -144,8 +171,15 @@ double EmbeddingTask::figure(const at::Tensor& rows, std::span<const std::int64_
     for (const std::int64_t item : items) places.push_back(item - set.first[file]);
     const std::vector<float> learnt = set.values(items);
     const std::vector<TokenDataset>& columns = set.rows.files[file];
+    // What is measured follows from all rows of the file, as it was when the metric was checked.
+    const auto each = static_cast<std::size_t>(set.loss.values(set.columns)),
+               begin = static_cast<std::size_t>(set.first[file] - set.first.front()) * each,
+               end = static_cast<std::size_t>(set.first[file + 1] - set.first.front()) * each;
     evaluator_.emplace(columns, places, learnt,
-                       measure_of(columns.size(), set.loss.learns, learnt));
+                       measure_of(columns.size(), set.loss.learns,
+                                  std::span(set.rows.values).subspan(begin, end - begin),
+                                  set.rows.options.evaluator),
+                       set.rows.options.transitive);
   }
   std::vector<Matrix> vectors;
   const Columns columns = rows.chunk(static_cast<std::int64_t>(set.columns), 1);

@@ -9,13 +9,17 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/pipelines/embedding/task.hpp"
 #include "gpuhpc/pipelines/model_manifest.hpp"
+#include "gpuhpc/pipelines/planned_training.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
 namespace {
 
-LearntRows open_rows(const PairTokenFiles& tokens, std::size_t set, const PairLossOptions& loss) {
-  LearntRows rows{.files = {}, .values = {}, .options = loss};
+LearntRows open_rows(const PairTokenFiles& tokens, std::size_t set, const PairDataset& of) {
+  LearntRows rows{.files = {},
+                  .values = {},
+                  .prompts = of.files.prompts_of(of.files.column_names()),
+                  .options = of.loss};
   for (const auto& folder : {tokens.train_of(set), tokens.validation_of(set)}) {
     rows.files.push_back(open_datasets(folder));
     const std::vector<float> of_file = open_values(folder);
@@ -54,15 +58,11 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
     const std::int64_t width = model->model.embedding.width(model->encoder.config().hidden_size);
     for (std::size_t i = 0; i < learnt.sets.size(); ++i) {
       const PairLossOptions& loss = learnt.sets[i].loss;
-      rows.push_back(open_rows(tokens, i, loss));
+      rows.push_back(open_rows(tokens, i, learnt.sets[i]));
       if (embedding_loss(loss.loss).learns == Learns::classes)
         head.emplace(width, 1 + std::llround(std::ranges::max(rows.back().values)),
                      static_cast<std::uint64_t>(training.trainer.train.seed),
                      torch_device(c.device));
-      for (const std::int64_t dimensions : loss.dimensions())
-        if (dimensions > width)
-          throw usage_error("--embedding.matryoshka {}: the encoder's vectors have {} dimensions",
-                            dimensions, width);
     }
   });
   Encoder& learner = model->encoder;
@@ -80,6 +80,13 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
   if (length < training.encoder.max_length && c.comm.is_root())
     c.log->warn("--train.max-length {}: this model has {} positions; texts are cut to that",
                 training.encoder.max_length, longest);
+  if (c.comm.is_root()) {
+    const PlannedModel planned{model->model.weights_folder.string(), learner.config()};
+    PlannedWork work =
+        planned_training(PlanJob::embedding, planned, training, c.device.cuda, c.comm.size());
+    plan_rows(learnt.sets, work);
+    log_memory(c.log, planned, work, training, length);
+  }
   EmbeddingConfig embedding = model->model.embedding;
   embedding.max_tokens = length;
   EmbeddingTask task(
@@ -92,6 +99,7 @@ void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out)
   Trainer trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out),
                   course_of(task, learnt, training.trainer.train));
   const std::filesystem::path folder = train_or_export(trainer, c, out);
+  model->model.prompts = learnt_prompts(model->model.prompts, learnt.sets);
   on_root(c.comm, [&] {
     save_encoder_folder(folder, learner, embedding, model->model);
     if (!c.export_folder.empty()) seal_model(folder);  // else the model's card belongs to it

@@ -1,77 +1,136 @@
 #include "gpuhpc/pipelines/label/correction.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
-#include "gpuhpc/io/atomic_file.hpp"
-#include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/eval/label_list.hpp"
+#include "gpuhpc/io/json.hpp"
+#include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/pipelines/label/given_labels.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 
 namespace gpuhpc {
+namespace {
 namespace fs = std::filesystem;
+
+std::vector<std::int64_t> hashes_of(const TokenDataset& corpus,
+                                    std::span<const std::int64_t> rows) {
+  std::vector<std::int64_t> hashes;
+  for (const std::int64_t row : rows) hashes.push_back(text_hash(corpus.text(row)));
+  return hashes;
+}
+
+// Marginals (n,C) of documents without labels and with them, and their posterior (n,K).
+struct ShownDocuments {
+  Matrix posterior, before, after;
+};
+
+// For the report: the classes whose number of documents changed most; nothing where none did.
+Json changes_of(const Taxonomy& taxonomy, const GivenLabels& given, const ShownDocuments& shown,
+                const Decoder& without, const Decoder& with) {
+  struct Change {
+    ClassId label = 0;
+    std::int64_t given = 0, before = 0, after = 0;
+    std::int64_t size() const { return std::abs(after - before); }
+  };
+  std::vector<Change> changes(static_cast<std::size_t>(taxonomy.size()));
+  for (std::size_t c = 0; c < changes.size(); ++c) changes[c].label = static_cast<ClassId>(c);
+  for (const auto& classes : given.classes)
+    for (const ClassId c : classes) ++changes[static_cast<std::size_t>(c)].given;
+  std::int64_t changed = 0;
+  for (std::int64_t i = 0; i < shown.before.rows; ++i) {
+    const auto posterior = shown.posterior.row(i);
+    std::vector<ClassId> first = without.decode(shown.before.row(i), posterior),
+                         second = with.decode(shown.after.row(i), posterior);
+    for (const ClassId c : first) ++changes[static_cast<std::size_t>(c)].before;
+    for (const ClassId c : second) ++changes[static_cast<std::size_t>(c)].after;
+    std::ranges::sort(first);
+    std::ranges::sort(second);
+    changed += first != second;
+  }
+  std::ranges::stable_sort(changes, std::ranges::greater(), &Change::size);
+  const ClassWords words(taxonomy);
+  Json rows = Json::array();
+  for (const Change& c : std::span(changes).first(std::min<std::size_t>(changes.size(), 20)))
+    if (c.size() > 0) rows.push_back({words.word(c.label), c.given, c.before, c.after});
+  if (rows.empty()) return rows;
+  return Json::array(
+      {{{"title", "What the labelled documents changed"},
+        {"about",
+         fmt::format("Of {} documents (at most 1,000 of the corpus, evenly spread) {} have "
+                     "other classes than without labels. The classes whose number of "
+                     "documents changed most:",
+                     shown.before.rows, changed)},
+        {"columns", {"class", "labelled documents", "documents before", "documents after"}},
+        {"rows", rows}}});
+}
+
+}  // namespace
 
 void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) const {
   on_root(c.comm, [&] {
-    const fs::path data = trained.model / "gpuhpc";
     ClassifierSettings settings = read_settings(trained.model);
     const Taxonomy classes = load_taxonomy(trained.model);
     const GivenLabels given = read_given_labels(labels.path, classes);
     const TokenDataset corpus(encoding.tokens);
     const std::vector<std::int64_t> rows = rows_of_labels(given, corpus, labels.path);
-    Matrix truth(std::ssize(rows), classes.size());
-    double count = 0;
-    std::vector<std::int64_t> hashes;
-    for (std::int64_t i = 0; i < truth.rows; ++i) {
-      const auto place = static_cast<std::size_t>(i);
-      for (const ClassId label : given.classes[place])
-        truth.row(i)[static_cast<std::size_t>(label)] = 1;
-      count += static_cast<double>(given.classes[place].size());
-      hashes.push_back(text_hash(corpus.text(rows[place])));
+    const fs::path centred = trained.model / "gpuhpc" / "centred.h5";
+    const Matrix truth = truth_of(given, classes.size()), documents = rows_of_file(centred, rows);
+    Matrix probabilities = marginals_of(posterior_of(trained.model, rows), classes);
+    settings.expected_leaves = decode.expected_leaves;
+    if (decode.expected_leaves == 0) {
+      const Matrix of_all = rows_of_file(centred, spread_rows(corpus.size()));
+      settings.expected_leaves = leaves_for(std::as_const(probabilities).view(), truth.view(),
+                                            shares_of_nearest(of_all.view(), documents.view()));
     }
-    const Matrix marginals = marginals_of(trained.model, rows, classes),
-                 documents = rows_of_file(data / "centred.h5", rows);
-    settings.expected_leaves = leaves.value;
-    if (leaves.value == 0) {
-      const Matrix corpus_rows = rows_of_file(data / "centred.h5", spread_rows(corpus.size()));
-      settings.expected_leaves =
-          leaves_for(marginals.view(), std::as_const(truth).view(),
-                     shares_of_nearest(corpus_rows.view(), documents.view()));
-    }
-    const Matrix memberships = memberships_of(classes, marginals.view(), settings.expected_leaves);
-    const FittedCorrection fitted = fit_correction(
-        documents, memberships.view(), std::as_const(truth).view(), settings.expected_leaves);
+    to_memberships(probabilities.view(), settings.expected_leaves);
+    const FittedCorrection fitted = fit_correction(documents, std::as_const(probabilities).view(),
+                                                   truth.view(), settings.expected_leaves);
     c.log->info(
         "{} labelled documents, {:.1f} classes each, {:.2f} leaves expected{}; error of each by "
         "what the others teach: {:.4f}, before {:.4f}{}",
-        truth.rows, count / static_cast<double>(truth.rows), settings.expected_leaves,
-        leaves.value > 0 ? " as given" : "", fitted.after, fitted.before,
-        fitted.after < fitted.before ? "" : ": nothing is corrected");
+        truth.rows, std::accumulate(truth.values.begin(), truth.values.end(), 0.) / truth.rows,
+        settings.expected_leaves, decode.expected_leaves > 0 ? " as given" : "", fitted.after,
+        fitted.before, fitted.after < fitted.before ? "" : ": nothing is corrected");
+    const std::vector<std::int64_t> hashes = hashes_of(corpus, rows);
+    for (std::size_t i = 0; i < hashes.size(); ++i)
+      if (const auto first =
+              static_cast<std::size_t>(std::ranges::find(hashes, hashes[i]) - hashes.begin());
+          given.classes[first] != given.classes[i])
+        c.log->warn(
+            "{}: documents `{}` and `{}` have one text and other classes; the text keeps "
+            "those of the first",
+            labels.path.string(), given.ids[first], given.ids[i]);
     if (given.unfilled > 0)
       c.log->warn("{}: {} rows without classes are left out", labels.path.string(), given.unfilled);
     settings.corrected = true;
-    const std::string file = "gpuhpc/correction.h5";
-    create_folder(out.model / "gpuhpc");
-    write_arrays(out.model / file, {{"documents", documents.view()},
-                                    {"weights", fitted.correction.weights.view()},
-                                    {"truth", std::as_const(truth).view()},
-                                    {"hashes", std::span<const std::int64_t>(hashes)}});
-    publish_model(trained.model, out.model, settings, {&file, 1});
+    const ModelCorrection correction{fitted.correction, truth, hashes};
+    const std::vector<std::int64_t> spread = spread_rows(corpus.size(), 1000);
+    ShownDocuments shown{posterior_of(trained.model, spread), {}, {}};
+    shown.before = marginals_of(shown.posterior, classes);
+    shown.after = shown.before;
+    correction.apply(classes, rows_of_file(centred, spread).view(), hashes_of(corpus, spread),
+                     shown.after.view());
+    write_json(out.samples, changes_of(classes, given, shown, Decoder(classes, decode),
+                                       Decoder(classes, settings.decoding(decode))));
+    publish_model(trained.model, out.model, settings, &correction);
   });
 }
 
 std::optional<CorrectedFiles> correct_by_labels(Pipeline& pipeline, const LabelsFile& labels,
                                                 const TrainedFiles& trained,
                                                 const EncodingFiles& encoding,
-                                                ExpectedLeavesOption leaves, bool over_paths) {
+                                                const DecodeOptions& decode, bool over_paths) {
   if (labels.path.empty()) return std::nullopt;
   if (!over_paths)
     throw usage_error(
-        "--input.labels {}: this method's scores are no posterior over the taxonomy's paths, which "
-        "labels could correct; take the preset `recommended` or `fixed`",
-        labels.path.string());
-  return pipeline.add("correction", CorrectionStage{trained, encoding, labels, leaves});
+        "--input.labels {}: this method's scores {}; take the preset `recommended` or `fixed`",
+        labels.path.string(), not_correctable);
+  return pipeline.add("correction", CorrectionStage{trained, encoding, labels, decode});
 }
 
 }  // namespace gpuhpc

@@ -69,11 +69,13 @@ void write_prompts(const std::filesystem::path& path, const Taxonomy& taxonomy) 
 Matrix encode_classes(const ClassInputs& inputs, const ClassTexts& texts,
                       const TextEncoder& encoder, const EncodingStage& stage, Communicator& comm) {
   const std::int64_t classes = inputs.taxonomy.size();
-  Matrix named = class_vectors(encoder.encode(texts.texts, comm).view(), texts.owner, classes);
+  Matrix named = class_vectors(encoder.encode(texts.texts, stage.class_prompt.given, comm).view(),
+                               texts.owner, classes);
   if (stage.class_texts.kind != "five" || inputs.terms.empty()) return named;
   const ClassTexts keyword_texts = keyword_class_texts(inputs.taxonomy, inputs.terms);
   const Matrix keywords =
-      class_vectors(encoder.encode(keyword_texts.texts, comm).view(), keyword_texts.owner, classes);
+      class_vectors(encoder.encode(keyword_texts.texts, stage.class_prompt.given, comm).view(),
+                    keyword_texts.owner, classes);
   FixedSums sums(classes, encoder.width());
   std::vector<std::int64_t> counts(static_cast<std::size_t>(classes));
   if (inputs.generated.documents.size() == 0) {
@@ -105,7 +107,7 @@ void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
   ClassInputs inputs;
   run_collectively(c.comm, [&] { inputs = read_class_inputs(*this); });
   const TextEncoder text_encoder(encoder.path(), infer, c.device, c.comm, c.log,
-                                 encoder.pooling.kind());
+                                 {encoder.pooling.kind(), encoder.prompt.given});
   {
     Progress progress(c.log, "tokenizing", 0, "documents", c.comm.is_root());
     prepare_shards(corpus.scan, text_encoder.tokenizer(), out.tokens, shards, Texts::keep, c.comm,

@@ -1,5 +1,6 @@
 #include "gpuhpc/pipelines/label/evaluate.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 
@@ -31,8 +32,19 @@ void leave_out(GoldLabels& gold, std::span<const std::string> ids) {
 
 }  // namespace
 
-void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold, Communicator& comm) {
-  on_root(comm, [&] { read_gold(gold, taxonomy); });
+void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold,
+                const CorpusScan& texts, std::span<const std::string> left_out,
+                Communicator& comm) {
+  on_root(comm, [&] {
+    GoldLabels measured = read_gold(gold, taxonomy);
+    leave_out(measured, left_out);
+    const std::unordered_set<std::string_view> ids(measured.ids.begin(), measured.ids.end());
+    CorpusReader reader(texts.path, texts.options);
+    for (Document document; reader.next(document);)
+      if (ids.contains(document.id)) return;
+    throw input_error("{}: none of its {} documents is in {}; check that both are of one data set",
+                      gold.string(), measured.ids.size(), texts.path.string());
+  });
 }
 
 Measured measure_predictions(const Taxonomy& taxonomy, const std::filesystem::path& predictions,
@@ -41,10 +53,11 @@ Measured measure_predictions(const Taxonomy& taxonomy, const std::filesystem::pa
   GoldLabels measured = read_gold(gold, taxonomy);
   const std::size_t before = measured.ids.size();
   leave_out(measured, left_out);
-  const LabelledDocuments documents =
-      pair_with_gold(measured, read_predictions(predictions, taxonomy));
+  const auto given = static_cast<std::int64_t>(before - measured.ids.size());
+  LabelledDocuments documents = pair_with_gold(measured, read_predictions(predictions, taxonomy));
+  documents.without_gold = std::max<std::int64_t>(0, documents.without_gold - given);
   std::vector<std::string> warnings = uncovered(documents, gold);
-  if (const std::size_t given = before - measured.ids.size(); given > 0)
+  if (given > 0)
     warnings.insert(
         warnings.begin(),
         fmt::format("{} documents whose classes were given (--input.labels) are not measured.",

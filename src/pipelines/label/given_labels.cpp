@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,9 +15,9 @@
 #include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/eval/label_list.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
-#include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
+#include "gpuhpc/pipelines/label/model_folder.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -29,12 +30,31 @@ void for_each_row(const fs::path& path,
   const fs::path plain = path.extension() == ".gz" ? path.stem() : path.filename();
   if (plain.extension() == ".csv") {
     CorpusOptions columns{.format = "csv"};
-    columns.rows = {.texts = {"id"}, .values = {"labels"}, .section = "input"};
+    columns.rows = {.values = {"id", "labels"}};  // as values: a spreadsheet keeps cleared rows
     CorpusReader reader(path, columns);
-    for (Document row; reader.next(row);) take(reader.where(), row.fields[0], row.fields[1]);
+    for (Document row; reader.next(row);) {
+      if (trimmed(row.fields[0]).empty() && !trimmed(row.fields[1]).empty())
+        throw input_error("{}: labels without the id of a document; give it in the column `id`",
+                          reader.where());
+      take(reader.where(), row.fields[0], row.fields[1]);
+    }
     return;
   }
   for_each_label_row(path, take);
+}
+
+// A class brings its parents, where a person named none of them.
+std::vector<ClassId> with_parents(const Taxonomy& taxonomy, std::vector<ClassId> classes) {
+  const std::vector<ClassId> given = classes;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const auto parents = taxonomy.parents(classes[i]);
+    const auto named = [&](ClassId c) { return std::ranges::count(given, c) > 0; };
+    if (std::ranges::any_of(parents, named)) continue;
+    for (const ClassId c : parents)
+      if (std::ranges::count(classes, c) == 0) classes.push_back(c);
+  }
+  std::ranges::sort(classes);
+  return classes;
 }
 
 double mean_square(const at::Tensor& errors) { return errors.square().mean().item<double>(); }
@@ -69,22 +89,25 @@ Matrix rows_of_file(const fs::path& file, std::span<const std::int64_t> rows) {
   return chosen;
 }
 
-Matrix marginals_of(const fs::path& model, std::span<const std::int64_t> rows,
-                    const Taxonomy& taxonomy) {
+Matrix posterior_of(const fs::path& model, std::span<const std::int64_t> rows) {
   Matrix posterior = rows_of_file(model / "gpuhpc" / "posterior.h5", rows);
   if (const fs::path student = model / "gpuhpc" / "student_posterior.h5"; fs::exists(student))
     average_into(posterior.view(), rows_of_file(student, rows).view());
+  return posterior;
+}
+
+Matrix marginals_of(const Matrix& posterior, const Taxonomy& taxonomy) {
   Matrix marginals(posterior.rows, taxonomy.size());
-  path_marginals(taxonomy, std::as_const(posterior).view(), marginals.view());
+  path_marginals(taxonomy, posterior.view(), marginals.view());
   return marginals;
 }
 
-Matrix memberships_of(const Taxonomy& taxonomy, MatrixView marginals, double expected_leaves) {
-  Matrix memberships(marginals.rows, marginals.columns);
-  const Decoder decoder(taxonomy, {.expected_leaves = expected_leaves});
-  for (std::int64_t i = 0; i < marginals.rows; ++i)
-    std::ranges::copy(decoder.probabilities(marginals.row(i)), memberships.row(i).begin());
-  return memberships;
+Matrix truth_of(const GivenLabels& labels, std::int64_t classes) {
+  Matrix truth(std::ssize(labels.ids), classes);
+  for (std::int64_t i = 0; i < truth.rows; ++i)
+    for (const ClassId c : labels.classes[static_cast<std::size_t>(i)])
+      truth.row(i)[static_cast<std::size_t>(c)] = 1;
+  return truth;
 }
 
 Error unknown_document(const fs::path& path, const std::string& id) {
@@ -92,6 +115,38 @@ Error unknown_document(const fs::path& path, const std::string& id) {
       "{}: document `{}` is not in the training corpus; write ids as the corpus does, and label "
       "documents of it",
       path.string(), id);
+}
+
+bool holds_labels(const fs::path& path) {
+  bool filled = false;
+  try {
+    for_each_row(path, [&](const std::string&, const std::string&, std::string_view text) {
+      filled |= !trimmed(text).empty();
+    });
+  } catch (const Error&) {
+    return true;  // what cannot be read may be somebody's work
+  }
+  return filled;
+}
+
+std::vector<std::string> documents_with_labelled_texts(const fs::path& train, const fs::path& test,
+                                                       const CorpusOptions& options,
+                                                       std::span<const std::string> labelled) {
+  std::vector<std::string> documents;
+  if (labelled.empty()) return documents;
+  const std::unordered_set<std::string_view> known(labelled.begin(), labelled.end());
+  std::unordered_set<std::int64_t> hashes;
+  const auto for_each = [&](const fs::path& corpus, const auto& use) {
+    CorpusReader reader(corpus, options);
+    for (Document document; reader.next(document);) use(document);
+  };
+  for_each(train, [&](const Document& document) {
+    if (known.contains(document.id)) hashes.insert(text_hash(document.text));
+  });
+  for_each(test, [&](const Document& document) {
+    if (hashes.contains(text_hash(document.text))) documents.push_back(document.id);
+  });
+  return documents;
 }
 
 GivenLabels read_given_labels(const fs::path& path, const Taxonomy& taxonomy) {
@@ -105,7 +160,7 @@ GivenLabels read_given_labels(const fs::path& path, const Taxonomy& taxonomy) {
     }
     if (!seen.insert(id).second)
       throw input_error("{}: document `{}` is labelled twice; keep one row", where, id);
-    labels.classes.push_back(taxonomy.with_ancestors(parse_label_list(text, words, where, true)));
+    labels.classes.push_back(with_parents(taxonomy, parse_label_list(text, words, where, true)));
     labels.ids.push_back(std::move(id));
   });
   if (labels.ids.empty())

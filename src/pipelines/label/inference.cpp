@@ -19,8 +19,15 @@ void InferenceStage::check() const {
 void InferenceStage::run(const StageContext& c, const PredictionFiles& out) const {
   const std::filesystem::path& model = corrected ? corrected->model : trained.model;
   ClassifierSettings settings = open_model(model, c.comm, c.log);
-  Labelling labelling{decode, infer};
-  if (decode.expected_leaves == 0) labelling.decode.expected_leaves = settings.expected_leaves;
+  const Labelling labelling{settings.decoding(decode), infer};
+  // Others give memberships, or take no labels.
+  if (settings.kind == "paths" && !corrected && decode.expected_leaves == 0 &&
+      decode.mode == "expected-f1")
+    c.log->info(
+        "{} leaves expected of a document: unlabelled texts do not tell; give "
+        "--decode.expected-leaves 1 for texts of one path, 3 for texts of several, or 50 labelled "
+        "documents (--input.labels), which set it",
+        settings.expected_leaves);
   const auto classifier = load_classifier(model, settings, infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
   std::optional<AtomicFile> predictions, table;

@@ -7,10 +7,12 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/class_files.hpp"
 #include "gpuhpc/data/layout.hpp"
+#include "gpuhpc/eval/documents.hpp"
 #include "gpuhpc/pipelines/label/given_labels.hpp"
 
 namespace gpuhpc {
 namespace {
+namespace fs = std::filesystem;
 
 // Gives warnings.
 std::vector<std::string> check_classes(const TaxonomyFiles& taxonomy, const ClassFiles& classes) {
@@ -19,9 +21,20 @@ std::vector<std::string> check_classes(const TaxonomyFiles& taxonomy, const Clas
   if (!classes.keywords.empty()) read_class_terms(classes.keywords, names.labels());
   if (!classes.generated_docs.empty())
     read_generated_documents(classes.generated_docs, classes.generated_labels, names.labels());
-  if (names.size() > std::ssize(names.roots())) return {};
-  return {fmt::format("{} holds no edge: the {} classes are taken as a flat list.",
-                      taxonomy.hierarchy.string(), names.size())};
+  std::vector<std::string> warnings;
+  const ClassWords words(names);
+  for (ClassId c = 0; c < names.size(); ++c)
+    if (const auto read = words.find(names.label(c)); read && *read != c) {
+      warnings.push_back(
+          fmt::format("{}: the name `{}` of class {} is read as the id of another where label "
+                      "files name classes; write ids there.",
+                      taxonomy.labels.string(), names.label(c), c));
+      break;
+    }
+  if (names.size() == std::ssize(names.roots()))
+    warnings.push_back(fmt::format("{} holds no edge: the {} classes are taken as a flat list.",
+                                   taxonomy.hierarchy.string(), names.size()));
+  return warnings;
 }
 
 }  // namespace
@@ -49,21 +62,29 @@ LabelInputs find_inputs(const InputOptions& input, const CorpusOptions& format, 
                     layout.generated_labels};
   on_root(comm, [&] { inputs.warnings = check_classes(inputs.taxonomy, inputs.classes); });
   inputs.labels = {input.labels};
-  std::unordered_set<std::string> missing;
   if (!input.labels.empty())
-    on_root(comm, [&] {
-      const GivenLabels given = read_given_labels(input.labels, inputs.taxonomy.load());
-      missing.insert(given.ids.begin(), given.ids.end());
-    });
-  inputs.train = {scan_corpus(layout.train_corpus, format, comm,
-                              [&](const Document& document) { missing.erase(document.id); }),
-                  layout.test_serves_as_train};
+    on_root(comm,
+            [&] { inputs.labelled = read_given_labels(input.labels, inputs.taxonomy.load()).ids; });
+  const auto missing_of = [&](const fs::path& corpus, CorpusScan& scan) {
+    std::unordered_set<std::string> missing(inputs.labelled.begin(), inputs.labelled.end());
+    scan = scan_corpus(corpus, format, comm,
+                       [&](const Document& document) { missing.erase(document.id); });
+    return missing;
+  };
+  inputs.train.is_test = layout.test_serves_as_train;
+  const auto missing = missing_of(layout.train_corpus, inputs.train.scan);
   on_root(comm, [&] {
     if (!missing.empty()) throw unknown_document(input.labels, *std::ranges::min_element(missing));
   });
   inputs.test = inputs.train;
-  if (!layout.test_serves_as_train && !layout.test_corpus.empty())
-    inputs.test = {scan_corpus(layout.test_corpus, format, comm)};
+  if (!layout.test_serves_as_train && !layout.test_corpus.empty()) {
+    const auto others = missing_of(layout.test_corpus, inputs.test.scan);
+    if (const auto both = inputs.labelled.size() - others.size(); both > 0)
+      inputs.warnings.push_back(fmt::format(
+          "{} of the {} ids in {} are in both corpora; their labels are taken to belong to the "
+          "documents of {}.",
+          both, inputs.labelled.size(), input.labels, layout.train_corpus.string()));
+  }
   inputs.gold = layout.test_gold;
   inputs.description = describe(layout);
   if (layout.test_serves_as_train)

@@ -1,5 +1,7 @@
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 
+#include <algorithm>
+
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
@@ -87,14 +89,21 @@ ClassifierSettings read_settings(const fs::path& model) {
 }
 
 void publish_model(const fs::path& trained, const fs::path& model,
-                   const ClassifierSettings& settings, std::span<const std::string> more) {
+                   const ClassifierSettings& settings, const ModelCorrection* correction) {
   Json files = read_model_manifest(trained).at("files");
-  const std::string changed = "gpuhpc/settings.json";
+  std::vector<std::string> own = {"gpuhpc/settings.json"};
+  if (correction != nullptr) own.emplace_back("gpuhpc/correction.h5");
   for (const auto& [name, file] : files.items())
-    if (name != changed) link_file(trained / name, model / name);
+    if (!std::ranges::count(own, name)) link_file(trained / name, model / name);
+  create_folder(model / "gpuhpc");
   write_settings(model, settings);
-  files[changed] = describe_file(model / changed);
-  for (const std::string& name : more) files[name] = describe_file(model / name);
+  if (correction != nullptr)
+    write_arrays(model / own.back(),
+                 {{"documents", correction->scores.documents.view()},
+                  {"weights", correction->scores.weights.view()},
+                  {"truth", correction->truth.view()},
+                  {"hashes", std::span<const std::int64_t>(correction->hashes)}});
+  for (const std::string& name : own) files[name] = describe_file(model / name);
   write_model_manifest(model, files);
 }
 
@@ -139,8 +148,7 @@ Labelling choose_labelling(const ClassifierSettings& settings, const config::Opt
                   options.value(name));
       options.set_default(name, given.value(name));
     }
-    if (labelling.decode.expected_leaves == 0)
-      labelling.decode.expected_leaves = settings.expected_leaves;
+    labelling.decode = settings.decoding(labelling.decode);
     labelling.decode.check();
   });
   return labelling;
@@ -173,9 +181,28 @@ void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior
                       teacher.model);
 }
 
-LabelCorrection load_correction(const fs::path& model, double expected_leaves) {
+void ModelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
+                            std::span<const std::int64_t> texts,
+                            MutableMatrixView marginals) const {
+  scores.apply(taxonomy, centred, marginals);
+  for (std::int64_t i = 0; i < marginals.rows; ++i) {
+    const auto known = std::ranges::find(hashes, texts[static_cast<std::size_t>(i)]);
+    if (known != hashes.end())
+      std::ranges::copy(truth.row(known - hashes.begin()), marginals.row(i).begin());
+  }
+}
+
+ModelCorrection load_correction(const fs::path& model, const ClassifierSettings& settings,
+                                std::int64_t classes, std::int64_t width) {
   const fs::path path = model / "gpuhpc" / "correction.h5";
-  return {read_matrix(path, "documents"), read_matrix(path, "weights"), expected_leaves};
+  const Hdf5File file(path);
+  const std::int64_t labelled = file.matrix("documents").rows;
+  file.expect("hashes", {labelled});
+  const auto hashes = file.dataset<std::int64_t>("hashes");
+  return {{read_matrix(path, "documents", labelled, width),
+           read_matrix(path, "weights", classes, labelled), settings.expected_leaves},
+          read_matrix(path, "truth", labelled, classes),
+          {hashes.begin(), hashes.end()}};
 }
 
 std::int64_t text_hash(std::string_view text) {

@@ -24,6 +24,11 @@ void declare(config::Section& section, ClassTextOptions& o) {
                  "add the class description to its texts when there is one");
 }
 
+void declare(config::Section& section, ClassPromptOption& option) {
+  section.option("class-prompt", option.given,
+                 "the same before the texts of classes, in run: a text, a name, \"\" or auto");
+}
+
 void declare(config::Section& section, CentringOptions& o) {
   section.option("centring", o.share, "share of the mean taken off document and class vectors")
       .range(0, 1);

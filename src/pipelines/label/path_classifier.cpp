@@ -34,6 +34,15 @@ TfidfModel load_tfidf(const fs::path& path, const TfidfOptions& options) {
   return TfidfModel(options, {terms.begin(), terms.end()}, copy(file.dataset<float>("idf")));
 }
 
+using RowsByHash = std::unordered_map<std::int64_t, std::int64_t>;  // hash of a text -> its row
+
+RowsByHash rows_by_hash(std::span<const std::int64_t> hashes) {
+  RowsByHash rows;
+  for (std::size_t i = 0; i < hashes.size(); ++i)
+    rows.emplace(hashes[i], static_cast<std::int64_t>(i));
+  return rows;
+}
+
 SparseMatrix load_rows(const fs::path& path, std::int64_t rows, std::int64_t terms) {
   SparseMatrix matrix = read_sparse(path);
   if (matrix.rows() != rows || matrix.columns_count != terms)
@@ -61,7 +70,7 @@ class PathPredictor final : public Classifier {
     posterior_.file().expect("values", {documents, paths});
     load_teacher(paths, width);
     if (settings.transductive) load_known_texts(documents);
-    if (settings.corrected) load_correction(classes, width);
+    if (settings.corrected) correction_ = load_correction(folder, settings, classes, width);
     if (!settings.student) return;
     if (settings.classes) {
       const Hdf5File head(data_ / "head.h5");
@@ -137,38 +146,21 @@ class PathPredictor final : public Classifier {
   void load_known_texts(std::int64_t documents) {
     const Hdf5File file(data_ / "text_hashes.h5");
     file.expect("hashes", {documents});
-    const auto hashes = file.dataset<std::int64_t>("hashes");
-    for (std::size_t i = 0; i < hashes.size(); ++i)
-      row_of_text_.emplace(hashes[i], static_cast<std::int64_t>(i));
+    row_of_text_ = rows_by_hash(file.dataset<std::int64_t>("hashes"));
   }
 
-  void load_correction(std::int64_t classes, std::int64_t width) {
-    const Hdf5File file(data_ / "correction.h5");
-    const std::int64_t labelled = file.matrix("documents").rows;
-    file.expect("documents", {labelled, width});
-    file.expect("weights", {classes, labelled});
-    file.expect("truth", {labelled, classes});
-    file.expect("hashes", {labelled});
-    correction_ = gpuhpc::load_correction(data_.parent_path(), settings_.expected_leaves);
-    truth_ = copy(file.matrix("truth"));
-    const auto hashes = file.dataset<std::int64_t>("hashes");
-    for (std::size_t i = 0; i < hashes.size(); ++i)
-      labelled_text_.emplace(hashes[i], static_cast<std::int64_t>(i));
-  }
-
-  // A text that a person labelled has these classes.
   void correct(std::span<const std::string> texts, const Matrix& teacher,
                MutableMatrixView marginals) const {
-    parallel_for(0, block_count(marginals.rows, neighbour_block), threads_,
-                 [&](std::int64_t i, int) {
-                   const Range block = block_items(i, marginals.rows, neighbour_block);
-                   correction_.apply(taxonomy(), teacher.view().slice(block.first, block.size()),
-                                     marginals.slice(block.first, block.size()));
-                 });
-    for (std::int64_t i = 0; i < marginals.rows; ++i)
-      if (const auto found = labelled_text_.find(text_hash(texts[static_cast<std::size_t>(i)]));
-          found != labelled_text_.end())
-        std::ranges::copy(truth_.row(found->second), marginals.row(i).begin());
+    std::vector<std::int64_t> hashes;
+    for (const std::string& text : texts) hashes.push_back(text_hash(text));
+    parallel_for(
+        0, block_count(marginals.rows, neighbour_block), threads_, [&](std::int64_t i, int) {
+          const Range block = block_items(i, marginals.rows, neighbour_block);
+          correction_.apply(taxonomy(), teacher.view().slice(block.first, block.size()),
+                            std::span(hashes).subspan(static_cast<std::size_t>(block.first),
+                                                      static_cast<std::size_t>(block.size())),
+                            marginals.slice(block.first, block.size()));
+        });
   }
 
   bool smoothing() const { return settings_.scoring.smoothing.rounds > 0; }
@@ -241,11 +233,8 @@ class PathPredictor final : public Classifier {
   LexicalEvidence lexical_;
   MappedMatrix documents_, posterior_;  // x' (N,H) and F (N,K) of the training corpus
   std::optional<MappedMatrix> student_posterior_;
-  std::unordered_map<std::int64_t, std::int64_t>
-      row_of_text_;  // transductive: hash of a training text -> its row
-  LabelCorrection correction_;
-  Matrix truth_;                                                  // (n,C) of labelled documents
-  std::unordered_map<std::int64_t, std::int64_t> labelled_text_;  // its hash -> its row
+  RowsByHash row_of_text_;  // transductive: of training texts
+  ModelCorrection correction_;
   TfidfModel tfidf_;
   SparseIndex index_;
   PathModel teacher_, student_;

@@ -7,7 +7,7 @@ namespace gpuhpc {
 
 EncoderFiles label_encoder(Pipeline& pipeline, const SharedOptions& shared,
                            const AdaptationOptions& options, const ScannedCorpus& corpus) {
-  EncoderFiles encoder{{shared.model.encoder}, shared.pooling};
+  EncoderFiles encoder{{shared.model.encoder}, shared.pooling, shared.prompt};
   if (options.kind == "none") return encoder;
   const TextTokenFiles texts =
       pipeline.add("adaptation-texts",

@@ -9,13 +9,16 @@
 namespace gpuhpc {
 namespace {
 
-// A rank's rows, decoded.
-std::vector<ClassList> decode_rows(const Decoder& decoder, const ClassScores& scores, int threads) {
+// The labels of a rank's rows, whose marginals become memberships.
+std::vector<ClassList> decode_rows(const Decoder& decoder, double expected_leaves,
+                                   ClassScores& scores, int threads) {
   std::vector<ClassList> labels(static_cast<std::size_t>(scores.marginals.rows));
   parallel_for(0, scores.marginals.rows, threads, [&](std::int64_t i, int) {
-    labels[static_cast<std::size_t>(i)] = decoder.decode(
-        scores.marginals.row(i),
-        scores.posterior.rows > 0 ? scores.posterior.row(i) : std::span<const float>{});
+    const MutableMatrixView marginals = scores.marginals.view().slice(i, 1);
+    labels[static_cast<std::size_t>(i)] =
+        decoder.decode(marginals.row(0), scores.posterior.rows > 0 ? scores.posterior.row(i)
+                                                                   : std::span<const float>{});
+    to_memberships(marginals, expected_leaves);
   });
   return labels;
 }
@@ -30,25 +33,25 @@ void predict_corpus(const Classifier& classifier, const ChunkSource& source,
   if (classifier.gives_memberships()) options.expected_leaves = 1;
   const Decoder decoder(classifier.taxonomy(), options);
   for (DocumentChunk chunk; source(chunk);) {
-    const ClassScores scores = classifier.score(chunk, comm);
+    ClassScores scores = classifier.score(chunk, comm);
     std::vector<ClassList> labels;
     run_collectively(comm, [&] {
       check_scores(scores.marginals.view(), classifier.taxonomy(),
                    [&](std::int64_t i) { return chunk.name(chunk.own.first + i); });
-      labels = decode_rows(decoder, scores, threads);
+      labels = decode_rows(decoder, options.leaves(), scores, threads);
     });
     labels = comm.all_gather_lists(std::span<const ClassList>(labels));
-    Matrix marginals(chunk.tokens.size, scores.marginals.columns);
-    marginals.values = comm.all_gather_v(std::span<const float>(scores.marginals.values));
+    Matrix memberships(chunk.tokens.size, scores.marginals.columns);
+    memberships.values = comm.all_gather_v(std::span<const float>(scores.marginals.values));
     on_root(comm, [&] {
       std::vector<Prediction> predictions(chunk.ids.size());
-      parallel_for(0, marginals.rows, threads, [&](std::int64_t i, int) {
+      parallel_for(0, memberships.rows, threads, [&](std::int64_t i, int) {
         Prediction& p = predictions[static_cast<std::size_t>(i)];
         p.id = std::move(chunk.ids[static_cast<std::size_t>(i)]);
         p.labels = std::move(labels[static_cast<std::size_t>(i)]);
-        for (std::int64_t c = 0; c < marginals.columns; ++c)
+        for (std::int64_t c = 0; c < memberships.columns; ++c)
           p.scores.push_back(
-              {static_cast<std::int32_t>(c), marginals.row(i)[static_cast<std::size_t>(c)]});
+              {static_cast<std::int32_t>(c), memberships.row(i)[static_cast<std::size_t>(c)]});
         sort_scores(p.scores);
       });
       for (const Prediction& prediction : predictions) sink(prediction);

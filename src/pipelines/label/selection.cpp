@@ -25,14 +25,22 @@ std::vector<std::int64_t> pool_of(std::int64_t documents, std::vector<std::int64
 }
 
 // What is not known about each document: the variance of its labels.
-std::vector<double> uncertainty_of(const Matrix& memberships) {
+std::vector<double> uncertainty_of(const Decoder& decoder, const Matrix& marginals) {
   std::vector<double> uncertainty;
-  for (std::int64_t i = 0; i < memberships.rows; ++i) {
+  for (std::int64_t i = 0; i < marginals.rows; ++i) {
     double sum = 0;
-    for (const float p : memberships.row(i)) sum += static_cast<double>(p) * (1 - p);
+    for (const float p : decoder.probabilities(marginals.row(i)))
+      sum += static_cast<double>(p) * (1 - p);
     uncertainty.push_back(sum);
   }
   return uncertainty;
+}
+
+// A spreadsheet computes what begins so; texts come from anywhere. Nobody reads them back.
+std::string plain_cell(std::string text) {
+  const bool formula =
+      !text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos;
+  return formula ? "'" + std::move(text) : text;
 }
 
 }  // namespace
@@ -47,37 +55,33 @@ std::string documents_to_label(const fs::path& model, const fs::path& tokens,
                                const fs::path& labels, std::int64_t count) {
   const ClassifierSettings settings = read_settings(model);
   if (settings.kind != "paths")
-    throw input_error(
-        "{}: its scores are no posterior over the taxonomy's paths, which labels could correct; "
-        "run with the preset `recommended` or `fixed`",
-        model.string());
+    throw input_error("{}: its scores {}; run with the preset `recommended` or `fixed`",
+                      model.string(), not_correctable);
   const Taxonomy taxonomy = load_taxonomy(model);
   const TokenDataset corpus(tokens);
   std::vector<std::int64_t> known;
   if (!labels.empty()) known = rows_of_labels(read_given_labels(labels, taxonomy), corpus, labels);
   const std::vector<std::int64_t> pool = pool_of(corpus.size(), known);
   const Matrix documents = rows_of_file(model / "gpuhpc" / "centred.h5", pool);
-  Matrix marginals = marginals_of(model, pool, taxonomy);
+  const Matrix posterior = posterior_of(model, pool);
+  Matrix marginals = marginals_of(posterior, taxonomy);
   if (settings.corrected)
-    load_correction(model, settings.expected_leaves)
-        .apply(taxonomy, documents.view(), marginals.view());
-  DecodeOptions decode = settings.labelling.value_or(Labelling{}).decode;
-  if (decode.expected_leaves == 0) decode.expected_leaves = settings.expected_leaves;
-  const std::vector<double> uncertainty =
-      uncertainty_of(memberships_of(taxonomy, std::as_const(marginals).view(), decode.leaves()));
-  const std::vector<std::int64_t> chosen =
-      select_documents(documents.view(), uncertainty, std::ssize(known), count);
-  const Decoder decoder(taxonomy, decode);
+    load_correction(model, settings, taxonomy.size(), documents.columns)
+        .scores.apply(taxonomy, documents.view(), marginals.view());
+  const Decoder decoder(taxonomy,
+                        settings.decoding(settings.labelling.value_or(Labelling{}).decode));
+  const std::vector<std::int64_t> chosen = select_documents(
+      documents.view(), uncertainty_of(decoder, marginals), std::ssize(known), count);
   const ClassWords words(taxonomy);
   std::string csv = "id,labels,suggested,text\n";
   for (const std::int64_t i : chosen) {
     const std::int64_t row = pool[static_cast<std::size_t>(i)];
     std::vector<std::string> suggested;
-    for (const ClassId c : decoder.decode(std::as_const(marginals).row(i)))
+    for (const ClassId c : decoder.decode(std::as_const(marginals).row(i), posterior.row(i)))
       suggested.push_back(words.word(c));
     csv += fmt::format("{},,{},{}\n", csv_field(std::string(corpus.id(row))),
                        csv_field(fmt::format("{}", fmt::join(suggested, ","))),
-                       csv_field(std::string(corpus.text(row))));
+                       csv_field(plain_cell(std::string(corpus.text(row)))));
   }
   return csv;
 }

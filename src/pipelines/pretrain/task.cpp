@@ -58,7 +58,7 @@ MaskedLanguageTask::MaskedLanguageTask(const std::vector<TokenDataset>& files,
   landmarks_.push_back(documents() - 1);
 }
 
-std::span<const std::int32_t> MaskedLanguageTask::tokens(std::int64_t item) const {
+MaskedLanguageTask::Place MaskedLanguageTask::place_of(std::int64_t item) const {
   // Between two landmarks: a search in few cache lines instead of over all documents.
   const auto landmark = static_cast<std::size_t>(item / landmark_pieces);
   const auto behind = std::upper_bound(first_piece_.begin() + landmarks_[landmark],
@@ -67,8 +67,13 @@ std::span<const std::int32_t> MaskedLanguageTask::tokens(std::int64_t item) cons
                      piece = item - first_piece_[static_cast<std::size_t>(document)];
   const auto after = std::ranges::upper_bound(first_document_, document);
   const auto file = static_cast<std::size_t>(after - first_document_.begin() - 1);
-  const auto all = files_[file].tokens(document - first_document_[file]);
-  const auto begin = static_cast<std::size_t>(piece * content_);
+  return {&files_[file], document - first_document_[file], piece};
+}
+
+std::span<const std::int32_t> MaskedLanguageTask::tokens(std::int64_t item) const {
+  const Place place = place_of(item);
+  const auto all = place.file->tokens(place.document);
+  const auto begin = static_cast<std::size_t>(place.piece * content_);
   return all.subspan(begin, std::min(static_cast<std::size_t>(content_), all.size() - begin));
 }
 
@@ -79,7 +84,16 @@ std::int64_t MaskedLanguageTask::cost(std::int64_t item) const {
 PackedIds MaskedLanguageTask::packed(std::span<const std::int64_t> items) const {
   PackedIds batch;
   batch.reserve(std::ssize(items) * (content_ + form_.specials()), std::ssize(items));
-  for (const std::int64_t item : items) batch.add(item, tokens(item), form_);
+  for (const std::int64_t item : items) {
+    const auto own = tokens(item);
+    const auto strange = [&](std::int32_t id) { return id < 0 || id >= vocabulary_; };
+    if (std::ranges::any_of(own, strange)) {
+      const Place place = place_of(item);
+      (void)place.file->sound_tokens(place.document);  // names it
+      throw internal_error("a token is none of the model's {}", vocabulary_);
+    }
+    batch.add(item, own, form_);
+  }
   return batch;
 }
 

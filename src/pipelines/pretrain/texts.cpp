@@ -38,6 +38,7 @@ LearntTexts::LearntTexts(const Pretraining& p, const std::filesystem::path& toke
       course(p.training.trainer.train.course()) {
   for (const TokenDataset& file : files) file.check_tokenizer(*tokenizer);
   const HeldOut documents = hold_out(task.documents(), course.validation, seed_of(p.training));
+  require_held_out(p.training.trainer.train, documents.learnt.size(), documents.validation.size());
   for (const std::int64_t document : documents.validation)
     for (std::int64_t piece = task.pieces(document).first; piece < task.pieces(document).last;
          ++piece)

@@ -151,12 +151,16 @@ void PretrainTrainingStage::run(const StageContext& c, const TrainedFiles& out) 
                   tuning.encoder.max_length, texts.length);
     c.log->info("{} texts in {} pieces of at most {} tokens, {} pieces held out",
                 texts.task.documents(), texts.task.size(), texts.length, texts.held_out().size());
+  }
+  TrainContext context = train_context(c, tuning.trainer, out);
+  run_collectively(c.comm, [&] {
     const PlannedModel planned = planned_model(pretraining.start.folder().string());
     PlannedWork work =
         planned_training(PlanJob::pretrain, planned, tuning, c.device.cuda, c.comm.size());
     work.masked = pretraining.masking.share;
-    log_memory(c.log, planned, work, tuning, texts.length);
-  }
+    context.foreseen = foreseen_batch(planned, work, tuning, c.device, texts.length);
+    if (c.comm.is_root()) log_memory(c.log, planned, work, tuning, texts.length);
+  });
   encoder.train_top_layers(tuning.encoder.layers);
   ParameterArena arena(
       parameter_groups({{"encoder", tuning.encoder.encoder_rate, trained_parameters(encoder)},
@@ -164,8 +168,7 @@ void PretrainTrainingStage::run(const StageContext& c, const TrainedFiles& out) 
                        tuning.trainer.train),
       c.comm.size());
   texts.task.show([&] { return sample_rows(*session); });
-  Trainer trainer(arena, texts.task, tuning.trainer.train, train_context(c, tuning.trainer, out),
-                  texts.course);
+  Trainer trainer(arena, texts.task, tuning.trainer.train, std::move(context), texts.course);
   const fs::path folder = train_or_export(trainer, c, out);
   on_root(c.comm, [&] {
     model.save(folder);
@@ -182,7 +185,8 @@ void PerplexityStage::run(const StageContext& c, const PerplexityFiles& out) con
     run_collectively(c.comm, [&] { session.emplace(pretraining, folder, c); });
     metrics["held_out_pieces"] = session->texts.held_out().size();
     if (!session->texts.held_out().empty()) {
-      const double loss = mean_loss(session->texts.task, session->texts.held_out(), c.comm);
+      const double loss = mean_loss(session->texts.task, session->texts.held_out(),
+                                    pretraining.training.trainer.train, c.comm);
       metrics[name] = {{"loss", loss}, {"perplexity", std::exp(loss)}};
       if (c.comm.is_root())
         c.log->info("{}: perplexity {:.2f} of a masked token in {} held-out pieces", name,

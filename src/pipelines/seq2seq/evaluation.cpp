@@ -112,7 +112,8 @@ void Seq2SeqEvaluationStage::run(const StageContext& c, const Seq2SeqEvaluationF
     });
     metrics["held_out_pairs"] = session->held_out.size();
     if (session->held_out.empty()) continue;
-    const double loss = mean_loss(session->task, session->held_out, c.comm);
+    const double loss =
+        mean_loss(session->task, session->held_out, learning.training.trainer.train, c.comm);
     metrics[name] = {{"loss", loss}, {"perplexity", std::exp(loss)}};
     if (c.comm.is_root())
       c.log->info("{}: perplexity {:.2f} of a target's token in {} held-out pairs", name,

@@ -24,7 +24,7 @@ const TokenDataset& Seq2SeqTask::column_of(std::int64_t item, std::size_t column
 
 std::span<const std::int32_t> Seq2SeqTask::tokens(std::int64_t item, std::size_t column) const {
   std::int64_t row = 0;
-  const auto all = column_of(item, column, row).tokens(row);
+  const auto all = column_of(item, column, row).sound_tokens(row);
   return all.first(
       std::min(all.size(), static_cast<std::size_t>(lengths_[column] - form_.specials())));
 }
@@ -36,7 +36,10 @@ std::string_view Seq2SeqTask::text(std::int64_t item, std::size_t column) const 
 }
 
 std::int64_t Seq2SeqTask::cost(std::int64_t item) const {
-  return std::ssize(tokens(item, 0)) + std::ssize(tokens(item, 1)) + 2 * form_.specials();
+  std::int64_t row = 0, sum = 2 * form_.specials();
+  for (const std::size_t column : {0U, 1U})  // lengths alone: the tokens stay on the disk
+    sum += std::min(column_of(item, column, row).length(row), lengths_[column] - form_.specials());
+  return sum;
 }
 
 std::any Seq2SeqTask::load(std::span<const std::int64_t> items, std::optional<std::int64_t>) const {

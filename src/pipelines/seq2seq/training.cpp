@@ -88,8 +88,9 @@ Seq2SeqSession::Seq2SeqSession(const Seq2SeqLearning& l, const std::filesystem::
     std::iota(held_out.begin(), held_out.end(), task.rows(0));
   } else {
     const TrainOptions& train = l.training.trainer.train;
-    held_out =
-        hold_out(task.size(), train.validation, static_cast<std::uint64_t>(train.seed)).validation;
+    HeldOut parts = hold_out(task.size(), train.validation, static_cast<std::uint64_t>(train.seed));
+    require_held_out(train, parts.learnt.size(), parts.validation.size());
+    held_out = std::move(parts.validation);
   }
 }
 
@@ -113,14 +114,17 @@ void Seq2SeqTrainingStage::run(const StageContext& c, const TrainedFiles& out) c
   if (c.comm.is_root())
     c.log->info("{} pairs, {} of them held out; {} parameters", task.size(),
                 session->held_out.size(), t5_parameter_count(model.config()));
-  if (c.comm.is_root()) {
+  TrainContext context = train_context(c, tuning.trainer, out);
+  run_collectively(c.comm, [&] {
     const PlannedModel planned = planned_model(learning.start.folder().string());
     PlannedWork work =
         planned_training(PlanJob::seq2seq, planned, tuning, c.device.cuda, c.comm.size());
     work.label_smoothing = learning.options.label_smoothing;
-    log_memory(c.log, planned, work, tuning, learning.options.source_length,
-               learning.options.target_length);
-  }
+    const std::int64_t length = learning.options.source_length,
+                       target_length = learning.options.target_length;
+    context.foreseen = foreseen_batch(planned, work, tuning, c.device, length, target_length);
+    if (c.comm.is_root()) log_memory(c.log, planned, work, tuning, length, target_length);
+  });
   model.learn_everything();
   ParameterArena arena(
       parameter_groups({{"model", tuning.encoder.encoder_rate, trained_parameters(model)}},
@@ -129,7 +133,7 @@ void Seq2SeqTrainingStage::run(const StageContext& c, const TrainedFiles& out) c
   Course course = tuning.trainer.train.course();
   course.validation = 0;
   course.validation_items = session->held_out;
-  Trainer trainer(arena, task, tuning.trainer.train, train_context(c, tuning.trainer, out), course);
+  Trainer trainer(arena, task, tuning.trainer.train, std::move(context), course);
   const std::filesystem::path folder = train_or_export(trainer, c, out);
   on_root(c.comm, [&] {
     const std::filesystem::path& start = learning.start.folder();

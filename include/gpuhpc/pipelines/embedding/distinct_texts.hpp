@@ -7,6 +7,7 @@
 #include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/data/token_shards.hpp"
+#include "gpuhpc/eval/pairs.hpp"
 #include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 
@@ -32,5 +33,10 @@ std::vector<std::vector<std::int32_t>> belonging(const DistinctTexts& first,
 // rows. Collective: each rank searches for its blocks.
 Neighbours nearest_texts(MatrixView queries, MatrixView texts, Range wanted, std::int64_t k,
                          Communicator& comm);
+
+// The pairs of texts that are nearest to each other, best first, at most `most`: each text's
+// nearest `each`, a pair once. Unit rows. Collective, the same on every rank.
+std::vector<ScoredPair> nearest_pairs(MatrixView texts, std::int64_t each, std::int64_t most,
+                                      Communicator& comm);
 
 }  // namespace gpuhpc

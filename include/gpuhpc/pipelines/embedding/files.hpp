@@ -69,6 +69,7 @@ struct EvaluationFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path metrics = output("metrics.json");
   std::filesystem::path table = output("evaluation.tsv");
+  std::filesystem::path samples = output("samples.json");  // the table, for the report
 };
 
 }  // namespace gpuhpc

@@ -31,19 +31,20 @@ struct MinedFiles : StageFiles {
   std::filesystem::path rows = output("mined.jsonl");  // that train-embedding reads
   std::filesystem::path metrics = output("metrics.json");
 };
-struct ColumnNames {
-  std::string anchor, positive;
-  std::vector<std::string> settings() const { return {"columns = " + anchor + "," + positive}; }
+struct MinedColumns {
+  std::string anchor, positive;      // their names
+  std::vector<std::string> prompts;  // before their texts, or none
+  std::vector<std::string> settings() const;
 };
 struct MiningStage {
   using Outputs = MinedFiles;
   PairTokenFiles tokens;
   MiningVectorFiles vectors;
-  ColumnNames names;
+  MinedColumns columns;
   NegativeOptions options;
   ModelFiles cross_encoder;  // no path: none
   InferOptions infer;
-  void check() const { NegativeRules(options, 1); }
+  void check() const;
   void run(const StageContext& context, const MinedFiles& out) const;
 };
 

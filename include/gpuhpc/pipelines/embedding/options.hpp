@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "gpuhpc/config/options.hpp"
+#include "gpuhpc/nn/encoder_config.hpp"
+#include "gpuhpc/plan/memory.hpp"
 #include "gpuhpc/retrieval/negatives.hpp"
 #include "gpuhpc/train/options.hpp"
 
@@ -51,6 +53,9 @@ struct PairLossOptions {
   std::string matryoshka;  // numbers of leading dimensions that must serve alone
   // What tells the best validation: the loss, or a figure of the evaluation at full width.
   std::string metric = "loss";
+  // paraphrases: the texts of a row are duplicates in one set of all texts; auto: as the rows are
+  std::string evaluator = "auto";
+  bool transitive = false;  // paraphrases: duplicates of duplicates are duplicates
   std::vector<std::int64_t> dimensions() const;  // usage_error: not numbers above 0
 };
 void declare(config::Section& section, PairFileOptions& options);
@@ -81,6 +86,11 @@ struct EmbeddingOptions {
   NegativeOptions mining;
 };
 
+// The same with the prompt of every column written out: what --embedding.prompts says of it, a text
+// or the name of a prompt of the encoder's folder, else what `given` (--model.prompt) means there.
+EmbeddingOptions with_prompts(EmbeddingOptions options, const ModelFolder& encoder,
+                              const std::string& given);
+
 // What rows are learnt from, with a loss of their own.
 struct PairDataset {
   std::string name;  // empty: there is one alone, that of [embedding]
@@ -88,8 +98,15 @@ struct PairDataset {
   PairFileOptions files;
   PairLossOptions loss;
 };
+// The prompts that a model has learnt with, for its folder: by column, and as `query` and
+// `document` those of the first two columns; the default one where all are alike. `before`: those
+// that the encoder came with, which stay where nobody uses any.
+Prompts learnt_prompts(const Prompts& before, const std::vector<PairDataset>& datasets);
 // Throws for options that contradict each other.
 std::vector<PairDataset> pair_datasets(const EmbeddingOptions& options);
+
+// What the rows and their losses are to a plan.
+void plan_rows(const std::vector<PairDataset>& datasets, PlannedWork& work);
 
 // What train-embedding takes for the options that the user does not give: those of [embedding] in
 // each [dataset.NAME] too.

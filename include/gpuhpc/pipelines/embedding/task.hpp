@@ -23,6 +23,7 @@ struct LearntSets {
 struct LearntRows {
   std::vector<std::vector<TokenDataset>> files;  // the columns of each file
   std::vector<float> values;                     // what the loss learns of all rows, or none
+  std::vector<std::string> prompts;              // before the texts of each column, or none
   PairLossOptions options;
 };
 
@@ -41,8 +42,8 @@ class EmbeddingTask : public Task {
     return {sets_[set].first[file], sets_[set].first[file + 1]};
   }
   std::int64_t cost(std::int64_t item) const override;
-  // The first text, where the loss is over the batch.
-  std::int64_t key(std::int64_t item) const override;
+  // All its texts, where those of other rows are negatives.
+  std::vector<std::int64_t> keys(std::int64_t item) const override;
   LossScope scope(std::span<const std::int64_t> batch) const override;
   std::any load(std::span<const std::int64_t> items,
                 std::optional<std::int64_t> step) const override;

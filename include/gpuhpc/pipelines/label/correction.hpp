@@ -12,7 +12,7 @@ struct CorrectionStage {
   TrainedFiles trained;
   EncodingFiles encoding;
   LabelsFile labels;
-  ExpectedLeavesOption leaves;  // 0: as many as the labelled documents have
+  DecodeOptions decode;  // leaves 0: as many as the labelled documents have
   void run(const StageContext& context, const CorrectedFiles& out) const;
 };
 
@@ -21,6 +21,6 @@ struct CorrectionStage {
 std::optional<CorrectedFiles> correct_by_labels(Pipeline& pipeline, const LabelsFile& labels,
                                                 const TrainedFiles& trained,
                                                 const EncodingFiles& encoding,
-                                                ExpectedLeavesOption leaves, bool over_paths);
+                                                const DecodeOptions& decode, bool over_paths);
 
 }  // namespace gpuhpc

@@ -13,6 +13,7 @@ struct EncodingStage {
   ClassFiles classes;
   ScannedCorpus corpus;
   EncoderFiles encoder;
+  ClassPromptOption class_prompt;
   InferOptions infer;
   ShardOptions shards;
   ClassTextOptions class_texts;

@@ -6,15 +6,18 @@
 #include <vector>
 
 #include "gpuhpc/comm/communicator.hpp"
+#include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/eval/options.hpp"
 #include "gpuhpc/eval/results.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
 
 namespace gpuhpc {
 
-// Reads gold and forgets it: a file that cannot be used should stop a run before it computes for
-// hours. Collective.
-void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold, Communicator& comm);
+// Reads gold and forgets it: a file that cannot be used, or of which no document that is to be
+// measured is among the texts, should stop a run before it computes for hours. `left_out` as below,
+// on the root. Collective.
+void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold,
+                const CorpusScan& texts, std::span<const std::string> left_out, Communicator& comm);
 
 struct Measured {
   EvaluationDetails details;

@@ -96,6 +96,7 @@ struct SelfTrainingFiles : GraphModelFiles {
 struct CorrectedFiles : StageFiles {
   using StageFiles::StageFiles;
   std::filesystem::path model = output("model");
+  std::filesystem::path samples = output("samples.json");  // what the labels changed
 };
 
 struct PredictionFiles : StageFiles {

@@ -9,6 +9,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/matrix.hpp"
+#include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/labels/correction.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
@@ -16,13 +17,25 @@
 namespace gpuhpc {
 
 struct GivenLabels {
-  std::vector<std::string> ids;               // (n) unique
-  std::vector<std::vector<ClassId>> classes;  // (n) with all ancestors, ascending, never empty
-  std::int64_t unfilled = 0;                  // rows whose column `labels` is empty: not counted
+  std::vector<std::string> ids;  // (n) unique
+  // (n) with ancestors (of several parents those that are named, else all), ascending, never empty
+  std::vector<std::vector<ClassId>> classes;
+  std::int64_t unfilled = 0;  // rows whose column `labels` is empty: not counted
 };
 // `id<TAB>1,2,3` as gold has it, or what `gpuhpc select` wrote (.csv: columns id and labels). Class
 // ids or names. input_error naming file and line.
 GivenLabels read_given_labels(const std::filesystem::path& path, const Taxonomy& taxonomy);
+
+// Whether a person has filled in classes in this file, a table of `gpuhpc select` or another.
+bool holds_labels(const std::filesystem::path& path);
+// Ids of the test texts that are those of labelled documents of the training corpus: a model says
+// of them what it was told.
+std::vector<std::string> documents_with_labelled_texts(const std::filesystem::path& train,
+                                                       const std::filesystem::path& test,
+                                                       const CorpusOptions& options,
+                                                       std::span<const std::string> labelled);
+
+Matrix truth_of(const GivenLabels& labels, std::int64_t classes);  // (n,C) of 0 and 1
 
 // input_error: a labelled document that the training corpus does not have.
 Error unknown_document(const std::filesystem::path& labels, const std::string& id);
@@ -39,10 +52,10 @@ struct FittedCorrection {
 FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilities, MatrixView truth,
                                 double expected_leaves);
 
-// (n,C) marginals of rows of the corpus before any label was known: of the teacher's posterior over
-// paths and the student's in a model's folder, averaged as for a new text.
-Matrix marginals_of(const std::filesystem::path& model, std::span<const std::int64_t> rows,
-                    const Taxonomy& taxonomy);
+// (n,K) posterior over paths of rows of the corpus: the teacher's and the student's in a model's
+// folder, averaged as for a new text. And the (n,C) marginals of a posterior.
+Matrix posterior_of(const std::filesystem::path& model, std::span<const std::int64_t> rows);
+Matrix marginals_of(const Matrix& posterior, const Taxonomy& taxonomy);
 // At most `most` rows of N, evenly spread.
 std::vector<std::int64_t> spread_rows(std::int64_t rows, std::int64_t most = 4096);
 // Copies of these rows of a file of a model's folder, dataset "values".
@@ -50,7 +63,5 @@ Matrix rows_of_file(const std::filesystem::path& file, std::span<const std::int6
 // Where these documents are in the corpus; unknown_document for one that it does not have.
 std::vector<std::int64_t> rows_of_labels(const GivenLabels& labels, const TokenDataset& corpus,
                                          const std::filesystem::path& path);
-// p_c of marginals m_c (n,C), with L leaves expected.
-Matrix memberships_of(const Taxonomy& taxonomy, MatrixView marginals, double expected_leaves);
 
 }  // namespace gpuhpc

@@ -16,8 +16,9 @@ struct LabelInputs {
   ClassFiles classes;
   ScannedCorpus train, test;
   LabelsFile labels;
-  std::filesystem::path gold;  // of the test texts, or empty; only `evaluate` opens it
-  std::string description;     // one sentence for the log
+  std::vector<std::string> labelled;  // on the root: the documents of `labels`
+  std::filesystem::path gold;         // of the test texts, or empty; only `evaluate` opens it
+  std::string description;            // one sentence for the log
   std::vector<std::string> warnings;
 };
 

@@ -3,6 +3,7 @@
 // needs.
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "gpuhpc/base/log.hpp"
@@ -40,15 +41,36 @@ struct ClassifierSettings {
   // Scores are probabilities of membership as they are: decoding must not raise them by
   // --decode.expected-leaves.
   bool gives_memberships() const { return kind == "bilinear" && (!classes || sigmoid_exp); }
+  // As the user gave them, with this model's L where none is given.
+  DecodeOptions decoding(DecodeOptions given) const {
+    if (given.expected_leaves == 0) given.expected_leaves = expected_leaves;
+    return given;
+  }
+};
+
+// Of scores, after "its scores" or "this method's scores".
+constexpr const char* not_correctable =
+    "are no posterior over the taxonomy's paths, which labels could correct";
+
+// gpuhpc/correction.h5: how labelled documents correct the scores of others, and what they are.
+struct ModelCorrection {
+  LabelCorrection scores;
+  Matrix truth;                      // (n,C)
+  std::vector<std::int64_t> hashes;  // (n) of their texts
+
+  // Marginals (B,C) of texts with the vectors x' `centred` (B,W) and these hashes (B) are
+  // corrected; a text that a person labelled has the classes it was given.
+  void apply(const Taxonomy& taxonomy, MatrixView centred, std::span<const std::int64_t> texts,
+             MutableMatrixView marginals) const;
 };
 
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);
 ClassifierSettings read_settings(const std::filesystem::path& model);
 
-// `trained` a second time as `model`, with other settings and the files `more` (named as in the
-// manifest), which are there already; its other files are links.
+// `trained` a second time as `model`, with other settings, and corrected; its other files are
+// links.
 void publish_model(const std::filesystem::path& trained, const std::filesystem::path& model,
-                   const ClassifierSettings& settings, std::span<const std::string> more = {});
+                   const ClassifierSettings& settings, const ModelCorrection* correction = nullptr);
 // Settings of a model, all its files checked. input_error for what is no finished model.
 // Collective.
 ClassifierSettings open_model(const std::filesystem::path& model, Communicator& comm,
@@ -66,8 +88,10 @@ Taxonomy load_taxonomy(const std::filesystem::path& model);
 void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior,
                   const LoadedEncoder& teacher, const std::filesystem::path& model);
 
-// gpuhpc/correction.h5, but for the labels themselves.
-LabelCorrection load_correction(const std::filesystem::path& model, double expected_leaves);
+// Of a corrected model of so many classes and dimensions; input_error for a file of other shapes.
+ModelCorrection load_correction(const std::filesystem::path& model,
+                                const ClassifierSettings& settings, std::int64_t classes,
+                                std::int64_t width);
 
 // By which a text is known again.
 std::int64_t text_hash(std::string_view text);

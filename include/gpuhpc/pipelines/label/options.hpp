@@ -21,6 +21,11 @@ struct ClassTextOptions {
                               // keywords: the multi-GPU description
   bool descriptions = true;
 };
+// What is put before class texts, as PromptOption before documents.
+struct ClassPromptOption {
+  static constexpr const char* section = "model";
+  std::string given = Prompts::of_folder;
+};
 struct CentringOptions {
   static constexpr const char* section = "scoring";
   double share = .5;  // of the mean, taken off documents and classes
@@ -40,6 +45,7 @@ struct SmoothingOptions {
   std::int64_t rounds = 3;  // 0: no neighbour smoothing
 };
 void declare(config::Section& section, ClassTextOptions& options);
+void declare(config::Section& section, ClassPromptOption& option);
 void declare(config::Section& section, CentringOptions& options);
 void declare(config::Section& section, ScoringOptions& options);
 void declare(config::Section& section, SoftRefinementOptions& options);
@@ -183,6 +189,7 @@ void declare(config::Section& section, AdaptationOptions& options);
 
 struct LabelOptions {
   AdaptationOptions adaptation;
+  ClassPromptOption class_prompt;
   ClassTextOptions class_texts;
   SoftRefinementOptions soft_refinement;
   PathScoring scoring;
@@ -191,8 +198,7 @@ struct LabelOptions {
   TeleclassOptions teleclass;
   TaxoclassOptions taxoclass;
 
-  // as given, and what it is for stages that see no labelled documents
-  ExpectedLeavesOption given_leaves() const { return {decode.expected_leaves}; }
+  // for stages that see no labelled documents
   ExpectedLeavesOption leaves() const { return {decode.leaves()}; }
 };
 

@@ -13,7 +13,8 @@ namespace gpuhpc {
 struct Prediction {
   std::string id;
   std::vector<std::int32_t> labels;  // most probable first
-  std::vector<ClassScore> scores;    // of every class, best first
+  // of every class, best first: the probability that the document belongs to it
+  std::vector<ClassScore> scores;
 };
 
 // Each rank scores and decodes its own rows; the root gets every prediction in order through

@@ -15,8 +15,8 @@ struct SelectOptions {
 void declare(config::Section& section, SelectOptions& options);
 
 // A CSV with columns id, labels (empty: to be filled in), suggested and text, from a finished
-// model and the shards of its training corpus; documents of `labels` (a file, or
-// empty) are known already. From a large corpus 4,096 documents are looked at, evenly spread.
+// model and the shards of its training corpus; documents of `labels` (a file, or empty) are known
+// already. From a large corpus 4,096 documents are looked at, evenly spread.
 std::string documents_to_label(const std::filesystem::path& model,
                                const std::filesystem::path& tokens,
                                const std::filesystem::path& labels, std::int64_t count);

@@ -60,6 +60,11 @@ class MaskedLanguageTask : public Task {
   MaskedPlaces mask(PackedIds& batch, std::int64_t step) const;
 
  private:
+  struct Place {
+    const TokenDataset* file;
+    std::int64_t document, piece;  // in the file, in the document
+  };
+  Place place_of(std::int64_t item) const;
   std::span<const std::int32_t> tokens(std::int64_t item) const;  // without specials
   const std::vector<TokenDataset>& files_;
   static constexpr std::int64_t landmark_pieces = 64;

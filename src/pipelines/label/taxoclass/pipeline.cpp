@@ -26,8 +26,8 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   Pipeline pipeline(run_folder);
   const EncoderFiles encoder = label_encoder(pipeline, shared, o.adaptation, in.train);
   const EncodingFiles encoding = pipeline.add(
-      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
-                                shared.shards, o.class_texts, o.scoring.centring});
+      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, o.class_prompt,
+                                shared.infer, shared.shards, o.class_texts, o.scoring.centring});
   // The sentence encoder's posterior is made where something reads it: its own similarity, the
   // examples of a cross-encoder that is trained here, or labels that are the teacher's as well.
   const bool own_paths = t.similarity.sums_paths();
@@ -71,7 +71,7 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                    SelfTrainingStage{graph, posterior, classifier, in.train, encoder, shared.infer,
                                      o.scoring, t.self_training, training},
                    as_guide("90 min, on an A6000 35"));
-  const auto corrected = correct_by_labels(pipeline, in.labels, trained, encoding, o.given_leaves(),
+  const auto corrected = correct_by_labels(pipeline, in.labels, trained, encoding, o.decode,
                                            t.self_training.labels_from != "classifier");
   pipeline.add("inference", InferenceStage{trained, corrected, encoding, in.test, shared.shards,
                                            shared.infer, o.decode, o.submission});

@@ -151,8 +151,7 @@ class SelfTraining final : public DocumentTask {
       write_arrays(refresh_file(step), {{"probabilities", std::as_const(probabilities_).view()},
                                         {"best", best.view()},
                                         {"state", std::span<const double>(state)}});
-      if (step % stage_.options.refresh == 0 && step >= 3 * stage_.options.refresh)
-        remove_file(refresh_file(step - 3 * stage_.options.refresh));
+      if (step % stage_.options.refresh == 0) remove_old_refreshes(step);
     });
     if (c_.log && c_.comm.is_root())
       c_.log->info(
@@ -160,6 +159,21 @@ class SelfTraining final : public DocumentTask {
           "changed a document, entropy {:.3f}",
           step, now, waited_ == 0 ? ", the best so far" : "", change / documents,
           entropy / documents);
+  }
+
+  // All but the newest ones and that which the oldest checkpoint goes on from: the last one before
+  // its step.
+  void remove_old_refreshes(std::int64_t step) const {
+    const std::int64_t every = stage_.options.refresh;
+    std::int64_t oldest = step;
+    for (const auto& entry : fs::directory_iterator(c_.checkpoints))
+      if (const std::string name = entry.path().filename().string();
+          name.starts_with("step-") && name.find('.') == name.npos)
+        oldest = std::min<std::int64_t>(oldest, std::stoll(name.substr(5)));
+    const std::int64_t needed =
+        std::min(std::max<std::int64_t>(0, oldest - 1) / every * every, step - 2 * every);
+    for (std::int64_t old = needed - every; old >= 0 && fs::exists(refresh_file(old)); old -= every)
+      remove_file(refresh_file(old));
   }
 
   // Head and rows of earlier steps: a restart may come to a step for the second time.

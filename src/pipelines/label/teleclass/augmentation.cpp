@@ -134,7 +134,7 @@ std::vector<AugmentedDocument> build_for_starved(const StageContext& c, const Au
   const auto nearest = find_nearest(c, s, starved);
   const MappedMatrix classes(s.encoding.classes, "vectors");
   const TextEncoder encoder(s.encoder.path(), s.infer, c.device, c.comm, c.log,
-                            s.encoder.pooling.kind());
+                            {s.encoder.pooling.kind(), s.encoder.prompt.given});
   PseudoDocumentOptions options;
   options.documents = s.options.documents;
   std::vector<AugmentedDocument> augmented;

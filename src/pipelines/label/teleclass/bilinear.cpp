@@ -43,7 +43,7 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
   LabelledSet set;
   run_collectively(c.comm, [&] {
     loaded.emplace(encoder.load(torch_device(c.device)));
-    tokenizer = load_tokenizer(encoder.path());
+    tokenizer = encoder.tokenizer();
     set = read_labels(labels.labels);
   });
   EmbeddingConfig unit = loaded->model.embedding;

@@ -21,17 +21,16 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   Pipeline pipeline(run_folder);
   const EncoderFiles encoder = label_encoder(pipeline, shared, o.adaptation, in.train);
   const EncodingFiles encoding = pipeline.add(
-      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, shared.infer,
-                                shared.shards, o.class_texts, o.scoring.centring});
+      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, o.class_prompt,
+                                shared.infer, shared.shards, o.class_texts, o.scoring.centring});
   const auto augment = [&](const RefinedFiles& refined) {
     return pipeline.add("augmentation",
                         AugmentationStage{in.taxonomy, in.classes, encoding, refined, encoder,
                                           shared.infer, o.teleclass.augmentation, seed});
   };
   const auto infer = [&](const TrainedFiles& trained) {
-    const auto corrected =
-        correct_by_labels(pipeline, in.labels, trained, encoding, o.given_leaves(),
-                          o.teleclass.refinement.kind == "soft");
+    const auto corrected = correct_by_labels(pipeline, in.labels, trained, encoding, o.decode,
+                                             o.teleclass.refinement.kind == "soft");
     pipeline.add("inference", InferenceStage{trained, corrected, encoding, in.test, shared.shards,
                                              shared.infer, o.decode, o.submission});
   };
@@ -49,9 +48,10 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
     // The guide's times are those of its own refinement.
     const bool of_multi_gpu = o.teleclass.refinement.kind == "multi-gpu";
     if (of_multi_gpu) pipeline.reference_total = "70 to 90 min for all of it, on 4 GPUs 25 to 35";
-    const PublishedRefinementFiles refined = pipeline.add(
-        "refinement", PublishedRefinementStage{in.taxonomy, in.classes, encoding, encoder,
-                                               shared.infer, o.teleclass.refinement});
+    const PublishedRefinementFiles refined =
+        pipeline.add("refinement", PublishedRefinementStage{in.taxonomy, in.classes, encoding,
+                                                            encoder, o.class_prompt, shared.infer,
+                                                            o.teleclass.refinement});
     const AugmentationFiles augmentation = augment(refined);
     const LabelFiles labels =
         pipeline.add("hierarchy", TrainingLabelStage{in.taxonomy, encoding, refined, augmentation});

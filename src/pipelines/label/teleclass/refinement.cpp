@@ -104,12 +104,13 @@ void refine_by_terms(const EncodedCorpus& corpus, const PublishedRefinementFiles
   Communicator& comm = corpus.context.comm;
   const Taxonomy& taxonomy = corpus.taxonomy;
   const ClassTexts texts = term_class_texts(taxonomy, given_terms);
-  const Matrix text_vectors = encoder.encode(texts.texts, comm);
+  const std::string& prompt = corpus.stage.class_prompt.given;
+  const Matrix text_vectors = encoder.encode(texts.texts, prompt, comm);
   const Matrix named = class_vectors(text_vectors.view(), texts.owner, taxonomy.size());
   const std::vector<ClassList> cores = initial_cores(corpus, texts, text_vectors);
 
   const std::vector<std::string> terms = mine_terms(corpus);
-  const Matrix term_vectors = encoder.encode(terms, comm);
+  const Matrix term_vectors = encoder.encode(terms, prompt, comm);
   TermCounts counts(taxonomy.size(), std::ssize(terms));
   std::vector<std::vector<std::int32_t>> document_terms(cores.size());
   run_collectively(comm, [&] {
@@ -215,9 +216,10 @@ void PublishedRefinementStage::run(const StageContext& c,
   const TokenDataset documents(encoding.tokens);
   const EncodedCorpus texts{c, *this, names, documents, vectors.view()};
   if (options.kind == "multi-gpu") return refine_by_nearest_documents(texts, out);
-  refine_by_terms(
-      texts, out,
-      TextEncoder(encoder.path(), infer, c.device, c.comm, c.log, encoder.pooling.kind()), terms);
+  refine_by_terms(texts, out,
+                  TextEncoder(encoder.path(), infer, c.device, c.comm, c.log,
+                              {encoder.pooling.kind(), encoder.prompt.given}),
+                  terms);
 }
 
 }  // namespace gpuhpc

@@ -12,6 +12,7 @@
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
+#include "gpuhpc/pipelines/planned_training.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
 
 namespace gpuhpc {
@@ -52,7 +53,15 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   };
   DocumentTask task({&documents}, std::min(tune.max_length, unit.max_tokens),
                     tokenizer.special().single, loss);
-  Trainer(arena, task, train, train_context(c, s.training.trainer, out)).run();
+  TrainContext context = train_context(c, s.training.trainer, out);
+  run_collectively(c.comm, [&] {
+    const PlannedModel planned{s.encoder.path().string(), encoder.config()};
+    context.foreseen = foreseen_batch(
+        planned,
+        planned_training(PlanJob::classifier, planned, s.training, c.device.cuda, c.comm.size()),
+        s.training, c.device, std::min(tune.max_length, unit.max_tokens));
+  });
+  Trainer(arena, task, train, std::move(context)).run();
   return head.class_vectors();
 }
 

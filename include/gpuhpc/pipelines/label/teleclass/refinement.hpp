@@ -13,6 +13,7 @@ struct PublishedRefinementStage {
   ClassFiles classes;
   EncodingFiles encoding;
   EncoderFiles encoder;
+  ClassPromptOption class_prompt;
   InferOptions infer;
   RefinementOptions options;
   void run(const StageContext& context, const PublishedRefinementFiles& out) const;
