@@ -115,7 +115,8 @@ install -D -m 644 configs/taxoclass-a6000.ini "$root/configs/taxoclass-a6000.ini
 cp LICENSE docs/gpu.md docs/third-party.md "$root/"
 git describe --always --dirty --abbrev=12 >"$root/COMMIT" 2>/dev/null || echo unknown >"$root/COMMIT"
 
-XZ_OPT=${XZ_OPT:--6 -T2} tar -C "build/$preset" --owner=0 --group=0 -cJf "$out" gpuhpc-bundle
+# The window holds all programs, which have most of their code in common.
+XZ_OPT=${XZ_OPT:---x86 --lzma2=preset=6,dict=32MiB --block-size=80MiB -T2} tar -C "build/$preset" --owner=0 --group=0 -cJf "$out" gpuhpc-bundle
 size=$(stat -c %s "$out")
 echo "bundle: libraries: $(cd "$root/lib" && echo lib*)"
 echo "bundle: unpacked $(du -sm "$root" | cut -f1) MiB: $(cd "$root" && du -sm libexec lib models data | awk '{printf "%s %s MiB  ", $2, $1}')"

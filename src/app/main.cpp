@@ -1,6 +1,6 @@
 // From the command line to an exit code. Without another command the labelling job runs:
-// run_command() in commands/run.cpp. docs/architecture.md names the files that lead from here to the optimizer's
-// step (three more) and to a prediction.
+// run_command() in commands/run.cpp. docs/architecture.md names the files that lead from here to
+// the optimizer's step (three more) and to a prediction.
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
