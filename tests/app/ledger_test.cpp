@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <sstream>
@@ -199,7 +200,7 @@ TEST_F(LedgerTest, AStageThatOneRankRunsAlone) {
   std::vector<Watched> watched(2);
   std::vector<std::vector<int>> sizes(2);
   std::vector<int> ends(2);
-  bool asked = false;  // rank 1, to stop
+  std::atomic<bool> asked = false;  // rank 1, to stop
   const auto run_both = [&](const PipelineRange& range) {
     run_thread_ranks(2, parallel, [&](Communicator& comm) {
       const auto rank = static_cast<std::size_t>(comm.rank());
@@ -240,12 +241,17 @@ TEST_F(LedgerTest, AStageThatOneRankRunsAlone) {
   run_both(range);
   EXPECT_THAT(ends, ElementsAre(65, 65));
   // The rank that waits is asked to stop: the one that works hears of it.
-  asked = true;
-  watched[0].during = [](const StageContext& c) {
-    while (!c.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  bool heard = false;
+  watched[0].during = [&](const StageContext& c) {
+    asked = true;
+    for (int i = 0; i < 10'000 && !heard; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      heard = c.stop_requested();
+    }
     throw Error(ExitCode::requeue, "stopped as asked");
   };
   run_both(range);
+  EXPECT_TRUE(heard);
   EXPECT_THAT(ends, ElementsAre(75, 75));
 }
 
