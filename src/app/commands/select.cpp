@@ -39,11 +39,10 @@ void select_command(CommandContext& c) {
     if (file != "-" && fs::path(file).extension() != ".csv")
       throw usage_error("--output.file {}: a table for a spreadsheet; give it a name in .csv",
                         file);
-    if (file != "-" && fs::exists(file) && holds_labels(file))
+    if (fs::is_regular_file(file) && holds_labels(file))
       throw usage_error(
-          "{}: classes are filled in there, or it is no table of select's, which select would "
-          "write "
-          "over; give another --output.file",
+          "{}: classes are filled in there, or it is no table of select's; select would write "
+          "over it: give another --output.file",
           file);
     const std::string csv =
         documents_to_label(model, tokens_of(o.run.dir), o.shared.input.labels, o.select.documents);
