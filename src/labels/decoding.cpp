@@ -103,7 +103,6 @@ std::vector<ClassId> Decoder::decode(std::span<const float> marginals,
                                      std::span<const float> posterior) const {
   if (find_not_finite({marginals.data(), 1, std::ssize(marginals)}))
     throw internal_error("scores are decoded that were not checked: one is not finite");
-  if (const std::size_t sure = certain(marginals); sure > 0) return ranked(marginals, sure);
   if (options_.mode == "expected-f1") return expected_f1(marginals, posterior);
   if (options_.mode == "chain") return chain(marginals);
   if (options_.mode == "top-k") return ranked(marginals, static_cast<std::size_t>(options_.k));
@@ -113,13 +112,8 @@ std::vector<ClassId> Decoder::decode(std::span<const float> marginals,
   return ranked(p, static_cast<std::size_t>(std::max<std::ptrdiff_t>(passing, 1)));
 }
 
-// How many classes a person gave the document (ModelCorrection), where nothing is left open: such a
-// document keeps them, and gets no other.
-std::size_t Decoder::certain(std::span<const float> marginals) {
-  const auto ones = std::ranges::count(marginals, 1.0F);
-  return ones + std::ranges::count(marginals, 0.0F) == std::ssize(marginals)
-             ? static_cast<std::size_t>(ones)
-             : 0;
+std::vector<ClassId> Decoder::told(std::span<const float> truth) const {
+  return ranked(truth, static_cast<std::size_t>(std::ranges::count(truth, 1.0F)));
 }
 
 // The k best classes maximise the expected F1 when true sets are near their expected size: E F1 ~ 2

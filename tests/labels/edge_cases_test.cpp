@@ -38,14 +38,20 @@ TEST(Decoding, ASingleClassIsTakenThoughTwoAreAskedFor) {
   }
 }
 
+// Scores that a model is sure of are no person's labels: they are decoded as the options say.
 TEST(Decoding, WhatAPersonSaidIsNeitherCutNorFilledUp) {
   const Taxonomy t = small_tree();
   for (const char* mode : {"expected-f1", "chain", "threshold", "top-k"}) {
     DecodeOptions options;
     options.mode = mode, options.minimum = 2, options.maximum = 2, options.k = 2;
-    EXPECT_THAT(decode(t, options, {0, 0, 0, 1}), ElementsAre(3)) << mode;
-    EXPECT_THAT(decode(t, options, {1, 1, 0, 1}), ElementsAre(0, 3, 1)) << mode;
+    const Decoder decoder(t, options);
+    EXPECT_THAT(decoder.told(std::vector<float>{0, 0, 0, 1}), ElementsAre(3)) << mode;
+    EXPECT_THAT(decoder.told(std::vector<float>{1, 1, 0, 1}), ElementsAre(0, 3, 1)) << mode;
   }
+  DecodeOptions options;
+  options.mode = "top-k", options.k = 2;
+  EXPECT_THAT(decode(t, options, {0, 0, 0, 1}), ElementsAre(3, 0));
+  EXPECT_THAT(decode(t, options, {1, 1, 0, 1}), ElementsAre(0, 3));
 }
 
 TEST(Decoding, AClassWithoutParentOrChildMayStandAlone) {

@@ -27,11 +27,14 @@ class Decoder {
   std::vector<ClassId> decode(std::span<const float> marginals,
                               std::span<const float> posterior = {}) const;
 
+  // The classes that a person gave a document (ModelCorrection), in decode's order: it keeps them,
+  // in every mode, and gets no other. truth (classes): 1 for each.
+  std::vector<ClassId> told(std::span<const float> truth) const;
+
   // What expected-f1 and threshold rank and count: the memberships of one document.
   std::vector<float> probabilities(std::span<const float> marginals) const;
 
  private:
-  static std::size_t certain(std::span<const float> marginals);
   std::vector<ClassId> expected_f1(std::span<const float> marginals,
                                    std::span<const float> posterior) const;
   std::vector<ClassId> chain(std::span<const float> marginals) const;

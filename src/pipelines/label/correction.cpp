@@ -24,9 +24,11 @@ std::vector<std::int64_t> hashes_of(const TokenDataset& corpus,
   return hashes;
 }
 
-// Marginals (n,C) of documents without labels and with them, and their posterior (n,K).
+// Marginals (n,C) of documents without labels and with them, their posterior (n,K), and which of
+// them a person labelled (n).
 struct ShownDocuments {
   Matrix posterior, before, after;
+  std::vector<char> told;
 };
 
 // For the report: the classes whose number of documents changed most; nothing where none did.
@@ -45,7 +47,9 @@ Json changes_of(const Taxonomy& taxonomy, const GivenLabels& given, const ShownD
   for (std::int64_t i = 0; i < shown.before.rows; ++i) {
     const auto posterior = shown.posterior.row(i);
     std::vector<ClassId> first = without.decode(shown.before.row(i), posterior),
-                         second = with.decode(shown.after.row(i), posterior);
+                         second = shown.told[static_cast<std::size_t>(i)] != 0
+                                      ? with.told(shown.after.row(i))
+                                      : with.decode(shown.after.row(i), posterior);
     for (const ClassId c : first) ++changes[static_cast<std::size_t>(c)].before;
     for (const ClassId c : second) ++changes[static_cast<std::size_t>(c)].after;
     std::ranges::sort(first);
@@ -110,11 +114,12 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
     settings.corrected = true;
     const ModelCorrection correction{fitted.correction, truth, hashes};
     const std::vector<std::int64_t> spread = spread_rows(corpus.size(), 1000);
-    ShownDocuments shown{posterior_of(trained.model, spread), {}, {}};
+    ShownDocuments shown{posterior_of(trained.model, spread), {}, {}, {}};
     shown.before = marginals_of(shown.posterior, classes);
     shown.after = shown.before;
+    shown.told.resize(spread.size());
     correction.apply(classes, rows_of_file(centred, spread).view(), hashes_of(corpus, spread),
-                     shown.after.view());
+                     shown.after.view(), shown.told);
     write_json(out.samples, changes_of(classes, given, shown, Decoder(classes, decode),
                                        Decoder(classes, settings.decoding(decode))));
     publish_model(trained.model, out.model, settings, &correction);

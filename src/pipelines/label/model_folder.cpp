@@ -182,12 +182,14 @@ void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior
 }
 
 void ModelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
-                            std::span<const std::int64_t> texts,
-                            MutableMatrixView marginals) const {
+                            std::span<const std::int64_t> texts, MutableMatrixView marginals,
+                            std::span<char> told) const {
   scores.apply(taxonomy, centred, marginals);
   for (std::int64_t i = 0; i < marginals.rows; ++i) {
-    const auto known = std::ranges::find(hashes, texts[static_cast<std::size_t>(i)]);
-    if (known != hashes.end())
+    const auto place = static_cast<std::size_t>(i);
+    const auto known = std::ranges::find(hashes, texts[place]);
+    told[place] = known != hashes.end();
+    if (told[place] != 0)
       std::ranges::copy(truth.row(known - hashes.begin()), marginals.row(i).begin());
   }
 }

@@ -106,7 +106,7 @@ class PathPredictor final : public Classifier {
     const Matrix student =
         student_encoder_ ? centred(*student_encoder_, documents, comm) : Matrix();
     const std::int64_t rows = documents.own.size();
-    ClassScores scores{Matrix(rows, taxonomy().size()), Matrix(rows, teacher_.vectors.rows)};
+    ClassScores scores{Matrix(rows, taxonomy().size()), Matrix(rows, teacher_.vectors.rows), {}};
     run_collectively(comm, [&] {
       // of all rows at once: the search has threads of its own
       const Neighbours dense = smoothing()
@@ -125,7 +125,7 @@ class PathPredictor final : public Classifier {
     });
     path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
     if (settings_.corrected)
-      run_collectively(comm, [&] { correct(documents.texts, teacher, scores.marginals.view()); });
+      run_collectively(comm, [&] { correct(documents.texts, teacher, scores); });
     return scores;
   }
 
@@ -150,17 +150,21 @@ class PathPredictor final : public Classifier {
   }
 
   void correct(std::span<const std::string> texts, const Matrix& teacher,
-               MutableMatrixView marginals) const {
+               ClassScores& scores) const {
+    const MutableMatrixView marginals = scores.marginals.view();
+    scores.told.resize(texts.size());
     std::vector<std::int64_t> hashes;
     for (const std::string& text : texts) hashes.push_back(text_hash(text));
-    parallel_for(
-        0, block_count(marginals.rows, neighbour_block), threads_, [&](std::int64_t i, int) {
-          const Range block = block_items(i, marginals.rows, neighbour_block);
-          correction_.apply(taxonomy(), teacher.view().slice(block.first, block.size()),
-                            std::span(hashes).subspan(static_cast<std::size_t>(block.first),
-                                                      static_cast<std::size_t>(block.size())),
-                            marginals.slice(block.first, block.size()));
-        });
+    parallel_for(0, block_count(marginals.rows, neighbour_block), threads_,
+                 [&](std::int64_t i, int) {
+                   const Range block = block_items(i, marginals.rows, neighbour_block);
+                   const auto first = static_cast<std::size_t>(block.first),
+                              size = static_cast<std::size_t>(block.size());
+                   correction_.apply(taxonomy(), teacher.view().slice(block.first, block.size()),
+                                     std::span(hashes).subspan(first, size),
+                                     marginals.slice(block.first, block.size()),
+                                     std::span(scores.told).subspan(first, size));
+                 });
   }
 
   bool smoothing() const { return settings_.scoring.smoothing.rounds > 0; }

@@ -19,6 +19,8 @@ namespace gpuhpc {
 struct ClassScores {
   Matrix marginals;  // (own rows, C) probability of each class
   Matrix posterior;  // (own rows, K) over root-to-leaf paths, or empty
+  std::vector<char>
+      told;  // (own rows) 1: a person labelled this text, its row is those classes; or empty
 };
 
 class Classifier {

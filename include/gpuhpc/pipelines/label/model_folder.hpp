@@ -59,9 +59,9 @@ struct ModelCorrection {
   std::vector<std::int64_t> hashes;  // (n) of their texts
 
   // Marginals (B,C) of texts with the vectors x' `centred` (B,W) and these hashes (B) are
-  // corrected; a text that a person labelled has the classes it was given.
+  // corrected; a text that a person labelled has the classes it was given, and is told (B).
   void apply(const Taxonomy& taxonomy, MatrixView centred, std::span<const std::int64_t> texts,
-             MutableMatrixView marginals) const;
+             MutableMatrixView marginals, std::span<char> told) const;
 };
 
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);
