@@ -100,9 +100,10 @@ std::vector<ClassId> Decoder::ranked(std::span<const float> scores, std::size_t 
 }
 
 std::vector<ClassId> Decoder::decode(std::span<const float> marginals,
-                                     std::span<const float> posterior) const {
+                                     std::span<const float> posterior, bool told) const {
   if (find_not_finite({marginals.data(), 1, std::ssize(marginals)}))
     throw internal_error("scores are decoded that were not checked: one is not finite");
+  if (told) return ranked(marginals, static_cast<std::size_t>(std::ranges::count(marginals, 1.0F)));
   if (options_.mode == "expected-f1") return expected_f1(marginals, posterior);
   if (options_.mode == "chain") return chain(marginals);
   if (options_.mode == "top-k") return ranked(marginals, static_cast<std::size_t>(options_.k));
@@ -110,10 +111,6 @@ std::vector<ClassId> Decoder::decode(std::span<const float> marginals,
   const auto passing = std::ranges::count_if(
       p, [&](float one) { return static_cast<double>(one) >= options_.threshold; });
   return ranked(p, static_cast<std::size_t>(std::max<std::ptrdiff_t>(passing, 1)));
-}
-
-std::vector<ClassId> Decoder::told(std::span<const float> truth) const {
-  return ranked(truth, static_cast<std::size_t>(std::ranges::count(truth, 1.0F)));
 }
 
 // The k best classes maximise the expected F1 when true sets are near their expected size: E F1 ~ 2

@@ -45,8 +45,9 @@ TEST(Decoding, WhatAPersonSaidIsNeitherCutNorFilledUp) {
     DecodeOptions options;
     options.mode = mode, options.minimum = 2, options.maximum = 2, options.k = 2;
     const Decoder decoder(t, options);
-    EXPECT_THAT(decoder.told(std::vector<float>{0, 0, 0, 1}), ElementsAre(3)) << mode;
-    EXPECT_THAT(decoder.told(std::vector<float>{1, 1, 0, 1}), ElementsAre(0, 3, 1)) << mode;
+    const std::vector<float> one{0, 0, 0, 1}, three{1, 1, 0, 1};
+    EXPECT_THAT(decoder.decode(one, {}, true), ElementsAre(3)) << mode;
+    EXPECT_THAT(decoder.decode(three, {}, true), ElementsAre(0, 3, 1)) << mode;
   }
   DecodeOptions options;
   options.mode = "top-k", options.k = 2;

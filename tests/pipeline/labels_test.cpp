@@ -70,23 +70,25 @@ TEST_F(Labels, ThatSelectAsksForCorrectTheModel) {
   }
   EXPECT_GT(given, 0);
 
-  // `predict` gives what the run gave, and a text that was labelled its classes.
+  // `predict` gives what the run gave, and a text that was labelled its classes, however many
+  // others get.
   const fs::path answers = root_ / "answers.jsonl";
-  const auto predict = [&](const fs::path& texts) {
-    const Result predicted =
-        gpuhpc("predict --model.dir " + (run / "model").string() + " --input.file " +
-               texts.string() + " --output.file " + answers.string() + " --device.threads 1");
+  const auto predict = [&](const fs::path& texts, const std::string& more = "") {
+    const Result predicted = gpuhpc("predict --model.dir " + (run / "model").string() +
+                                    " --input.file " + texts.string() + " --output.file " +
+                                    answers.string() + " --device.threads 1" + more);
     ASSERT_EQ(predicted.code, 0) << predicted.output;
   };
   predict(root_ / "input/test/corpus.txt");
   EXPECT_LT(largest_difference(run / "predictions.jsonl", answers), 1e-6);
-  predict(root_ / "input/train/corpus.txt");
+  predict(root_ / "input/train/corpus.txt", " --decode.mode top-k --decode.k 5");
   const auto known = predictions(answers);
   for (const std::string& id : ids) {
     const auto classes = 1 + std::count(classes_.at(id).begin(), classes_.at(id).end(), ',');
     double sum = 0;
     for (const auto& [name, score] : known.at(id).at("scores").items()) sum += score.get<double>();
     EXPECT_EQ(sum, static_cast<double>(classes)) << id;
+    EXPECT_EQ(std::ssize(known.at(id).at("labels")), classes) << id;
   }
 
   // On two ranks the same labels; the next documents are others.

@@ -23,13 +23,11 @@ class Decoder {
   // marginals (classes): m_c of path_marginals, or a head's sigmoid probabilities (then
   // expected_leaves should be 1). posterior (K), optional: chooses the best path of a class on a
   // DAG; without it, the path with the largest sum of probabilities. Most probable first; never
-  // empty. Every value is finite (check_scores). One document; safe to call from several threads.
+  // empty. Every value is finite (check_scores). told: the marginals are 1 for the classes that a
+  // person gave the document (ModelCorrection), which it keeps in every mode, and gets no other.
+  // One document; safe to call from several threads.
   std::vector<ClassId> decode(std::span<const float> marginals,
-                              std::span<const float> posterior = {}) const;
-
-  // The classes that a person gave a document (ModelCorrection), in decode's order: it keeps them,
-  // in every mode, and gets no other. truth (classes): 1 for each.
-  std::vector<ClassId> told(std::span<const float> truth) const;
+                              std::span<const float> posterior = {}, bool told = false) const;
 
   // What expected-f1 and threshold rank and count: the memberships of one document.
   std::vector<float> probabilities(std::span<const float> marginals) const;

@@ -39,7 +39,7 @@ void select_command(CommandContext& c) {
     if (file != "-" && fs::path(file).extension() != ".csv")
       throw usage_error("--output.file {}: a table for a spreadsheet; give it a name in .csv",
                         file);
-    if (fs::is_regular_file(file) && holds_labels(file))
+    if (file != "-" && fs::is_regular_file(file) && holds_labels(file))
       throw usage_error(
           "{}: classes are filled in there, or it is no table of select's; select would write "
           "over it: give another --output.file",

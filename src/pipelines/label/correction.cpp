@@ -47,9 +47,8 @@ Json changes_of(const Taxonomy& taxonomy, const GivenLabels& given, const ShownD
   for (std::int64_t i = 0; i < shown.before.rows; ++i) {
     const auto posterior = shown.posterior.row(i);
     std::vector<ClassId> first = without.decode(shown.before.row(i), posterior),
-                         second = shown.told[static_cast<std::size_t>(i)] != 0
-                                      ? with.told(shown.after.row(i))
-                                      : with.decode(shown.after.row(i), posterior);
+                         second = with.decode(shown.after.row(i), posterior,
+                                              shown.told[static_cast<std::size_t>(i)] != 0);
     for (const ClassId c : first) ++changes[static_cast<std::size_t>(c)].before;
     for (const ClassId c : second) ++changes[static_cast<std::size_t>(c)].after;
     std::ranges::sort(first);

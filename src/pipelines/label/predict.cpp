@@ -16,11 +16,10 @@ std::vector<ClassList> decode_rows(const Decoder& decoder, double expected_leave
   parallel_for(0, scores.marginals.rows, threads, [&](std::int64_t i, int) {
     const MutableMatrixView marginals = scores.marginals.view().slice(i, 1);
     const auto place = static_cast<std::size_t>(i);
-    labels[place] = !scores.told.empty() && scores.told[place] != 0
-                        ? decoder.told(marginals.row(0))
-                        : decoder.decode(marginals.row(0), scores.posterior.rows > 0
-                                                               ? scores.posterior.row(i)
-                                                               : std::span<const float>{});
+    labels[place] = decoder.decode(
+        marginals.row(0),
+        scores.posterior.rows > 0 ? scores.posterior.row(i) : std::span<const float>{},
+        !scores.told.empty() && scores.told[place] != 0);
     to_memberships(marginals, expected_leaves);
   });
   return labels;

@@ -19,8 +19,8 @@ namespace gpuhpc {
 struct ClassScores {
   Matrix marginals;  // (own rows, C) probability of each class
   Matrix posterior;  // (own rows, K) over root-to-leaf paths, or empty
-  std::vector<char>
-      told;  // (own rows) 1: a person labelled this text, its row is those classes; or empty
+  // (own rows) whether a person labelled the text, whose row is then those classes; or empty
+  std::vector<char> told;
 };
 
 class Classifier {
