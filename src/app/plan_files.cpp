@@ -116,7 +116,7 @@ nlohmann::ordered_json plan_json(const PlanRequest& r, const Plan& plan) {
       {"inference_memory", to_json(plan.inference_parts)},
       {"candidates", nlohmann::ordered_json::array()},
       {"advice", plan.advice}};
-  for (const Candidate& one : plan.candidates)
+  for (const PlanCandidate& one : plan.candidates)
     json["candidates"].push_back({{"precision", one.work.precision},
                                   {"activation_checkpointing", one.work.checkpointing},
                                   {"zero1", one.work.zero1},
@@ -133,7 +133,7 @@ nlohmann::ordered_json plan_json(const PlanRequest& r, const Plan& plan) {
 
 std::string plan_config(const PlanRequest& r, const Plan& plan, const config::OptionSet& set,
                         const PlanOptions& options) {
-  const Candidate& best = plan.candidates.front();
+  const PlanCandidate& best = plan.candidates.front();
   std::map<std::string, std::string> values;
   if (is_training(r.work.job)) {
     values = {{"train.batch", std::to_string(r.global_batch)},

@@ -27,7 +27,7 @@ using kernels::round_up;
 using kernels::SplitBFloat16;
 
 template <typename W>
-struct Layer {
+struct ModernWeights {
   PackedMatrix<W> qkv, attention_output;  // qkv: query, key, value side by side, each padded
   PackedMatrix<W> up, gate;
   std::vector<PackedMatrix<W>> down;     // one for each slice of `up`: the inputs that slice gives
@@ -36,12 +36,12 @@ struct Layer {
 };
 
 template <typename W>
-Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wide) {
+ModernWeights<W> read_modern_layer(const Encoder& encoder, std::int64_t index, const Slices& wide) {
   const std::vector<at::Tensor> p = encoder.layer(index);
   const EncoderConfig& config = encoder.config();
   const std::int64_t hidden = config.hidden_size, width = round_up(hidden, kPanel),
                      inner = config.intermediate_size;
-  Layer<W> layer;
+  ModernWeights<W> layer;
   Matrix joined(3 * width, hidden);
   for (std::int64_t part = 0; part < 3; ++part)
     std::copy_n(weights(p[modern_qkv]).data + part * hidden * hidden, hidden * hidden,
@@ -60,7 +60,7 @@ Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wi
 
 // Rows are tokens of a micro-batch, rounded up to 32.
 template <typename T, typename W>
-struct Buffers final : CpuWorkspace {
+struct ModernBuffers final : CpuWorkspace {
   AlignedBuffer<float> residual;  // (rows, H): residual stream, the place where products accumulate
   AlignedBuffer<W> input;         // (rows, H): the same, normalised and rounded
   AlignedBuffer<T> qkv;           // (rows, 3H)
@@ -107,17 +107,17 @@ class ModernForward final : public CpuForward {
     for (std::int64_t distance = 1 - reach; distance < reach; ++distance)
       near_.push_back(std::abs(distance) <= window ? 0.0F : -1e30F);
     for (std::int64_t i = 0; i < config().layers; ++i)
-      layers_.push_back(read_layer<W>(encoder, i, wide_));
+      layers_.push_back(read_modern_layer<W>(encoder, i, wide_));
   }
 
   std::unique_ptr<CpuWorkspace> make_workspace() const override {
-    return std::make_unique<Buffers<T, W>>();
+    return std::make_unique<ModernBuffers<T, W>>();
   }
   std::int64_t rows_at_once() const override { return 384; }
 
   Rows run(CpuWorkspace& workspace, const PackedIds& documents, std::int64_t first,
            std::int64_t last, std::int64_t layers, bool first_tokens) const override {
-    auto& buffers = dynamic_cast<Buffers<T, W>&>(workspace);
+    auto& buffers = dynamic_cast<ModernBuffers<T, W>&>(workspace);
     std::int64_t rows = documents.offsets[static_cast<std::size_t>(last)] -
                         documents.offsets[static_cast<std::size_t>(first)];
     resize(buffers, round_up(rows, 32));
@@ -127,8 +127,9 @@ class ModernForward final : public CpuForward {
     normalise(buffers, rows, first_norm_, false);
     watch.mark(&CpuWorkspace::Times::other);
     for (std::int64_t i = 0; i < layers; ++i) {
-      const Layer<W>& layer = layers_[static_cast<std::size_t>(i)];
-      const Layer<W>* next = i + 1 < layers ? &layers_[static_cast<std::size_t>(i) + 1] : nullptr;
+      const ModernWeights<W>& layer = layers_[static_cast<std::size_t>(i)];
+      const ModernWeights<W>* next =
+          i + 1 < layers ? &layers_[static_cast<std::size_t>(i) + 1] : nullptr;
       if (!layer.before.empty()) normalise(buffers, rows, layer.before, true);
       watch.mark(&CpuWorkspace::Times::other);
       project(buffers, rows, layer);
@@ -152,7 +153,7 @@ class ModernForward final : public CpuForward {
   }
 
  private:
-  void resize(Buffers<T, W>& buffers, std::int64_t rows) const {
+  void resize(ModernBuffers<T, W>& buffers, std::int64_t rows) const {
     buffers.residual.resize(rows * stride_);
     buffers.input.resize(rows * stride_);
     buffers.qkv.resize((rows + 32) * qkv_stride_);  // attention reads behind a document
@@ -163,7 +164,7 @@ class ModernForward final : public CpuForward {
                                                             config().head_size()));
   }
 
-  void add_words(Buffers<T, W>& buffers, const PackedIds& documents, std::int64_t first,
+  void add_words(ModernBuffers<T, W>& buffers, const PackedIds& documents, std::int64_t first,
                  std::int64_t last) const {
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)],
                        end = documents.offsets[static_cast<std::size_t>(last)],
@@ -179,7 +180,7 @@ class ModernForward final : public CpuForward {
   }
 
   // residual -> input; unless `keep`, the residual stream becomes the same.
-  void normalise(Buffers<T, W>& buffers, std::int64_t rows, const std::vector<float>& gamma,
+  void normalise(ModernBuffers<T, W>& buffers, std::int64_t rows, const std::vector<float>& gamma,
                  bool keep) const {
     kernels_.layer_norm({buffers.residual.data(), stride_, round_up(rows, 32), config().hidden_size,
                          gamma.data(), zeros_.data(),
@@ -188,7 +189,8 @@ class ModernForward final : public CpuForward {
   }
 
   // input -> queries, keys and values
-  void project(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer) const {
+  void project(ModernBuffers<T, W>& buffers, std::int64_t rows,
+               const ModernWeights<W>& layer) const {
     for (std::int64_t slice = 0; slice < narrow_.count(); ++slice) {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
@@ -200,8 +202,8 @@ class ModernForward final : public CpuForward {
   }
 
   // Document by document: queries and keys are turned, then attention -> context.
-  void attend(Buffers<T, W>& buffers, const PackedIds& documents, std::int64_t first,
-              std::int64_t last, const Layer<W>& layer) const {
+  void attend(ModernBuffers<T, W>& buffers, const PackedIds& documents, std::int64_t first,
+              std::int64_t last, const ModernWeights<W>& layer) const {
     const RotaryTable& table = layer.local ? local_ : global_;
     const std::int64_t begin = documents.offsets[static_cast<std::size_t>(first)];
     for (std::int64_t b = first; b < last; ++b) {
@@ -245,8 +247,8 @@ class ModernForward final : public CpuForward {
   }
 
   // Slice by slice of the wide dimension, whose activations are never stored whole.
-  void feed_forward(Buffers<T, W>& buffers, std::int64_t rows, const Layer<W>& layer,
-                    const Layer<W>* following) const {
+  void feed_forward(ModernBuffers<T, W>& buffers, std::int64_t rows, const ModernWeights<W>& layer,
+                    const ModernWeights<W>* following) const {
     const std::int64_t stride = wide_.each * kPanel;
     for (std::int64_t slice = 0; slice < wide_.count(); ++slice) {
       const bool more = slice + 1 < wide_.count();
@@ -287,7 +289,7 @@ class ModernForward final : public CpuForward {
   RotaryTable global_, local_;
   std::int64_t margin_, piece_;  // of local layers: keys beside a piece, its queries
   std::vector<float> near_;      // by distance: what scores of local layers start from
-  std::vector<Layer<W>> layers_;
+  std::vector<ModernWeights<W>> layers_;
 };
 
 }  // namespace

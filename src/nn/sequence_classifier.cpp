@@ -26,12 +26,12 @@ constexpr std::int64_t most_labels = 1 << 16;
 
 // Heads of the pretraining and buffers that hold no weights. (RoBERTa's own pooler: beside the
 // classifier it is not used.)
-constexpr std::array<std::string_view, 6> left_aside = {"cls.",
-                                                        "lm_head.",
-                                                        "lm_predictions.",
-                                                        "mask_predictions.",
-                                                        "embeddings.position_ids",
-                                                        "embeddings.token_type_ids"};
+constexpr std::array<std::string_view, 6> heads_left_aside = {"cls.",
+                                                              "lm_head.",
+                                                              "lm_predictions.",
+                                                              "mask_predictions.",
+                                                              "embeddings.position_ids",
+                                                              "embeddings.token_type_ids"};
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -194,7 +194,7 @@ SequenceClassifier SequenceClassifier::load(const fs::path& folder, at::Device d
   }
   shapes.insert(shapes.end(), head.parameters().begin(), head.parameters().end());
   weights.check(shapes);
-  std::vector<std::string_view> aside(left_aside.begin(), left_aside.end());
+  std::vector<std::string_view> aside(heads_left_aside.begin(), heads_left_aside.end());
   if (config.drops_input) aside.push_back("pooler.");
   weights.refuse_strangers(shapes, aside);
   SequenceClassifier classifier(std::move(model), std::move(config), device);

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Other spellings of the word table, and a table that no model reads.
-constexpr std::array<std::string_view, 4> left_aside = {
+constexpr std::array<std::string_view, 4> t5_left_aside = {
     "encoder.embed_tokens.", "decoder.embed_tokens.", "lm_head.",
     "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias."};
 
@@ -197,7 +197,7 @@ LoadedT5 load_t5(const fs::path& folder, at::Device device) {
       !weights.has("lm_head.weight") || weights.same_bytes("lm_head.weight", "shared.weight");
   const T5 shapes(config, at::kMeta);
   weights.check(shapes.parameters());
-  weights.refuse_strangers(shapes.parameters(), left_aside);
+  weights.refuse_strangers(shapes.parameters(), t5_left_aside);
   T5 model(std::move(config), device);
   weights.fill(model.parameters());
   return {folder, std::move(model)};

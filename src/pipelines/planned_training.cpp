@@ -69,7 +69,7 @@ ForeseenBatch foreseen_batch(const PlannedModel& model, const PlannedWork& work,
   if (!device.cuda) request.memory = host_memory().limit / 100 * percent_of_limit(false);
   request.precisions = {work.precision};
   request.checkpointing = {work.checkpointing}, request.zero1 = {work.zero1};
-  const Candidate only = make_plan(request).candidates.front();
+  const PlanCandidate only = make_plan(request).candidates.front();
   return {std::max<std::int64_t>(1, only.largest), std::max<std::int64_t>(1, only.micro_batch)};
 }
 

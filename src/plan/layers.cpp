@@ -8,8 +8,6 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t fp32 = 4;
-
 // Dropout on a processor decides by places, and keeps nothing.
 bool keeps_masks(const PlannedWork& work, double rate) { return work.cuda && rate > 0; }
 

@@ -4,6 +4,8 @@
 
 namespace gpuhpc {
 
+constexpr std::int64_t fp32 = 4;  // bytes
+
 // Adds tensors up as the allocator sees them.
 class Tally {
  public:

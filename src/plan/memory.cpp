@@ -9,8 +9,6 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t fp32 = 4;
-
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }

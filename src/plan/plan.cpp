@@ -31,9 +31,9 @@ std::vector<std::int64_t> sizes_to_try(const PlanRequest& r, std::int64_t share,
   return {sizes.begin(), sizes.end()};
 }
 
-Candidate candidate_of(const PlanRequest& r, const PlannedWork& work, std::int64_t limit,
-                       const Calibration& calibration) {
-  Candidate best{.work = work};
+PlanCandidate candidate_of(const PlanRequest& r, const PlannedWork& work, std::int64_t limit,
+                           const Calibration& calibration) {
+  PlanCandidate best{.work = work};
   const std::int64_t share = block_count(r.global_batch, static_cast<std::int64_t>(work.ranks));
   const auto bytes = [&](std::int64_t documents) {
     return calibrated(training_memory(r.model, work, batch_of(r, documents)), calibration);
@@ -77,7 +77,7 @@ int ranks_that_fit(const PlanRequest& r, const PlannedWork& work, std::int64_t l
 // What to do where nothing fits, or little does; the guide's order.
 std::vector<std::string> advice_of(const PlanRequest& r, const Plan& plan) {
   std::vector<std::string> advice;
-  const Candidate& best = plan.candidates.front();
+  const PlanCandidate& best = plan.candidates.front();
   if (plan.fits()) {
     const std::vector<std::string> steps = out_of_memory_steps(r, best);
     advice.push_back(fmt::format(
@@ -107,7 +107,7 @@ std::vector<std::string> advice_of(const PlanRequest& r, const Plan& plan) {
 
 }  // namespace
 
-std::vector<std::string> out_of_memory_steps(const PlanRequest& r, const Candidate& best) {
+std::vector<std::string> out_of_memory_steps(const PlanRequest& r, const PlanCandidate& best) {
   constexpr std::int64_t shortest = 16;
   std::vector<std::string> steps;
   if (!best.work.checkpointing) steps.emplace_back("train.activation-checkpointing=true");
@@ -139,11 +139,11 @@ Plan make_plan(const PlanRequest& r,
           work.precision = precision, work.zero1 = zero1, work.checkpointing = checkpointing;
           plan.candidates.push_back(candidate_of(r, work, plan.limit, calibration(work)));
         }
-    std::ranges::stable_sort(plan.candidates, [](const Candidate& a, const Candidate& b) {
+    std::ranges::stable_sort(plan.candidates, [](const PlanCandidate& a, const PlanCandidate& b) {
       if (a.fits() != b.fits()) return a.fits();
       return a.fits() ? a.step_seconds < b.step_seconds : a.bytes < b.bytes;
     });
-    const Candidate& best = plan.candidates.front();
+    const PlanCandidate& best = plan.candidates.front();
     const Calibration factors = calibration(best.work);
     if (best.fits())
       plan.evaluation = largest_batch(1 << 14, plan.limit, [&](std::int64_t documents) {
@@ -166,7 +166,7 @@ Plan make_plan(const PlanRequest& r,
   plan.inference_seconds =
       factors.time * inference_time(r.model, work, {at_once, r.length, r.target_length}, r.gpu);
   if (!is_training(r.work.job)) {
-    Candidate only{.work = work, .micro_batch = plan.inference, .largest = plan.inference};
+    PlanCandidate only{.work = work, .micro_batch = plan.inference, .largest = plan.inference};
     only.memory = plan.inference_parts, only.bytes = calibrated(only.memory, factors);
     only.step_seconds = plan.inference_seconds;
     only.tokens_per_second =

@@ -7,7 +7,7 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t fp32 = 4, tokens_at_once = 384, rows_of_a_block = 96, page = 32,
+constexpr std::int64_t tokens_at_once = 384, rows_of_a_block = 96, page = 32,
                        slice = 320 * 1024;  // bytes of weights
 
 std::int64_t up(std::int64_t value) { return (value + 31) / 32 * 32; }

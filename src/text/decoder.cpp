@@ -126,7 +126,7 @@ void apply(const ReplaceText& rule, Tokens& tokens) {
 
 }  // namespace
 
-std::string Decoder::text_of(std::vector<std::string> tokens) const {
+std::string TokenDecoder::text_of(std::vector<std::string> tokens) const {
   const auto bytes = [&] {
     std::size_t sum = 0;
     for (const std::string& token : tokens) sum += token.size();

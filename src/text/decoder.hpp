@@ -29,7 +29,9 @@ struct JoinPieces {
   std::string prefix;
   bool cleanup = true;
 };
-struct JoinBytes {};   // ByteLevel
+struct JoinBytes {};  // ByteLevel
+// How SentencePiece writes a space.
+constexpr const char* metaspace = "\u2581";
 struct JoinSpaced {    // Metaspace
   std::string spacer;  // a character
   bool drop_first = true;
@@ -43,7 +45,7 @@ struct StripCharacter {
 using DecoderStep = std::variant<JoinPieces, JoinBytes, JoinSpaced, JoinByteTokens, FuseTokens,
                                  StripCharacter, ReplaceText>;
 
-struct Decoder {
+struct TokenDecoder {
   bool given = false;  // else tokens are joined by spaces
   std::vector<DecoderStep> steps;
 

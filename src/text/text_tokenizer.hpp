@@ -111,7 +111,7 @@ struct TokenizerParts {
   std::vector<AddedToken> added, normalized_added;  // looked for in raw and in normalised text
   SpecialTokens special;
   std::vector<VocabularyEntry> tokens;  // added ones included, by ascending id
-  Decoder decoder;
+  TokenDecoder decoder;
   std::string fingerprint;
 
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;

@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* metaspace = "\u2581";
-
 Json read_object(const fs::path& file) {
   Json object = fs::exists(file) ? read_json(file) : Json::object();
   if (!object.is_object())

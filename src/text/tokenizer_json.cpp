@@ -163,18 +163,17 @@ void read_pre_tokenizer(const Members& root, UnigramSettings& settings) {
     throw input_error("{}: only Metaspace, alone or after WhitespaceSplit, is supported: {}",
                       part.where(), unigram_cure);
   }
-  const Members& metaspace = steps.back();
-  if (metaspace.text("replacement") != "\u2581")
-    throw input_error("{}: \"replacement\" must be U+2581: {}", metaspace.where(), unigram_cure);
-  refuse_if(!metaspace.boolean("split", true), metaspace, "split", unigram_cure);
-  const std::string scheme =
-      metaspace.has("prepend_scheme") ? metaspace.text("prepend_scheme") : "always";
-  settings.add_prefix_space = scheme == "always" && metaspace.boolean("add_prefix_space", true);
+  const Members& step = steps.back();
+  if (step.text("replacement") != metaspace)
+    throw input_error("{}: \"replacement\" must be U+2581: {}", step.where(), unigram_cure);
+  refuse_if(!step.boolean("split", true), step, "split", unigram_cure);
+  const std::string scheme = step.has("prepend_scheme") ? step.text("prepend_scheme") : "always";
+  settings.add_prefix_space = scheme == "always" && step.boolean("add_prefix_space", true);
   const bool good = scheme == "always" || (scheme == "never" && !settings.split_white_space);
   if (!good || (settings.split_white_space && !settings.add_prefix_space)) {
     throw input_error(
         "{}: \"prepend_scheme\": \"{}\" is not supported here, only \"always\" is: {}",
-        metaspace.where(), scheme, unigram_cure);
+        step.where(), scheme, unigram_cure);
   }
 }
 

@@ -116,7 +116,7 @@ struct TokenizerDescription {
   std::vector<AddedToken> added;  // special or not
   SpecialNames names;
   NamedTemplates templates;
-  Decoder decoder;
+  TokenDecoder decoder;
 };
 // With ids equal to those of Hugging Face tokenizers 0.23. `where` names the file in errors.
 // input_error: a vocabulary, merge, score or name that does not fit the rest.

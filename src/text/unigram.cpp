@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "characters.hpp"
@@ -11,13 +12,12 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::string_view metaspace = "\u2581";
 constexpr double unk_penalty = 10;  // below the lowest score of the vocabulary
 constexpr std::uint32_t unreached = std::numeric_limits<std::uint32_t>::max();
 
 void append_spaced(std::string_view text, std::string& out) {  // "▁" becomes a space
   for (std::size_t found; (found = text.find(metaspace)) != std::string_view::npos;
-       text.remove_prefix(found + metaspace.size())) {
+       text.remove_prefix(found + std::strlen(metaspace))) {
     out.append(text.substr(0, found)).push_back(' ');
   }
   out.append(text);

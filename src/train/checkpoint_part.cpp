@@ -13,7 +13,7 @@ namespace gpuhpc {
 namespace {
 
 constexpr std::string_view magic = "GPUHPCC2";
-constexpr std::size_t alignment = 64;
+constexpr std::size_t part_alignment = 64;
 
 std::int64_t total(const std::vector<Range>& ranges) {
   return std::accumulate(ranges.begin(), ranges.end(), std::int64_t{0},
@@ -42,7 +42,8 @@ std::string header_text(const std::vector<Range>& ranges, std::int64_t step) {
   Json list = Json::array();
   for (const Range& range : ranges) list.push_back({range.first, range.last});
   std::string text = Json{{"step", step}, {"ranges", list}}.dump();
-  text.resize((2 * sizeof(std::uint64_t) + text.size() + alignment - 1) / alignment * alignment -
+  text.resize((2 * sizeof(std::uint64_t) + text.size() + part_alignment - 1) / part_alignment *
+                      part_alignment -
                   2 * sizeof(std::uint64_t),
               ' ');
   return text;
@@ -98,7 +99,8 @@ PartView view_part(std::span<const std::byte> image, const std::string& name) {
     throw broken();
   }
   const auto floats = static_cast<std::size_t>(total(part.ranges));
-  if (data % alignment != 0 || image.size() != data + 3 * floats * sizeof(float)) throw broken();
+  if (data % part_alignment != 0 || image.size() != data + 3 * floats * sizeof(float))
+    throw broken();
   const float* place = reinterpret_cast<const float*>(image.data() + data);
   part.parameters = {place, floats};
   part.first_moment = {place + floats, floats};

@@ -204,6 +204,22 @@ void check_drawing(const House& house, const std::string& drawing, Problems& pro
       problems.push_back("docs/architecture.md: draws the unknown room " + name);
 }
 
+// Two types of one name are one for the linker: each would run the other's members. What a source
+// file has in a namespace without a name is its own.
+void check_types(const std::vector<File>& files, Problems& problems) {
+  static const std::regex type(R"(\n(?:struct|class|enum class) (\w+)[^;{(]*\{)");
+  std::map<std::string, std::string> defined;
+  for (const File& file : files) {
+    if (!file.is_room() || !file.path.ends_with(".hpp")) continue;
+    for (const std::smatch& match : matches(file.text, type)) {
+      const auto [first, fresh] = defined.emplace(match[1], file.path);
+      if (!fresh)
+        problems.push_back(file.path + ": " + match[1].str() + " is also defined in " +
+                           first->second);
+    }
+  }
+}
+
 Problems find_problems(const fs::path& root) {
   const House house = read_house(root);
   Problems problems = house.problems;
@@ -212,6 +228,7 @@ Problems find_problems(const fs::path& root) {
   for (const File& file : files)
     if (declares_stage(file)) stages.insert(file.stem());
   for (const File& file : files) check_file(house, stages, file, problems);
+  check_types(files, problems);
   check_uses(house, files, problems);
   check_drawing(house, read(root / "docs/architecture.md"), problems);
   return problems;
@@ -337,6 +354,12 @@ TEST_F(PlantedTree, AWayRoundTheIncludeFolderIsFound) {
 }
 TEST_F(PlantedTree, ALongFileIsFound) {
   EXPECT_THAT(plant("src/nn/x.cpp", std::string(500, '\n')), ElementsAre(HasSubstr("over 500")));
+}
+TEST_F(PlantedTree, TwoTypesOfOneNameAreFound) {
+  write("include/gpuhpc/labels/first.hpp", "\nstruct Candidate {\n};\nclass Later;");
+  EXPECT_THAT(plant("src/nn/later.hpp", "\nclass Later final : public Sooner {\n};"), IsEmpty());
+  EXPECT_THAT(plant("src/eval/second.hpp", "\nstruct Candidate {\n  int id;\n};"),
+              ElementsAre(HasSubstr("Candidate is also defined in")));
 }
 TEST_F(PlantedTree, AGuidesPathThatIsNotThereIsFound) {
   plant("README.md", "run `bash scripts/gone.sh` first");

@@ -258,7 +258,7 @@ TEST(Plans, StayBelowTheGpusMemoryAndDoAWholeGlobalBatch) {
     const Plan plan = make_plan(r);
     ASSERT_TRUE(plan.fits()) << gpu;
     double before = 0;
-    for (const Candidate& one : plan.candidates) {
+    for (const PlanCandidate& one : plan.candidates) {
       if (!one.fits()) continue;
       EXPECT_LE(one.bytes, r.gpu.usable());
       EXPECT_GE(one.micro_batch * one.accumulation * 2, r.global_batch);
@@ -311,8 +311,8 @@ TEST(Plans, FollowACalibration) {
   const auto doubled = [](const PlannedWork&) {
     return Calibration{.memory = 2, .time = 3, .from = "trial"};
   };
-  const Candidate as_predicted = make_plan(r).candidates.front(),
-                  as_measured = make_plan(r, doubled).candidates.front();
+  const PlanCandidate as_predicted = make_plan(r).candidates.front(),
+                      as_measured = make_plan(r, doubled).candidates.front();
   EXPECT_LT(as_measured.largest, as_predicted.largest);
   EXPECT_GT(as_measured.step_seconds, 2.9 * as_predicted.step_seconds);
 }
@@ -355,7 +355,7 @@ TEST(StepTimes, OfAProcessorKnowThatOneDocumentAtATimeIsSlow) {
   EXPECT_NEAR(speed(4, false) / speed(16, false), 24.93 / 26.81, .05);
   EXPECT_NEAR(speed(16, true) / speed(16, false), 20.57 / 26.81, .05);
   r.memory = 584 * mib / 100 * 98;
-  const Candidate best = make_plan(r).candidates.front();
+  const PlanCandidate best = make_plan(r).candidates.front();
   ASSERT_TRUE(best.fits());
   EXPECT_TRUE(best.work.checkpointing);
   EXPECT_EQ(best.micro_batch, 4);
@@ -409,7 +409,7 @@ TEST(Plans, SayHowLongInferenceTakes) {
                            {training.inference, r.length, r.target_length}, r.gpu));
   r.work.job = PlanJob::generate, r.precisions = {"bf16"};
   const Plan plan = make_plan(r);
-  const Candidate& only = plan.candidates.front();
+  const PlanCandidate& only = plan.candidates.front();
   EXPECT_EQ(only.step_seconds, plan.inference_seconds);
   EXPECT_NEAR(only.tokens_per_second * only.step_seconds, plan.inference * r.target_length, 1e-6);
 }
@@ -418,7 +418,7 @@ TEST(Plans, SayHowLongInferenceTakes) {
 TEST(Plans, GiveUpInTheGuidesOrder) {
   using testing::ElementsAre;
   PlanRequest r = request("t5-base", "v100-16");
-  Candidate whole, half;
+  PlanCandidate whole, half;
   whole.work.precision = "fp32", half.work.precision = "fp16", half.work.checkpointing = true;
   EXPECT_THAT(out_of_memory_steps(r, whole),
               ElementsAre("train.activation-checkpointing=true", "seq2seq.source-length=256",

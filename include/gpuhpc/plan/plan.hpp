@@ -29,7 +29,7 @@ struct PlanRequest {
   std::int64_t micro_batch = 0;  // above 0: no other one
 };
 
-struct Candidate {
+struct PlanCandidate {
   PlannedWork work;
   std::int64_t micro_batch = 0;  // documents a rank computes at once; 0: no number of them fits
   std::int64_t accumulation = 1;
@@ -70,10 +70,10 @@ std::int64_t largest_batch(std::int64_t most, std::int64_t limit, const Bytes& b
 }
 
 struct Plan {
-  std::int64_t limit = 0;             // bytes that tensors may take
-  std::vector<Candidate> candidates;  // best first; those that do not fit stand last
-  std::int64_t evaluation = 0;        // documents at once, beside the best candidate's training
-  std::int64_t inference = 0;         // likewise, in a process of its own
+  std::int64_t limit = 0;                 // bytes that tensors may take
+  std::vector<PlanCandidate> candidates;  // best first; those that do not fit stand last
+  std::int64_t evaluation = 0;            // documents at once, beside the best candidate's training
+  std::int64_t inference = 0;             // likewise, in a process of its own
   MemoryParts inference_parts;
   double inference_seconds = 0;  // of so many documents
   std::vector<std::string> advice;
@@ -89,7 +89,7 @@ Plan make_plan(const PlanRequest& request);
 // order: when half the batch with twice the accumulation, which the Trainer takes by itself, is not
 // enough, shorter texts, then half precision; before both what changes no result, layers computed
 // again.
-std::vector<std::string> out_of_memory_steps(const PlanRequest& request, const Candidate& best);
+std::vector<std::string> out_of_memory_steps(const PlanRequest& request, const PlanCandidate& best);
 
 nlohmann::ordered_json to_json(const MemoryParts& parts);
 

@@ -146,7 +146,7 @@ std::string in_gib(std::int64_t bytes) {
 
 void print_candidates(const Plan& plan, std::int64_t shown) {
   std::vector<std::vector<std::string>> rows;
-  for (const Candidate& one : plan.candidates) {
+  for (const PlanCandidate& one : plan.candidates) {
     if (std::ssize(rows) == shown) break;
     rows.push_back({one.work.precision, one.work.checkpointing ? "yes" : "no",
                     one.work.zero1 ? fmt::format("zero1 of {}", one.work.ranks) : "ddp",

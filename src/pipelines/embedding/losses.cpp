@@ -7,27 +7,25 @@
 namespace gpuhpc {
 namespace {
 
-using Rows = LossRows;
-
-at::Tensor mnrl(const Rows& r) { return in_batch_negatives(r.columns, r.options.scale); }
-at::Tensor symmetric(const Rows& r) {
+at::Tensor mnrl(const LossRows& r) { return in_batch_negatives(r.columns, r.options.scale); }
+at::Tensor symmetric(const LossRows& r) {
   return symmetric_in_batch_negatives(r.columns, r.options.scale);
 }
-at::Tensor triplet(const Rows& r) {
+at::Tensor triplet(const LossRows& r) {
   return triplet_loss(r.columns, parse_distance(r.options.distance), r.options.margin);
 }
-at::Tensor cosine(const Rows& r) { return cosine_loss(r.columns, r.values); }
-at::Tensor cosent(const Rows& r) {
+at::Tensor cosine(const LossRows& r) { return cosine_loss(r.columns, r.values); }
+at::Tensor cosent(const LossRows& r) {
   return ranking_loss(row_cosines(r.columns[0], r.columns[1]), r.values, r.options.scale);
 }
-at::Tensor angle(const Rows& r) {
+at::Tensor angle(const LossRows& r) {
   return ranking_loss(row_angles(r.columns[0], r.columns[1]), r.values, r.options.scale);
 }
-at::Tensor margin_mse(const Rows& r) { return margin_mse_loss(r.columns, r.values); }
-at::Tensor distill(const Rows& r) {
+at::Tensor margin_mse(const LossRows& r) { return margin_mse_loss(r.columns, r.values); }
+at::Tensor distill(const LossRows& r) {
   return distillation_loss(r.columns, r.values, r.options.temperature);
 }
-at::Tensor softmax(const Rows& r) { return softmax_loss(r.head->logits(r.columns), r.values); }
+at::Tensor softmax(const LossRows& r) { return softmax_loss(r.head->logits(r.columns), r.values); }
 
 }  // namespace
 
