@@ -208,11 +208,14 @@ void check_drawing(const House& house, const std::string& drawing, Problems& pro
 // file has in a namespace without a name is its own.
 void check_types(const std::vector<File>& files, Problems& problems) {
   static const std::regex type(R"(\n(?:struct|class|enum class) (\w+)[^;{(]*\{)");
-  std::map<std::string, std::string> defined;
+  static const std::regex space(R"(\nnamespace ([\w:]+) \{)");
+  std::map<std::string, std::string> defined;  // with its namespace, and where
   for (const File& file : files) {
     if (!file.is_room() || !file.path.ends_with(".hpp")) continue;
+    std::smatch around;
+    std::regex_search(file.text, around, space);
     for (const std::smatch& match : matches(file.text, type)) {
-      const auto [first, fresh] = defined.emplace(match[1], file.path);
+      const auto [first, fresh] = defined.emplace(around.str(1) + "::" + match[1].str(), file.path);
       if (!fresh)
         problems.push_back(file.path + ": " + match[1].str() + " is also defined in " +
                            first->second);
@@ -357,6 +360,8 @@ TEST_F(PlantedTree, ALongFileIsFound) {
 }
 TEST_F(PlantedTree, TwoTypesOfOneNameAreFound) {
   write("include/gpuhpc/labels/first.hpp", "\nstruct Candidate {\n};\nclass Later;");
+  EXPECT_THAT(plant("src/nn/third.hpp", "\nnamespace kernels {\nstruct Candidate {\n};\n}"),
+              IsEmpty());
   EXPECT_THAT(plant("src/nn/later.hpp", "\nclass Later final : public Sooner {\n};"), IsEmpty());
   EXPECT_THAT(plant("src/eval/second.hpp", "\nstruct Candidate {\n  int id;\n};"),
               ElementsAre(HasSubstr("Candidate is also defined in")));
