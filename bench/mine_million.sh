@@ -2,11 +2,11 @@
 # mine_million.sh [ANCHORS [TEXTS]]   `mine` with a million anchors among 100,000 texts on 1, 2 and 4 ranks: seconds and peak memory of each
 # rank, one checksum of the mined rows for all, and differences from a brute force (NumPy, double) for 900 anchors. Texts are pieces of six
 # words of dictionaries and package descriptions (data_tools/make_pretraining_texts.py): a text's first piece is the positive of its others.
-# Vectors are made once, at 16 tokens, and every run searches in them. Needs build/release/gpuhpc, Python with NumPy and h5py (PYTHON: its
+# Vectors are made once, at 16 tokens, and every run searches in them. Needs build/release/gpuhpc (or GPUHPC), Python with NumPy and h5py (PYTHON: its
 # command) and, for a million, 6 GB of disk in runs/mine_million, which stay there; the next call takes up what is finished.
 set -eu
 cd "$(dirname "$0")/.."
-anchors=${1:-1000000} texts=${2:-100000} program=$PWD/build/release/gpuhpc python=${PYTHON:-python3}
+anchors=${1:-1000000} texts=${2:-100000} program=${GPUHPC:-$PWD/build/release/gpuhpc} python=${PYTHON:-python3}
 folder=runs/mine_million pairs=runs/mine_million/pairs-$anchors-$texts.jsonl
 [ -x "$program" ] || { echo "mine_million.sh: $program is not there: bash scripts/build.sh release gpuhpc" >&2; exit 78; }
 "$python" -c 'import numpy, h5py' || { echo "mine_million.sh: Python needs numpy and h5py (PYTHON=...)" >&2; exit 78; }

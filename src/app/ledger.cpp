@@ -7,8 +7,10 @@
 #include <chrono>
 #include <exception>
 #include <future>
+#include <optional>
 #include <thread>
 
+#include "gpuhpc/app/gpu_log.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
@@ -98,7 +100,9 @@ Ledger::Ledger(const fs::path& run_folder) : path_(run_folder / "ledger.json") {
     const Json json = read_json(path_);
     order_ = json.at("order").get<std::vector<std::string>>();
     for (const auto& [name, value] : json.at("stages").items())
-      entries_[name] = {value.at("fingerprint"), value.at("seconds"),
+      entries_[name] = {value.at("fingerprint"),
+                        {value.at("seconds"), value.value("memory", std::int64_t{0}),
+                         value.value("gpu_memory", std::int64_t{0})},
                         value.at("outputs").get<std::map<std::string, std::string>>()};
   } catch (const Json::exception& e) {
     throw input_error("{}: not a ledger of this version ({}); remove it to start the run afresh",
@@ -129,8 +133,11 @@ void Ledger::forget(const std::string& stage) {
 void Ledger::save() const {
   Json stages = Json::object();
   for (const auto& [name, entry] : entries_)
-    stages[name] = {
-        {"fingerprint", entry.fingerprint}, {"seconds", entry.seconds}, {"outputs", entry.outputs}};
+    stages[name] = {{"fingerprint", entry.fingerprint},
+                    {"seconds", entry.cost.seconds},
+                    {"memory", entry.cost.memory},
+                    {"gpu_memory", entry.cost.gpu_memory},
+                    {"outputs", entry.outputs}};
   write_json(path_, Json{{"order", order_}, {"stages", stages}});
 }
 
@@ -246,8 +253,8 @@ void run_alone(const Stage& stage, const StageContext& c, const fs::path& folder
 }
 
 // One stage, from empty temporary folder to ledger entry.
-double run_stage(const Pipeline& pipeline, std::size_t number, const StageContext& context,
-                 const PipelineRange& range, Ledger& ledger) {
+StageCost run_stage(const Pipeline& pipeline, std::size_t number, const StageContext& context,
+                    const PipelineRange& range, Ledger& ledger) {
   const Stage& stage = pipeline.stages()[number];
   Communicator& comm = context.comm;
   const fs::path folder = pipeline.folder(number), partial = folder.string() + ".partial";
@@ -258,26 +265,38 @@ double run_stage(const Pipeline& pipeline, std::size_t number, const StageContex
     fs::remove_all(partial);
     create_folder(partial);
   });
-  if (context.device.cuda) reset_device_memory_peak(context.device.index);
+  const int gpu = context.device.index;
+  std::optional<GpuLog> watch;
+  reset_peak_memory();
+  if (context.device.cuda) {
+    reset_device_memory_peak(gpu);
+    watch.emplace(
+        context.run_folder / "gpu" / stage.name / fmt::format("rank-{:05d}.csv", comm.rank()),
+        GpuLog::Source{query_gpu(gpu).bus, [gpu] { return device_memory(gpu).used; }}, context.log);
+  }
   const auto start = std::chrono::steady_clock::now();
   if (runs_alone(range, stage.name, comm))
     run_alone(stage, context, partial, range.timeout);
   else
     stage.run(context, partial);
   comm.barrier();
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  watch.reset();
+  const StageCost cost{
+      seconds.count(), comm.all_reduce_value(peak_memory(), Reduce::max),
+      comm.all_reduce_value(context.device.cuda ? device_memory(gpu).peak : std::int64_t{0},
+                            Reduce::max)};
   on_root(comm, [&] {
     auto hashes = output_hashes(partial, stage.outputs);
     rename_synced(partial, folder);
-    ledger.finish(stage.name, {context.task.fingerprint, seconds, std::move(hashes)});
+    ledger.finish(stage.name, {context.task.fingerprint, cost, std::move(hashes)});
     std::error_code ignored;  // they do no harm
     fs::remove_all(context.checkpoints, ignored);
     // When it is empty: those of other options stay for them.
     fs::remove(context.checkpoints.parent_path(), ignored);
     fs::remove(context.checkpoints.parent_path().parent_path(), ignored);
   });
-  return seconds;
+  return cost;
 }
 
 // The fingerprints, once the run folder is as this pipeline has it. On the root.
@@ -339,7 +358,7 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
     comm.broadcast(&skip, 1, DataType::int32, 0);
     if (skip != 0) {
       const LedgerEntry* entry = ledger.find(stage.name);
-      times.push_back({stage.name, entry ? entry->seconds : 0, true});
+      times.push_back({stage.name, entry ? entry->cost : StageCost{}, true});
       if (comm.is_root())
         log->info("stage {}/{} {}: finished before, skipped", i + 1, stages.size(), stage.name);
       continue;
@@ -363,9 +382,8 @@ std::vector<StageTime> run_stages(const Pipeline& pipeline, const PipelineRange&
     if (comm.is_root())
       log->info(
           "stage {}/{} {} took {}; peak memory {} MiB{}{}", i + 1, stages.size(), stage.name,
-          format_duration(times.back().seconds), peak_memory() >> 20,
-          device.cuda ? fmt::format(", of the GPU {} MiB", device_memory(device.index).peak >> 20)
-                      : "",
+          format_duration(times.back().cost.seconds), times.back().cost.memory >> 20,
+          device.cuda ? fmt::format(", of the GPU {} MiB", times.back().cost.gpu_memory >> 20) : "",
           stage.reference_time.empty()
               ? ""
               : fmt::format(" (the guide of the Python set-up states {})", stage.reference_time));

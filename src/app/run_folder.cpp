@@ -40,10 +40,10 @@ RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
   for (const std::string& stage : pipeline_) {
     const LedgerEntry* entry = ledger.find(stage);
     if (entry == nullptr) continue;
-    if (!(entry->seconds >= 0 && entry->seconds < 1e9))
+    if (!(entry->cost.seconds >= 0 && entry->cost.seconds < 1e9))
       throw input_error("{}: stage {} took {} seconds; gpuhpc did not write this ledger",
-                        (path_ / "ledger.json").string(), stage, entry->seconds);
-    seconds_[stage] = entry->seconds;
+                        (path_ / "ledger.json").string(), stage, entry->cost.seconds);
+    costs_[stage] = entry->cost;
   }
 }
 
@@ -94,15 +94,17 @@ RunFacts RunFolder::facts() const {
   }
 }
 
-bool RunFolder::finished(const std::string& stage) const { return seconds_.contains(stage); }
+bool RunFolder::finished(const std::string& stage) const { return costs_.contains(stage); }
 
 std::vector<ReportStage> RunFolder::stages() const {
   std::vector<ReportStage> stages;
   const std::vector<std::string> reused = facts().reused;
   for (const std::string& stage : pipeline_)
-    if (finished(stage))
-      stages.push_back(
-          {stage, seconds_.at(stage), std::ranges::find(reused, stage) != reused.end()});
+    if (finished(stage)) {
+      const StageCost& cost = costs_.at(stage);
+      stages.push_back({stage, cost.seconds, std::ranges::find(reused, stage) != reused.end(),
+                        cost.memory, cost.gpu_memory});
+    }
   return stages;
 }
 

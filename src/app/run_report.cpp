@@ -292,7 +292,11 @@ void add_warnings(std::vector<std::string>& warnings, const RunFolder& folder,
 Json run_data(const RunFolder& folder, const TrainingLines& lines) {
   Json stages = Json::array();
   for (const ReportStage& stage : folder.stages())
-    stages.push_back({{"name", stage.name}, {"seconds", stage.seconds}, {"reused", stage.skipped}});
+    stages.push_back({{"name", stage.name},
+                      {"seconds", stage.seconds},
+                      {"reused", stage.skipped},
+                      {"memory", stage.memory},
+                      {"gpu_memory", stage.gpu_memory}});
   return {{"name", lines.run},
           {"metrics", metrics_data(read_figures(folder.path()))},
           {"stages", stages},

@@ -165,10 +165,15 @@ std::string describe(const DeviceChoice& choice) {
 }
 
 std::int64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (std::int64_t kib = 0; word == "VmHWM:" && status >> kib) return kib * 1024;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
+
+void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << 5; }  // see proc(5)
 
 std::int64_t resident_memory() {
   std::ifstream pages("/proc/self/statm");

@@ -382,10 +382,11 @@ function time() {
   const longest = Math.max(...all.map((stage) => stage.seconds)) || 1;
   const reused = all.some((stage) => stage.reused)
     ? " A reused stage was finished in an earlier run; its bar is the time it took then." : "";
-  section("time", "Time", `${clock(sum(all.map((stage) => stage.seconds)))} in all, stage by stage.\
-${reused}`, html("div", {}, all.map((stage) => bar(isolated(stage.name),
+  section("time", "Time", `${clock(sum(all.map((stage) => stage.seconds)))} in all, stage by stage, \
+with the most memory that a rank held.${reused}`, html("div", {}, all.map((stage) => bar(isolated(stage.name),
     [[stage.reused ? "c0 reused" : "c0", (100 * stage.seconds) / longest]],
-    duration(stage.seconds) + (stage.reused ? " (reused)" : "")))));
+    `${duration(stage.seconds)}, ${bytes(stage.memory)}\
+${stage.gpu_memory ? `, GPU ${bytes(stage.gpu_memory)}` : ""}${stage.reused ? " (reused)" : ""}`))));
 }
 
 function facts() {

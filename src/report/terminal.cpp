@@ -120,12 +120,23 @@ std::string format_levels(const Evaluation& evaluation) {
 std::string format_stages(const std::vector<ReportStage>& stages) {
   std::vector<std::vector<std::string>> rows;
   double total = 0;
+  std::int64_t memory = 0, gpu_memory = 0;
+  const auto mebibytes = [](std::int64_t bytes) { return format_count(bytes >> 20); };
   for (const ReportStage& stage : stages) {
-    rows.push_back({stage.name, format_duration(stage.seconds), stage.skipped ? "reused" : "done"});
+    rows.push_back({stage.name, format_duration(stage.seconds), mebibytes(stage.memory),
+                    mebibytes(stage.gpu_memory), stage.skipped ? "reused" : "done"});
     total += stage.seconds;
+    memory = std::max(memory, stage.memory);
+    gpu_memory = std::max(gpu_memory, stage.gpu_memory);
   }
-  rows.push_back({"all stages", format_duration(total), ""});
-  return format_table({"stage", "time", ""}, rows);
+  rows.push_back(
+      {"all stages", format_duration(total), mebibytes(memory), mebibytes(gpu_memory), ""});
+  std::vector<std::string> header = {"stage", "time", "MiB", "GPU MiB", ""};
+  if (gpu_memory == 0) {
+    header.erase(header.begin() + 3);
+    for (auto& row : rows) row.erase(row.begin() + 3);
+  }
+  return format_table(header, rows);
 }
 
 std::string format_count(std::int64_t count) {

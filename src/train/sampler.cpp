@@ -173,7 +173,19 @@ std::vector<std::int64_t> Sampler::next() {
   return cut(stream);
 }
 
+// Of a pass only this is left, less than half a batch.
+bool Sampler::is_remnant(const Stream& stream) const {
+  if (stream.next < std::ssize(stream.order)) return false;
+  if (batch_tokens_ == 0) return 2 * std::ssize(stream.put_off) < batch_size_;
+  std::int64_t tokens = 0;
+  for (const std::int64_t item : stream.put_off) tokens += task_.cost(item);
+  return 2 * tokens < batch_tokens_;
+}
+
 std::vector<std::int64_t> Sampler::cut(Stream& stream) {
+  // A text that stands seven times in the last rows would make seven updates of a few rows each, at
+  // the rate of a whole batch.
+  const bool apart = no_duplicates_ && !is_remnant(stream);
   std::vector<std::int64_t> batch, put_off;
   std::unordered_set<std::int64_t> keys;
   std::int64_t tokens = 0;
@@ -183,7 +195,7 @@ std::vector<std::int64_t> Sampler::cut(Stream& stream) {
     return !batch.empty() && tokens + task_.cost(item) > batch_tokens_;
   };
   const auto take = [&](std::int64_t item) {
-    if (no_duplicates_) {
+    if (apart) {
       const std::vector<std::int64_t> own = task_.keys(item);
       if (std::ranges::any_of(own, [&](std::int64_t key) { return keys.contains(key); }))
         return put_off.push_back(item);

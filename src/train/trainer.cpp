@@ -376,7 +376,6 @@ void Trainer::count(const StepReport& report) {
                                          : "");
   slow_ranks_.after_step(report);
   if (metrics_) metrics_->step(report);
-  if (gpu_) gpu_->after_step(report.step);
   if (context_.report) context_.report(report);
   const bool learnt_nothing = state_.skipped == total_steps();
   if (state_.skipped_in_a_row > options_.max_skipped || learnt_nothing)

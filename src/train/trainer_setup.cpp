@@ -134,12 +134,6 @@ void Trainer::resume() {
     }
     if (chosen.size() > 0) fs::remove_all(context_.run_folder / "trace" / context_.stage);
   });
-  run_collectively(comm_, [&] {
-    if (context_.device.cuda && !context_.folder.empty())
-      gpu_.emplace(context_.run_folder / "gpu" / context_.stage /
-                       fmt::format("rank-{:05d}.csv", comm_.rank()),
-                   query_gpu(context_.device.index).bus);
-  });
   if (chosen.size() > 0 && (chosen.last <= state_.step + 1 || chosen.first > total_steps()) &&
       context_.log && comm_.is_root())
     context_.log->warn(

@@ -139,20 +139,6 @@ void MetricsLog::add(const Json& line) {
   file_->write(line.at("step"), now(), scalars_of(line));
 }
 
-GpuLog::GpuLog(fs::path path, const std::string& bus, NvmlFunctions functions)
-    : path_(std::move(path)), gpu_(bus, std::move(functions)) {
-  create_folder(path_.parent_path());
-  if (!fs::exists(path_)) append_line(path_, "time,step,utilisation_percent");
-}
-
-void GpuLog::after_step(std::int64_t step) {
-  const auto here = std::chrono::steady_clock::now();
-  if (here < next_) return;
-  next_ = here + std::chrono::seconds(1);
-  if (const auto percent = gpu_.utilisation())
-    append_line(path_, fmt::format("{:.1f},{},{:g}", now(), step, *percent));
-}
-
 void write_rank_times(const fs::path& path, const TrainSummary& s, const DeviceChoice& device,
                       Communicator& comm) {
   const Json mine{{"rank", comm.rank()},

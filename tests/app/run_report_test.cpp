@@ -26,7 +26,7 @@ class RunReport : public testing::Test {
     write_text_file(folder / "config.ini", config);
     write_text_file(
         folder / "ledger.json",
-        R"({"order": ["encoding", "refinement", "augmentation", "hierarchy", "training", "inference"], "stages": {"encoding": {"fingerprint": "f", "seconds": 2.5, "outputs": {}}}})");
+        R"({"order": ["encoding", "refinement", "augmentation", "hierarchy", "training", "inference"], "stages": {"encoding": {"fingerprint": "f", "seconds": 2.5, "memory": 7000000, "gpu_memory": 3000, "outputs": {}}}})");
     write_text_file(
         checkpoints / "metrics.jsonl",
         "{\"step\": 1, \"loss\": 2, \"learning_rate_multiplier\": 1}\n{\"step\": 2, \"loss\": 1, "
@@ -58,7 +58,10 @@ TEST_F(RunReport, AnUnfinishedRunHasItsCurvesAndSaysWhatIsMissing) {
   const Json report = make_run_report(run("a"));
   EXPECT_EQ(report.at("title"), "a");
   const Json& stages = report.at("runs").at(0).at("stages");
-  EXPECT_EQ(stages, Json::parse(R"([{"name": "encoding", "seconds": 2.5, "reused": false}])"));
+  EXPECT_EQ(
+      stages,
+      Json::parse(
+          R"([{"name": "encoding", "seconds": 2.5, "reused": false, "memory": 7000000, "gpu_memory": 3000}])"));
   ASSERT_EQ(report.at("curves").size(), 2u);
   EXPECT_EQ(losses(report), Json::array({2, 1}));
   EXPECT_EQ(report.at("warnings"),

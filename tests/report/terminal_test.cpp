@@ -41,9 +41,14 @@ TEST(Terminal, LevelsAndStages) {
             "1         2          3      1  0.333  0.500  0.400\n"
             "2         5          3      1  0.333  0.200  0.250\n"
             "3         0          1      0  0.000  0.000  0.000\n");
-  const std::string stages = format_stages({{"refinement", 70, true}, {"training", 60, false}});
+  const std::string stages =
+      format_stages({{"refinement", 70, true, 300 << 20}, {"training", 60, false, 2'000LL << 20}});
   EXPECT_NE(stages.find("reused"), std::string::npos);
-  EXPECT_NE(stages.find("all stages  2:10"), std::string::npos) << stages;
+  EXPECT_NE(stages.find("all stages  2:10  2,000"), std::string::npos) << stages;
+  EXPECT_EQ(stages.find("GPU"), std::string::npos) << stages;
+  EXPECT_NE(
+      format_stages({{"training", 60, false, 2'000LL << 20, 900 << 20}}).find("2,000      900"),
+      std::string::npos);
 }
 
 TEST(Terminal, CountsHaveSeparators) {

@@ -50,36 +50,6 @@ struct Watched {
   MetricsLog log;
 };
 
-int start_or_end() { return 0; }
-int handle(const char*, void** device) {
-  static int gpu;
-  return *device = &gpu, 0;
-}
-int rates(void*, unsigned* percent) { return percent[0] = 87, percent[1] = 12, 0; }
-void* nvml(const char* name) {
-  const std::string_view asked = name;
-  if (asked == "nvmlDeviceGetUtilizationRates") return reinterpret_cast<void*>(&rates);
-  if (asked == "nvmlDeviceGetHandleByPciBusId_v2") return reinterpret_cast<void*>(&handle);
-  return reinterpret_cast<void*>(&start_or_end);
-}
-
-TEST(GpuLog, HasALineASecondAtMostAndKeepsThoseOfAnEarlierStart) {
-  const ScratchFolder folder;
-  const std::filesystem::path path = folder / "gpu/training/rank-00003.csv";
-  for (int start = 0; start < 2; ++start) {
-    GpuLog log(path, "0000:3b:00.0", nvml);
-    log.after_step(5 + start);
-    log.after_step(7 + start);
-  }
-  std::vector<std::string> lines;
-  LineReader reader(path);
-  for (std::string line; reader.next(line);) lines.push_back(line);
-  ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(lines[0], "time,step,utilisation_percent");
-  EXPECT_THAT(lines[1], ::testing::MatchesRegex("[0-9]+\\.[0-9],5,87"));
-  EXPECT_THAT(lines[2], ::testing::MatchesRegex("[0-9]+\\.[0-9],6,87"));
-}
-
 TEST(MetricsLog, WritesALineAndAnEventAStep) {
   Watched watched;
   watched.log.begin(0);

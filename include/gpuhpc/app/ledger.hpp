@@ -1,6 +1,7 @@
 #pragma once
 // Which stages of a run are finished, and what has to run again. A stage whose settings, input
 // files, earlier stages and own outputs are as they were is skipped.
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -12,9 +13,17 @@
 
 namespace gpuhpc {
 
+// What a stage needed.
+struct StageCost {
+  double seconds = 0;
+  // bytes at most, of the rank that needed most: resident in its process, and held by tensors on
+  // its GPU
+  std::int64_t memory = 0, gpu_memory = 0;
+};
+
 struct LedgerEntry {
   std::string fingerprint;
-  double seconds = 0;
+  StageCost cost;
   std::map<std::string, std::string> outputs;  // file -> hash of its content
 };
 
@@ -51,7 +60,7 @@ std::vector<std::string> with_dependents(const std::vector<Stage>& stages,
 
 struct StageTime {
   std::string name;
-  double seconds = 0;
+  StageCost cost;
   bool skipped = false;
 };
 

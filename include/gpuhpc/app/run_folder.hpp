@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpuhpc/app/ledger.hpp"
 #include "gpuhpc/app/options.hpp"
 #include "gpuhpc/report/terminal.hpp"
 
@@ -51,7 +52,7 @@ class RunFolder {
   std::filesystem::path path_;
   std::map<std::string, std::string> config_;
   std::vector<std::string> pipeline_;  // its stages
-  std::map<std::string, double> seconds_;
+  std::map<std::string, StageCost> costs_;
 };
 
 }  // namespace gpuhpc

@@ -69,8 +69,9 @@ c10::Device torch_device(const DeviceChoice& choice);
 // "cpu, 2 threads" or "cuda:3, 4 threads"
 std::string describe(const DeviceChoice& choice);
 
-// Resident memory of this process, bytes: at most so far, and now.
+// Resident memory of this process, bytes: at most since it started or the peak was reset, and now.
 std::int64_t peak_memory();
+void reset_peak_memory();  // the peak starts again from now, where the system can do that
 std::int64_t resident_memory();
 
 }  // namespace gpuhpc

@@ -10,7 +10,8 @@ namespace gpuhpc {
 struct ReportStage {
   std::string name;
   double seconds = 0;
-  bool skipped = false;  // its outputs were there already; `seconds` is what it took then
+  bool skipped = false;  // its outputs were there already; the figures are those of then
+  std::int64_t memory = 0, gpu_memory = 0;  // bytes at most, of the rank that needed most
 };
 
 // First column left, the others right; widths count characters, not bytes. Lines end in '\n'.

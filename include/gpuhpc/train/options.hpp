@@ -55,7 +55,9 @@ struct Course {
   bool restore_best = false;
   std::vector<CorpusItems> corpora = {};  // none: all items
   Mixing mixing = Mixing::proportional;
-  bool no_duplicates = false;  // no two items with one of Task::keys in a batch
+  // no two items with one of Task::keys in a batch, but in an epoch's last one where less than half
+  // a batch is left
+  bool no_duplicates = false;
 };
 
 // Section [train]. Defaults are those of the student (quality recipe, step 11).

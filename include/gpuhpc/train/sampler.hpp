@@ -60,6 +60,7 @@ class Sampler {
   void begin_epoch(std::int64_t epoch);
   void begin_pass(std::size_t stream);
   std::size_t choose() const;
+  bool is_remnant(const Stream& stream) const;
   std::vector<std::int64_t> cut(Stream& stream);
   std::int64_t item(std::int64_t place) const {
     return learnt_ ? (*learnt_)[static_cast<std::size_t>(place)] : place;

@@ -149,7 +149,6 @@ class Trainer {
   SlowRankWatch slow_ranks_;
   std::optional<Checkpointer> checkpointer_;
   std::optional<MetricsLog> metrics_;  // rank 0
-  std::optional<GpuLog> gpu_;          // where there is one
   TrainerState state_;                 // without the scaler's part
   WriterStatus writers_;               // of any rank, in the last step
   bool stop_ = false;

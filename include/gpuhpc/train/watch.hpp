@@ -44,20 +44,6 @@ class MetricsLog {
   std::optional<GpuMeter> gpu_;  // where there is one
 };
 
-// How busy the GPU of one rank is, as CSV: `time,step,utilisation_percent`, seconds since 1970; a
-// line a second at most, none where the driver does not tell. Lines of an earlier start stay.
-class GpuLog {
- public:
-  // `bus`: as query_gpu() names the GPU.
-  GpuLog(std::filesystem::path path, const std::string& bus, NvmlFunctions functions = open_nvml());
-  void after_step(std::int64_t step);
-
- private:
-  std::filesystem::path path_;
-  GpuMeter gpu_;
-  std::chrono::steady_clock::time_point next_{};
-};
-
 // ranks.jsonl: a line per rank. Collective.
 void write_rank_times(const std::filesystem::path& path, const TrainSummary& summary,
                       const DeviceChoice& device, Communicator& comm);
