@@ -173,7 +173,7 @@ std::vector<TokenList> T5Generator::generate_batch(const PackedIds& sources) con
   std::iota(running.begin(), running.end(), 0);
   TokenList tokens(searches.size(), model_.config().start);
   while (true) {
-    const at::Tensor scores = on_device_->step(rows, tokens).cpu().contiguous();
+    const at::Tensor scores = HostCopy(on_device_->step(rows, tokens)).wait();
     const std::int64_t each = rows.per_document, words = scores.size(1);
     std::vector<std::int64_t> from, stay, next;  // rows; places in `running`; searches
     tokens.clear();

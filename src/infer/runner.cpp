@@ -91,27 +91,44 @@ std::string InferPlan::describe() const {
   return fmt::format("{}, {} thread{}", numbers, threads, threads == 1 ? "" : "s");
 }
 
-void BatchRunner::run(
-    std::span<const ItemBatch> batches, const std::function<PackedIds(const ItemBatch&)>& pack,
-    const std::function<void(const ItemBatch&, const PackedIds&, Matrix)>& use) const {
+void BatchRunner::run(std::span<const ItemBatch> batches, const Pack& pack, const Use& use) const {
+  if (plan_.cuda) return run_on_device(batches, pack, use);
   std::vector<std::unique_ptr<CpuWorkspace>> workspaces(static_cast<std::size_t>(plan_.threads));
   parallel_for(0, std::ssize(batches), plan_.threads, [&](std::int64_t b, int thread) {
     const ItemBatch& batch = batches[static_cast<std::size_t>(b)];
     const PackedIds packed = pack(batch);
     Matrix rows(packed.size(), model_.columns);
-    if (plan_.cuda) {
-      const at::NoGradGuard guard;
-      const at::Tensor found = model_.on_device(pack_tokens(packed, model_.device))
-                                   .to(at::kCPU, at::kFloat)
-                                   .contiguous();
-      std::copy_n(found.const_data_ptr<float>(), found.numel(), rows.values.data());
-    } else {
-      auto& workspace = workspaces[static_cast<std::size_t>(thread)];
-      if (!workspace) workspace = model_.workspace();
-      model_.on_cpu(*workspace, packed, rows.view());
-    }
+    auto& workspace = workspaces[static_cast<std::size_t>(thread)];
+    if (!workspace) workspace = model_.workspace();
+    model_.on_cpu(*workspace, packed, rows.view());
     use(batch, packed, std::move(rows));
   });
+}
+
+// While the GPU computes a batch, the host packs the next one and uses the rows of the one before.
+void BatchRunner::run_on_device(std::span<const ItemBatch> batches, const Pack& pack,
+                                const Use& use) const {
+  struct Underway {
+    const ItemBatch& batch;
+    PackedIds packed;
+    HostCopy rows;
+  };
+  const at::NoGradGuard guard;
+  std::optional<Underway> before;
+  const auto finish = [&] {
+    if (!before) return;
+    const at::Tensor found = before->rows.wait();
+    Matrix rows(before->packed.size(), model_.columns);
+    std::copy_n(found.const_data_ptr<float>(), found.numel(), rows.values.data());
+    use(before->batch, before->packed, std::move(rows));
+  };
+  for (const ItemBatch& batch : batches) {
+    PackedIds packed = pack(batch);
+    HostCopy rows(model_.on_device(pack_tokens(packed, model_.device)));
+    finish();
+    before.emplace(batch, std::move(packed), std::move(rows));
+  }
+  finish();
 }
 
 }  // namespace gpuhpc

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 
-#include "gpuhpc/nn/packed.hpp"
-
 namespace gpuhpc {
 namespace {
 
@@ -36,17 +34,15 @@ at::Tensor masked_binary_cross_entropy(const at::Tensor& logits, const at::Tenso
                                               at::Reduction::Sum);
 }
 
-at::Tensor gather_rows(MatrixView matrix, std::span<const std::int64_t> documents,
-                       at::Device device) {
+at::Tensor gather_rows(MatrixView matrix, std::span<const std::int64_t> documents) {
   at::Tensor rows = at::empty({std::ssize(documents), matrix.columns}, host_floats);
   float* to = rows.mutable_data_ptr<float>();
   for (const std::int64_t document : documents)
     to = std::ranges::copy(matrix.row(document), to).out;
-  return to_device(rows, device);
+  return rows;
 }
 
-at::Tensor gather_rows(const SparseMatrix& matrix, std::span<const std::int64_t> documents,
-                       at::Device device) {
+at::Tensor gather_rows(const SparseMatrix& matrix, std::span<const std::int64_t> documents) {
   at::Tensor rows = at::zeros({std::ssize(documents), matrix.columns_count}, host_floats);
   float* to = rows.mutable_data_ptr<float>();
   for (const std::int64_t document : documents) {
@@ -55,15 +51,14 @@ at::Tensor gather_rows(const SparseMatrix& matrix, std::span<const std::int64_t>
       to[matrix.columns[at_index(i)]] = matrix.values[at_index(i)];
     to += matrix.columns_count;
   }
-  return to_device(rows, device);
+  return rows;
 }
 
-at::Tensor gather_values(std::span<const float> values, std::span<const std::int64_t> documents,
-                         at::Device device) {
+at::Tensor gather_values(std::span<const float> values, std::span<const std::int64_t> documents) {
   at::Tensor result = at::empty({std::ssize(documents)}, host_floats);
   float* to = result.mutable_data_ptr<float>();
   for (const std::int64_t document : documents) *to++ = values[at_index(document)];
-  return to_device(result, device);
+  return result;
 }
 
 void ClassLists::append(std::span<const std::int32_t> document) {
@@ -72,7 +67,7 @@ void ClassLists::append(std::span<const std::int32_t> document) {
 }
 
 MultiLabelBatch gather_labels(const MultiLabelTargets& labels, std::int64_t classes,
-                              std::span<const std::int64_t> documents, at::Device device) {
+                              std::span<const std::int64_t> documents) {
   at::Tensor targets = at::zeros({std::ssize(documents), classes}, host_floats),
              mask = at::ones_like(targets);
   float* target = targets.mutable_data_ptr<float>();
@@ -89,7 +84,7 @@ MultiLabelBatch gather_labels(const MultiLabelTargets& labels, std::int64_t clas
     counts = mark(labels.positives, document, counts, 1);
     target = mark(labels.positives, document, target, 1);
   }
-  return {to_device(targets, device), to_device(mask, device)};
+  return {targets, mask};
 }
 
 double augmented_weight(std::int64_t real_documents, std::int64_t generated_documents) {

@@ -3,7 +3,6 @@
 #include <gpuhpc/base/error.hpp>
 
 #include <ATen/ops/empty.h>
-#include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -16,6 +15,27 @@ at::Tensor to_device(const at::Tensor& values, at::Device device) {
   return device.is_cuda() && !values.is_cuda()
              ? values.pin_memory().to(device, /*non_blocking=*/true)
              : values.to(device);
+}
+
+at::Tensor ready_for(const at::Tensor& values, at::Device device) {
+  return device.is_cuda() ? values.pin_memory() : values;
+}
+
+HostCopy::HostCopy(const at::Tensor& values) {
+  if (!values.is_cuda()) {
+    host_ = values.to(at::kCPU, at::kFloat).contiguous();
+    return;
+  }
+  const at::Tensor packed = values.to(at::kFloat).contiguous();
+  host_ = at::empty(packed.sizes(), at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
+  host_.copy_(packed, /*non_blocking=*/true);
+  there_.emplace(values.device().type());
+  there_->record(c10::impl::VirtualGuardImpl(values.device().type()).getStream(values.device()));
+}
+
+at::Tensor HostCopy::wait() {
+  if (there_) there_->synchronize();
+  return host_;
 }
 
 namespace {

@@ -23,8 +23,8 @@ double Task::figure(const at::Tensor&, std::span<const std::int64_t>, Communicat
 }
 
 DocumentTask::DocumentTask(std::vector<const TokenDataset*> datasets, std::int64_t max_length,
-                           TextTemplate form, Loss loss)
-    : PackedTask(std::move(loss)),
+                           TextTemplate form, Loss loss, Targets targets)
+    : PackedTask(std::move(loss), std::move(targets)),
       datasets_(std::move(datasets)),
       max_length_(max_length),
       form_(std::move(form)) {

@@ -247,12 +247,16 @@ at::Tensor Trainer::cached_gradients(const Batch& batch, Share& share) {
   const Pieces& pieces = batch.pieces;
   const Range mine = batch.mine;
   std::vector<float> own;
+  std::vector<HostCopy> copies;  // read together, when the GPU has all its work
   try {
     const c10::NoGradGuard no_graph;
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
       const std::vector<std::int64_t>& items = pieces[static_cast<std::size_t>(i)];
       take(i, share);
-      const at::Tensor rows = task_.represent(items, seed(i)).to(at::kCPU, at::kFloat).contiguous();
+      copies.emplace_back(task_.represent(items, seed(i)));
+    }
+    for (HostCopy& copy : copies) {
+      const at::Tensor rows = copy.wait();
       own.insert(own.end(), rows.const_data_ptr<float>(),
                  rows.const_data_ptr<float>() + rows.numel());
     }

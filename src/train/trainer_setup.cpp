@@ -2,6 +2,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
 
@@ -32,6 +33,7 @@ SyncOptions sync_options(const TrainContext& c, bool between_gpus) {
 
 // None unless every rank has a GPU.
 std::unique_ptr<Communicator> make_between_gpus(const TrainContext& c) {
+  if (c.between_gpus) return c.between_gpus(c.comm);
   if (c.comm.size() == 1 || c.comm.all_reduce_value<std::int32_t>(c.device.cuda, Reduce::min) == 0)
     return nullptr;
   // NCCL takes its memory from what LibTorch leaves, and an earlier stage's tensors may have left
@@ -217,10 +219,16 @@ double Trainer::mean_loss(std::span<const std::int64_t> items) {
   const Range mine = blocks_of_rank(std::ssize(pieces), comm_.rank(), comm_.size());
   std::vector<double> terms;  // sum, count, sum, count ..
   run_collectively(comm_, [&] {
+    std::vector<at::Tensor> sums;  // read together: each read would make the host wait for a GPU
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
       const LossSum loss = loss_without_graph(pieces[static_cast<std::size_t>(i)], at_once);
-      terms.insert(terms.end(), {loss.sum.item<double>(), loss.count});
+      sums.push_back(loss.sum);
+      terms.insert(terms.end(), {0, loss.count});
     }
+    if (sums.empty()) return;
+    const at::Tensor values = at::stack(sums).to(at::kCPU, at::kDouble);
+    for (std::int64_t i = 0; i < values.numel(); ++i)
+      terms[2 * static_cast<std::size_t>(i)] = values.const_data_ptr<double>()[i];
   });
   terms = comm_.all_gather_v(std::span<const double>(terms));  // in the order of the pieces
   double sum = 0, count = 0;

@@ -85,6 +85,15 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Attention,
                                            Case{false, true, true}, Case{false, false, true},
                                            Case{true, false, false}, Case{true, false, true}));
 
+TEST(Packed, ACopyOnTheHostIsWholeRowsOfFloats) {
+  const at::Tensor values = at::randn({3, 5}).to(at::kBFloat16).t();  // (5,3), every third number
+  const at::Tensor copy = HostCopy(values).wait();
+  ASSERT_TRUE(copy.is_contiguous());
+  ASSERT_EQ(copy.sizes(), values.sizes());
+  for (std::int64_t i = 0; i < 15; ++i)
+    EXPECT_EQ(copy.const_data_ptr<float>()[i], values[i / 3][i % 3].item<float>());
+}
+
 TEST(Attention, RefusesWhatDoesNotFit) {
   const PackedTokens three = sequences({4, 1, 9}), others = sequences({7, 2, 1}),
                      two = sequences({4, 10});

@@ -6,6 +6,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
@@ -66,6 +67,17 @@ TEST(PackedOnGpu, BatchesSurviveAGpuThatIsFarBehind) {
       << "the GPU was not behind: nothing is shown";
   for (std::int32_t round = 0; round < 48; ++round)
     expect_unharmed(seen[static_cast<std::size_t>(round)], {500, round}, round);
+}
+
+// Rows that a GPU has not computed yet, and memory of theirs that it writes again afterwards.
+TEST(PackedOnGpu, RowsComeToTheHostWhenTheyAreThere) {
+  const at::Tensor matrix =
+      at::rand({8192, 8192}, at::TensorOptions().device(gpu()).dtype(at::kHalf)).div_(4096);
+  at::Tensor product = at::mm(matrix, matrix);
+  for (int i = 0; i < 100; ++i) at::mm_out(product, matrix, matrix);
+  HostCopy copy(product.t());
+  product.zero_();
+  EXPECT_TRUE(at::equal(copy.wait(), at::mm(matrix, matrix).t().to(at::kCPU, at::kFloat)));
 }
 
 // Copies of many megabytes on an idle GPU: what reads them is handed out while they are under way.

@@ -78,10 +78,11 @@ struct HeadTask : PackedTask {
     return packed;
   }
   LossSum of(const PackedIds& batch) const {
-    const MultiLabelBatch wanted = gather_labels(labels, classes, batch.documents, device);
+    const MultiLabelBatch wanted = gather_labels(labels, classes, batch.documents);
     const at::Tensor logits =
-        head.logits(unit_rows(gather_rows(rows.view(), batch.documents, device)));
-    return {masked_binary_cross_entropy(logits, wanted.targets, wanted.mask),
+        head.logits(unit_rows(to_device(gather_rows(rows.view(), batch.documents), device)));
+    return {masked_binary_cross_entropy(logits, to_device(wanted.targets, device),
+                                        to_device(wanted.mask, device)),
             static_cast<double>(batch.size())};
   }
   at::Device device;

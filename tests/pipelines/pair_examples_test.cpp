@@ -107,7 +107,7 @@ TEST(PairExamples, ClassTextsEntailTheirClassAndNoStranger) {
 
 TEST(PairExamples, AnItemIsItsPairWithSegments) {
   const Corpus corpus;
-  const PairTask task(corpus.pairs, corpus.tokenizer->special().pair, 12, {});
+  const PairTask task(corpus.pairs, corpus.tokenizer->special().pair, 12, {}, {});
   const PackedIds packed = task.pack(std::vector<std::int64_t>{0, 1});
   EXPECT_EQ(packed.size(), 2);
   EXPECT_EQ(packed.offsets[1], task.cost(0));

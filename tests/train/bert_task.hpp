@@ -51,8 +51,9 @@ struct BertTask : PackedTask {
     }
     const at::Tensor rows = encoder.embed(pack_tokens(batch.token_ids, batch.offsets, device),
                                           {Pooling::mean, false, 512}, options);
-    return {soft_target_cross_entropy(head.logits(rows),
-                                      gather_rows(source.targets.view(), batch.documents, device)),
+    return {soft_target_cross_entropy(
+                head.logits(rows),
+                to_device(gather_rows(source.targets.view(), batch.documents), device)),
             static_cast<double>(batch.size())};
   }
   double dropout = 0;

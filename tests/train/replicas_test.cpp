@@ -53,6 +53,29 @@ class Recorder final : public OverAnother {
   std::vector<std::string> calls;
 };
 
+// NCCL takes its memory at its first collective: what is found to fit must fit beside that. (Here
+// the sums of tensors in host memory go through the ranks' own communicator.)
+TEST(Replicas, SumBetweenGpusBeforeTheMicroBatchIsTried) {
+  run_thread_ranks(2, {}, [&](Communicator& comm) {
+    Recorder recorder(comm);
+    TinyTask task(48, comm.size());
+    task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
+      recorder.calls.emplace_back("loss");
+      return task.plain(batch, seed);
+    };
+    TrainOptions options = tiny_options();
+    options.epochs = 1, options.micro_batch = -1;
+    Trainer(task.arena, task, options,
+            {.comm = recorder,
+             .between_gpus = [](Communicator& c) { return std::make_unique<Recorder>(c); }})
+        .run();
+    const auto sum = std::ranges::find(recorder.calls, "sum");
+    ASSERT_NE(sum, recorder.calls.end());
+    EXPECT_EQ(std::ranges::count(recorder.calls.begin(), sum, "loss"), 0);
+    EXPECT_GT(std::ranges::count(recorder.calls, "loss"), 4);  // trials, then two updates
+  });
+}
+
 // Behind a step that ran out of memory somewhere nobody goes on before all have freed theirs.
 TEST(Replicas, MeetBehindAStepThatRanOutOfMemory) {
   const auto meetings = [](bool starved) {

@@ -22,8 +22,9 @@ namespace {
 // Documents given as token ids, specials included.
 class IdTask final : public PackedTask {
  public:
-  explicit IdTask(std::vector<std::vector<std::int32_t>> documents, Loss loss = {})
-      : PackedTask(std::move(loss)), documents_(std::move(documents)) {}
+  explicit IdTask(std::vector<std::vector<std::int32_t>> documents, Loss loss = {},
+                  Targets targets = {})
+      : PackedTask(std::move(loss), std::move(targets)), documents_(std::move(documents)) {}
   std::int64_t size() const override { return std::ssize(documents_); }
   std::int64_t cost(std::int64_t item) const override {
     return std::ssize(documents_[static_cast<std::size_t>(item)]);
@@ -75,8 +76,9 @@ struct Student : testing::Test {
     result.seed = fixture["seed"];
     return result;
   }
-  TrainSummary train(ParameterArena& parameters, const PackedTask::Loss& loss) {
-    IdTask task(fixture["documents"], loss);
+  TrainSummary train(ParameterArena& parameters, const PackedTask::Loss& loss,
+                     const PackedTask::Targets& targets = {}) {
+    IdTask task(fixture["documents"], loss, targets);
     return Trainer(parameters, task, options(),
                    {.comm = *comm, .report = [this](const StepReport& r) { reports.push_back(r); }})
         .run();
@@ -169,13 +171,15 @@ TEST_F(Student, FollowsTheLossCurveOfPyTorch) {
   const SoftTargets soft = soft_targets(embed(documents), embed(names));
   PathClassifier head(soft.class_vectors.view(), soft.mean, soft.hub);
   ParameterArena parameters = arena(head);
-  const auto loss = [&](const PackedIds& batch, DropoutSeed) {
+  const auto loss = [&](const TargetedIds& batch, DropoutSeed) {
     const at::Tensor logits = head.logits(vectors(batch, at::kFloat));
-    return LossSum{
-        soft_target_cross_entropy(logits, gather_rows(soft.targets.view(), batch.documents)),
-        static_cast<double>(batch.documents.size())};
+    return LossSum{soft_target_cross_entropy(logits, batch.targets[0]),
+                   static_cast<double>(batch.documents.size())};
   };
-  const TrainSummary summary = train(parameters, loss);
+  const auto targets = [&](std::span<const std::int64_t> of) {
+    return std::vector{gather_rows(soft.targets.view(), of)};
+  };
+  const TrainSummary summary = train(parameters, loss, targets);
   const std::vector<double> losses = fixture["losses"], norms = fixture["norms"];
   ASSERT_EQ(reports.size(), losses.size());
   double worst_loss = 0, worst_norm = 0;

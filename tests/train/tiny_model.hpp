@@ -135,7 +135,7 @@ class TinyTask : public PackedTask {
                      all.begin() + entry.range.last);
     return compact;
   }
-  Loss compute;
+  std::function<LossSum(const PackedIds&, DropoutSeed)> compute;
   TinyModel model;
   TinyDocuments source;
   ParameterArena arena;

@@ -70,13 +70,14 @@ class BatchRunner {
   std::vector<ItemBatch> cut(std::span<const std::int64_t> lengths) const {
     return cut_batches(lengths, plan_.budget, model_.hidden_size, plan_.most);
   }
+  using Pack = std::function<PackedIds(const ItemBatch&)>;
+  using Use = std::function<void(const ItemBatch&, const PackedIds&, Matrix)>;
   // For every batch, from several threads: the rows of the sequences that `pack` makes of its items
   // go to use(batch, sequences, rows).
-  void run(std::span<const ItemBatch> batches,
-           const std::function<PackedIds(const ItemBatch&)>& pack,
-           const std::function<void(const ItemBatch&, const PackedIds&, Matrix)>& use) const;
+  void run(std::span<const ItemBatch> batches, const Pack& pack, const Use& use) const;
 
  private:
+  void run_on_device(std::span<const ItemBatch> batches, const Pack& pack, const Use& use) const;
   InferPlan plan_;
   InferModel model_;
 };

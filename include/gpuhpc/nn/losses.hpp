@@ -24,13 +24,10 @@ at::Tensor masked_binary_cross_entropy(const at::Tensor& logits, const at::Tenso
                                        const at::Tensor& mask, double positive_weight = 1,
                                        const at::Tensor& weights = {});
 
-// Rows `documents` of a host matrix as a tensor (B, columns).
-at::Tensor gather_rows(MatrixView matrix, std::span<const std::int64_t> documents,
-                       at::Device device = at::kCPU);
-at::Tensor gather_rows(const SparseMatrix& matrix, std::span<const std::int64_t> documents,
-                       at::Device device = at::kCPU);
-at::Tensor gather_values(std::span<const float> values, std::span<const std::int64_t> documents,
-                         at::Device device = at::kCPU);
+// Rows `documents` of a host matrix as a tensor (B, columns) on the host.
+at::Tensor gather_rows(MatrixView matrix, std::span<const std::int64_t> documents);
+at::Tensor gather_rows(const SparseMatrix& matrix, std::span<const std::int64_t> documents);
+at::Tensor gather_values(std::span<const float> values, std::span<const std::int64_t> documents);
 
 // Class lists per document: entries [offsets[d], offsets[d+1]).
 struct ClassLists {
@@ -52,11 +49,10 @@ struct MultiLabelTargets {
 };
 
 struct MultiLabelBatch {
-  at::Tensor targets, mask;  // (B,C)
+  at::Tensor targets, mask;  // (B,C), on the host
 };
 MultiLabelBatch gather_labels(const MultiLabelTargets& labels, std::int64_t classes,
-                              std::span<const std::int64_t> documents,
-                              at::Device device = at::kCPU);
+                              std::span<const std::int64_t> documents);
 
 // The weight of each generated document in the loss, |real| / |generated| (TELEClass step 5); 0
 // when there is none.

@@ -4,8 +4,10 @@
 #include <gpuhpc/data/batches.hpp>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,6 +35,20 @@ struct PackedTokens : PackedOffsets {
 // A small tensor of the host on `device`. To a GPU it goes through pinned memory, so that the host
 // does not wait until the GPU has come to the copy.
 at::Tensor to_device(const at::Tensor& values, at::Device device);
+// The same values on the host where to_device() finds them pinned: what a thread ahead can do.
+at::Tensor ready_for(const at::Tensor& values, at::Device device);
+
+// A tensor on its way to the host, as fp32. Of a GPU it goes into pinned memory behind what
+// computes it, and the host waits in wait() alone.
+class HostCopy {
+ public:
+  explicit HostCopy(const at::Tensor& values);
+  at::Tensor wait();  // contiguous
+
+ private:
+  at::Tensor host_;
+  std::optional<c10::Event> there_;
+};
 
 // From ids that already hold the special tokens; token_ids has offsets.back() entries. segment_ids
 // empty: all 0.

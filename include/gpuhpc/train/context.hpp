@@ -76,6 +76,8 @@ struct TrainContext {
   std::string stage = {};
   CheckpointTask task = {};  // what a checkpoint belongs to
   ForeseenBatch foreseen = {};
+  // Makes what carries sums between GPUs; empty: NCCL, where every rank has one.
+  std::function<std::unique_ptr<Communicator>(Communicator&)> between_gpus = {};
   // Asked in each step on every rank; one yes, and all ranks leave run() after that step with exit
   // code `requeue`.
   std::function<bool()> stop_requested = {};

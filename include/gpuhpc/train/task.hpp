@@ -84,24 +84,34 @@ class Task {
   virtual bool before_step(std::int64_t /*step*/) { return true; }
 };
 
-// Items that are packed into one batch of ids; their loss is a function of the batch, whose
-// `documents` it looks its targets up by.
+// A batch and what is to be learnt of its `documents`, on the host.
+struct TargetedIds : PackedIds {
+  std::vector<at::Tensor> targets;
+};
+
+// Items that are packed into one batch of ids; their loss is a function of the batch. Targets that
+// never change are gathered with it, ahead; others the loss looks up by the batch's `documents`.
 class PackedTask : public Task {
  public:
-  using Loss = std::function<LossSum(const PackedIds&, DropoutSeed)>;
-  explicit PackedTask(Loss loss) : loss_(std::move(loss)) {}
+  using Loss = std::function<LossSum(const TargetedIds&, DropoutSeed)>;
+  using Targets = std::function<std::vector<at::Tensor>(std::span<const std::int64_t> documents)>;
+  explicit PackedTask(Loss loss, Targets targets = {})
+      : loss_(std::move(loss)), targets_(std::move(targets)) {}
   virtual PackedIds pack(std::span<const std::int64_t> items) const = 0;
   std::any load(std::span<const std::int64_t> items, std::optional<std::int64_t>) const override {
-    return pack(items);
+    TargetedIds loaded{pack(items), {}};
+    if (targets_) loaded.targets = targets_(loaded.documents);
+    return loaded;
   }
-  void take(const std::any& loaded) override { packed_ = std::any_cast<PackedIds>(&loaded); }
+  void take(const std::any& loaded) override { packed_ = std::any_cast<TargetedIds>(&loaded); }
   LossSum loss(std::span<const std::int64_t>, DropoutSeed seed) override {
     return loss_(*packed_, seed);
   }
 
  private:
   Loss loss_;
-  const PackedIds* packed_ = nullptr;
+  Targets targets_;
+  const TargetedIds* packed_ = nullptr;
 };
 
 // Documents of several datasets, numbered one dataset behind the other (real, then generated), cut
@@ -109,7 +119,7 @@ class PackedTask : public Task {
 class DocumentTask : public PackedTask {
  public:
   DocumentTask(std::vector<const TokenDataset*> datasets, std::int64_t max_length,
-               TextTemplate form, Loss loss);
+               TextTemplate form, Loss loss, Targets targets = {});
   // Only these documents are items (those with a label, for example; perhaps none); numbers stay
   // those of the datasets.
   void select(std::vector<std::int64_t> documents) { selected_ = std::move(documents); }

@@ -12,13 +12,18 @@ void GraphClassifierStage::run(const StageContext& c, const GraphModelFiles& out
   ParameterArena arena(model.parameters(head, training.encoder.encoder_rate,
                                         training.encoder.head_rate, inputs.graph.rate),
                        c.comm.size());
-  DocumentTask task = model.learnt(/*all=*/false, [&](const PackedIds& batch, DropoutSeed seed) {
-    const MultiLabelBatch labels = gather_labels(model.silver.labels, model.taxonomy.size(),
-                                                 batch.documents, model.encoder->encoder.device());
-    return LossSum{
-        masked_binary_cross_entropy(model.logits(head, batch, seed), labels.targets, labels.mask),
-        static_cast<double>(batch.size())};
-  });
+  const at::Device device = model.encoder->encoder.device();
+  const auto wanted = [&](std::span<const std::int64_t> of) {
+    const MultiLabelBatch labels = gather_labels(model.silver.labels, model.taxonomy.size(), of);
+    return std::vector{ready_for(labels.targets, device), ready_for(labels.mask, device)};
+  };
+  const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
+    return LossSum{masked_binary_cross_entropy(model.logits(head, batch, seed),
+                                               to_device(batch.targets[0], device),
+                                               to_device(batch.targets[1], device)),
+                   static_cast<double>(batch.size())};
+  };
+  DocumentTask task = model.learnt(/*all=*/false, loss, wanted);
   Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out)).run();
   on_root(c.comm, [&] { write_graph_model(model, head, out); });
 }

@@ -62,8 +62,9 @@ class SelfTraining final : public DocumentTask {
 
  private:
   LossSum loss_of(const PackedIds& batch, DropoutSeed seed) const {
+    // Not gathered ahead: they change every --taxoclass.refresh steps.
     const at::Tensor targets =
-        gather_rows(targets_.view(), batch.documents, task_.encoder->encoder.device());
+        to_device(gather_rows(targets_.view(), batch.documents), task_.encoder->encoder.device());
     return {binary_divergence(task_.logits(head_, batch, seed), targets),
             static_cast<double>(batch.size())};
   }

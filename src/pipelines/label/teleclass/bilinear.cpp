@@ -62,19 +62,23 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
                         {"head", training.encoder.head_rate, trained_parameters(head)}},
                        train),
       c.comm.size());
-  const auto loss = [&](const PackedIds& batch, DropoutSeed seed) {
-    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, trained.device());
-    const MultiLabelBatch wanted =
-        gather_labels(set.labels, classes.view().rows, batch.documents, trained.device());
+  const at::Device device = trained.device();
+  const auto wanted = [&](std::span<const std::int64_t> of) {
+    const MultiLabelBatch labels = gather_labels(set.labels, classes.view().rows, of);
+    return std::vector{ready_for(labels.targets, device), ready_for(labels.mask, device),
+                       ready_for(gather_values(weights, of), device)};
+  };
+  const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
+    const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, device);
     return LossSum{
         masked_binary_cross_entropy(
             head.logits(trained.embed(packed, unit, training_forward(trained, training, seed))),
-            wanted.targets, wanted.mask, options.positive_weight,
-            gather_values(weights, batch.documents, trained.device())),
+            to_device(batch.targets[0], device), to_device(batch.targets[1], device),
+            options.positive_weight, to_device(batch.targets[2], device)),
         static_cast<double>(batch.size())};
   };
   DocumentTask task(pointers, std::min(training.encoder.max_length, unit.max_tokens),
-                    tokenizer->special().single, loss);
+                    tokenizer->special().single, loss, wanted);
   task.select(set.documents);
   weights.assign(static_cast<std::size_t>(task.documents()), 1);
   std::fill(weights.begin() + datasets.front()->size(), weights.end(),

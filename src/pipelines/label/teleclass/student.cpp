@@ -43,16 +43,18 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
                         {"head", tune.head_rate, trained_parameters(head)}},
                        train),
       c.comm.size());
-  const auto loss = [&](const PackedIds& batch, DropoutSeed seed) {
+  const auto wanted = [&](std::span<const std::int64_t> of) {
+    return std::vector{ready_for(gather_rows(targets.view(), of), encoder.device())};
+  };
+  const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
     const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
     const at::Tensor logits =
         head.logits(encoder.embed(packed, unit, training_forward(encoder, s.training, seed)));
-    return LossSum{soft_target_cross_entropy(
-                       logits, gather_rows(targets.view(), batch.documents, encoder.device())),
+    return LossSum{soft_target_cross_entropy(logits, to_device(batch.targets[0], encoder.device())),
                    static_cast<double>(batch.size())};
   };
   DocumentTask task({&documents}, std::min(tune.max_length, unit.max_tokens),
-                    tokenizer.special().single, loss);
+                    tokenizer.special().single, loss, wanted);
   TrainContext context = train_context(c, s.training.trainer, out);
   run_collectively(c.comm, [&] {
     const PlannedModel planned{s.encoder.path().string(), encoder.config()};

@@ -36,17 +36,20 @@ void PairModelStage::run(const StageContext& c, const TrainedFiles& out) const {
                         {"head", training.encoder.head_rate, trained_parameters(head)}},
                        train),
       c.comm.size());
-  const auto loss = [&](const PackedIds& batch, DropoutSeed seed) {
+  const auto entailed = [&](std::span<const std::int64_t> of) {
+    const at::Tensor yes = gather_values(targets, of);
+    return std::vector{ready_for(at::stack({yes.neg().add_(1), yes}, 1), trained.device())};
+  };
+  const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
     const ForwardOptions forward = training_forward(trained, training, seed);
     const PackedTokens packed =
         pack_tokens(batch.token_ids, batch.offsets, trained.device(), batch.segments);
-    const at::Tensor entailed = gather_values(targets, batch.documents, trained.device());
-    const at::Tensor wanted = at::stack({entailed.neg().add_(1), entailed}, 1);
-    return LossSum{soft_target_cross_entropy(
-                       head.logits(trained.first_tokens(packed, forward), forward), wanted),
-                   static_cast<double>(batch.size())};
+    return LossSum{
+        soft_target_cross_entropy(head.logits(trained.first_tokens(packed, forward), forward),
+                                  to_device(batch.targets[0], trained.device())),
+        static_cast<double>(batch.size())};
   };
-  PairTask task(pairs, tokenizer->special().pair, own->model.embedding.max_tokens, loss);
+  PairTask task(pairs, tokenizer->special().pair, own->model.embedding.max_tokens, loss, entailed);
   Course course = train.course();
   course.epochs = sources.options.epochs;
   Trainer(arena, task, train, train_context(c, training.trainer, out), course).run();

@@ -126,10 +126,10 @@ std::vector<ParameterGroup> GraphTask::parameters(ClassGraphHead& head, double e
                           training.trainer.train);
 }
 
-DocumentTask GraphTask::learnt(bool all, PackedTask::Loss loss) const {
+DocumentTask GraphTask::learnt(bool all, PackedTask::Loss loss, PackedTask::Targets targets) const {
   DocumentTask task({documents.get()},
                     std::min(training.encoder.max_length, encoder->model.embedding.max_tokens),
-                    tokenizer->special().single, std::move(loss));
+                    tokenizer->special().single, std::move(loss), std::move(targets));
   std::vector<std::int64_t> candidates(static_cast<std::size_t>(documents->size())), learnt;
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i] = static_cast<std::int64_t>(i);
   std::ranges::set_difference(all ? candidates : silver.documents, held_out,

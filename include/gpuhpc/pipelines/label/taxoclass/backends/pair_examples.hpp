@@ -44,8 +44,9 @@ PairExamples make_pair_examples(const StageContext& context, const PairSources& 
 // Each example is an item. The examples must outlive the task.
 class PairTask final : public PackedTask {
  public:
-  PairTask(const PairExamples& examples, PairTemplate form, std::int64_t longest, Loss loss)
-      : PackedTask(std::move(loss)),
+  PairTask(const PairExamples& examples, PairTemplate form, std::int64_t longest, Loss loss,
+           Targets targets)
+      : PackedTask(std::move(loss), std::move(targets)),
         examples_(examples),
         form_(std::move(form)),
         longest_(longest) {}

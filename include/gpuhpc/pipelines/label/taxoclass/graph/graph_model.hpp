@@ -42,7 +42,7 @@ struct GraphTask {
                                          double head_rate, double graph_rate) const;
   // The documents that are learnt from: with `all` every one, else those with a core class; the
   // held-out ones in neither case.
-  DocumentTask learnt(bool all, PackedTask::Loss loss) const;
+  DocumentTask learnt(bool all, PackedTask::Loss loss, PackedTask::Targets targets = {}) const;
 
   const GraphInputs& inputs;
   const FineTuning& training;
