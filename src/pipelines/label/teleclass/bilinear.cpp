@@ -64,8 +64,8 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
       c.comm.size());
   const at::Device device = trained.device();
   const auto wanted = [&](std::span<const std::int64_t> of) {
-    const MultiLabelBatch labels = gather_labels(set.labels, classes.view().rows, of);
-    return std::vector{ready_for(labels.targets, device), ready_for(labels.mask, device),
+    const MultiLabelBatch known = gather_labels(set.labels, classes.view().rows, of);
+    return std::vector{ready_for(known.targets, device), ready_for(known.mask, device),
                        ready_for(gather_values(weights, of), device)};
   };
   const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
