@@ -15,6 +15,7 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/nn/folder.hpp"
+#include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/nn/ops.hpp"
 #include "gpuhpc/train/trainer.hpp"
@@ -64,14 +65,14 @@ class SlowTask final : public PackedTask {
 };
 
 double train(const std::string& folder, int times, std::int64_t workers, std::int64_t updates) {
-  const LoadedEncoder model = load_encoder(folder, at::kCPU);
-  const Encoder& encoder = model.encoder;
+  LoadedEncoder model = load_encoder(folder, at::kCPU);
+  Encoder& encoder = model.encoder;
   Matrix heads(classes, encoder.config().hidden_size), wanted(documents, classes);
   std::mt19937 random(11);
   for (float& value : heads.values) value = static_cast<float>(random() % 1000) / 5000 - .1F;
   for (std::int64_t i = 0; i < documents; ++i) wanted.row(i)[random() % classes] = 1;
   BilinearHead head(heads.view(), BilinearStart::identity, 1, at::kCPU);
-  model.encoder.train_top_layers(-1);
+  encoder.train_top_layers(-1);
   std::vector<ParameterSlot> slots = trained_parameters(encoder);
   for (ParameterSlot& slot : trained_parameters(head)) slots.push_back(std::move(slot));
   ParameterArena arena(split_by_decay("all", 2e-5, .01, slots));
