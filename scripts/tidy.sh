@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p build
-cmake --preset cpu -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >build/tidy.log 2>&1 || { tail -5 build/tidy.log >&2; exit 70; }
+cmake --preset cpu -DCMAKE_UNITY_BUILD=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >build/tidy.log 2>&1 || { tail -5 build/tidy.log >&2; exit 70; }
 exec python3 - "$@" <<'PYTHON'
 import concurrent.futures, json, os, shlex, subprocess, sys
 
@@ -23,6 +23,9 @@ for entry in json.load(open("build/cpu/compile_commands.json")):
         elif word.startswith(("-I", "-D", "-std=")):
             flags.append(word)
     rooms.setdefault(path.split("/")[1], []).append((path, flags))
+
+if not rooms:
+    sys.exit("tidy: no source of these rooms is in build/cpu/compile_commands.json")
 
 
 def tidy(source, flags, folders):
