@@ -126,7 +126,7 @@ void BatchRunner::run_on_device(std::span<const ItemBatch> batches, const Pack& 
     PackedIds packed = pack(batch);
     HostCopy rows(model_.on_device(pack_tokens(packed, model_.device)));
     finish();
-    before.emplace(batch, std::move(packed), std::move(rows));
+    before.emplace(Underway{batch, std::move(packed), std::move(rows)});
   }
   finish();
 }
