@@ -7,7 +7,9 @@ target_compile_options(gpuhpc_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Werror>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>)  # GCC 12 warns of overlaps that cannot be (PR 105651)
 if(CMAKE_UNITY_BUILD)  # names of one file seen in another; the presets that compile file by file keep these warnings
-  target_compile_options(gpuhpc_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow> $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
+  target_compile_options(gpuhpc_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow>
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
 endif()
 find_program(MOLD mold)
 if(MOLD)
@@ -91,6 +93,7 @@ endfunction()
 # run on 1, 2 and 4 ranks, comm's on 3 as well (label mpi); *_gpu_test.cpp -> test_<room>_gpu (label gpu), only where they are
 # asked for: without a GPU they fail.
 function(gpuhpc_room_tests room)
+  set(CMAKE_UNITY_BUILD OFF)  # of the targets made here: helpers of two tests may share a name
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
   set(mpi_tests ${tests})
   list(FILTER mpi_tests INCLUDE REGEX "_mpi_test\\.cpp$")
@@ -106,7 +109,6 @@ function(gpuhpc_room_tests room)
     else()
       target_link_libraries(test_${room} PRIVATE GTest::gtest_main)
     endif()
-    set_target_properties(test_${room} PROPERTIES UNITY_BUILD OFF)  # helpers of two tests may share a name
     gpuhpc_test_paths(test_${room} ${room})
     add_test(NAME ${room} COMMAND test_${room} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     add_dependencies(unit_tests test_${room})
@@ -115,7 +117,6 @@ function(gpuhpc_room_tests room)
   if(mpi_tests)
     add_executable(test_${room}_mpi ${mpi_tests} ${CMAKE_SOURCE_DIR}/tests/mpi_main.cpp)
     target_link_libraries(test_${room}_mpi PRIVATE ${GPUHPC_TEST_ROOMS} GTest::gtest MPI::MPI_CXX)
-    set_target_properties(test_${room}_mpi PROPERTIES UNITY_BUILD OFF)
     gpuhpc_test_paths(test_${room}_mpi ${room})
     set(rank_counts 1 2 4)
     if(room STREQUAL "comm")
@@ -131,7 +132,6 @@ function(gpuhpc_room_tests room)
   if(gpu_tests AND GPUHPC_GPU_TESTS)
     add_executable(test_${room}_gpu ${gpu_tests} ${CMAKE_SOURCE_DIR}/tests/gpu_main.cpp)
     target_link_libraries(test_${room}_gpu PRIVATE ${GPUHPC_TEST_ROOMS} GTest::gtest GTest::gmock)
-    set_target_properties(test_${room}_gpu PROPERTIES UNITY_BUILD OFF)
     gpuhpc_test_paths(test_${room}_gpu ${room})
     add_test(NAME ${room}.gpu COMMAND test_${room}_gpu WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${room}.gpu PROPERTIES LABELS gpu TIMEOUT 300 RUN_SERIAL TRUE)

@@ -4,7 +4,6 @@
 //   loader_bench MODEL [UPDATES]
 // Prints a table: milliseconds that packing takes in an update, how long an update takes, and the
 // share of the training that went into waiting for data. Losses must be the same in all rows.
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <atomic>
@@ -17,7 +16,6 @@
 #include "gpuhpc/nn/folder.hpp"
 #include "gpuhpc/nn/heads.hpp"
 #include "gpuhpc/nn/losses.hpp"
-#include "gpuhpc/nn/ops.hpp"
 #include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
@@ -41,12 +39,8 @@ class SlowTask final : public PackedTask {
   }
   PackedIds pack(std::span<const std::int64_t> items) const override {
     PackedIds packed;
-    for (const std::int64_t item : items) {
-      const auto& ids = ids_[static_cast<std::size_t>(item)];
-      packed.token_ids.insert(packed.token_ids.end(), ids.begin(), ids.end());
-      packed.offsets.push_back(static_cast<std::int32_t>(packed.token_ids.size()));
-      packed.documents.push_back(item);
-    }
+    for (const std::int64_t item : items)
+      packed.add(item, ids_[static_cast<std::size_t>(item)], {});
     return packed;
   }
   std::any load(std::span<const std::int64_t> items,
@@ -117,7 +111,7 @@ int run(const std::vector<std::string>& arguments) {
   for (const int times : {1, 10, 1000})
     for (const std::int64_t workers : {0, 1})
       losses.push_back(train(arguments[0], times, workers, updates));
-  for (const double loss : losses)
+  for (const double loss : losses)  // as bits: what is loaded ahead is the same
     if (loss != losses.front())
       throw Error(ExitCode::internal, fmt::format("losses differ: {} and {}", loss, losses[0]));
   return 0;

@@ -267,13 +267,14 @@ StageCost run_stage(const Pipeline& pipeline, std::size_t number, const StageCon
   });
   const int gpu = context.device.index;
   std::optional<GpuLog> watch;
-  reset_peak_memory();
-  if (context.device.cuda) {
+  run_collectively(comm, [&] {
+    reset_peak_memory();
+    if (!context.device.cuda) return;
     reset_device_memory_peak(gpu);
     watch.emplace(
         context.run_folder / "gpu" / stage.name / fmt::format("rank-{:05d}.csv", comm.rank()),
         GpuLog::Source{query_gpu(gpu).bus, [gpu] { return device_memory(gpu).used; }}, context.log);
-  }
+  });
   const auto start = std::chrono::steady_clock::now();
   if (runs_alone(range, stage.name, comm))
     run_alone(stage, context, partial, range.timeout);

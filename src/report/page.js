@@ -385,7 +385,7 @@ function time() {
   section("time", "Time", `${clock(sum(all.map((stage) => stage.seconds)))} in all, stage by stage, \
 with the most memory that a rank held.${reused}`, html("div", {}, all.map((stage) => bar(isolated(stage.name),
     [[stage.reused ? "c0 reused" : "c0", (100 * stage.seconds) / longest]],
-    `${duration(stage.seconds)}, ${bytes(stage.memory)}\
+    `${duration(stage.seconds)}${stage.memory ? `, ${bytes(stage.memory)}` : ""}\
 ${stage.gpu_memory ? `, GPU ${bytes(stage.gpu_memory)}` : ""}${stage.reused ? " (reused)" : ""}`))));
 }
 

@@ -118,24 +118,24 @@ std::string format_levels(const Evaluation& evaluation) {
 }
 
 std::string format_stages(const std::vector<ReportStage>& stages) {
+  std::vector<std::string> header = {"stage", "time", "MiB", ""};
   std::vector<std::vector<std::string>> rows;
-  double total = 0;
-  std::int64_t memory = 0, gpu_memory = 0;
-  const auto mebibytes = [](std::int64_t bytes) { return format_count(bytes >> 20); };
+  ReportStage all{.name = "all stages"};
   for (const ReportStage& stage : stages) {
-    rows.push_back({stage.name, format_duration(stage.seconds), mebibytes(stage.memory),
-                    mebibytes(stage.gpu_memory), stage.skipped ? "reused" : "done"});
-    total += stage.seconds;
-    memory = std::max(memory, stage.memory);
-    gpu_memory = std::max(gpu_memory, stage.gpu_memory);
+    all.seconds += stage.seconds;
+    all.memory = std::max(all.memory, stage.memory);
+    all.gpu_memory = std::max(all.gpu_memory, stage.gpu_memory);
   }
-  rows.push_back(
-      {"all stages", format_duration(total), mebibytes(memory), mebibytes(gpu_memory), ""});
-  std::vector<std::string> header = {"stage", "time", "MiB", "GPU MiB", ""};
-  if (gpu_memory == 0) {
-    header.erase(header.begin() + 3);
-    for (auto& row : rows) row.erase(row.begin() + 3);
-  }
+  const auto mebibytes = [](std::int64_t bytes) {  // runs of earlier versions did not note them
+    return bytes > 0 ? format_count(bytes >> 20) : "";
+  };
+  const auto add = [&](const ReportStage& stage, const char* word) {
+    rows.push_back({stage.name, format_duration(stage.seconds), mebibytes(stage.memory), word});
+    if (all.gpu_memory > 0) rows.back().insert(rows.back().end() - 1, mebibytes(stage.gpu_memory));
+  };
+  for (const ReportStage& stage : stages) add(stage, stage.skipped ? "reused" : "done");
+  add(all, "");
+  if (all.gpu_memory > 0) header.insert(header.end() - 1, "GPU MiB");
   return format_table(header, rows);
 }
 

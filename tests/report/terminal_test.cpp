@@ -46,6 +46,9 @@ TEST(Terminal, LevelsAndStages) {
   EXPECT_NE(stages.find("reused"), std::string::npos);
   EXPECT_NE(stages.find("all stages  2:10  2,000"), std::string::npos) << stages;
   EXPECT_EQ(stages.find("GPU"), std::string::npos) << stages;
+  EXPECT_NE(format_stages({{"training", 60}}).find("training    1:00       done"),
+            std::string::npos)
+      << format_stages({{"training", 60}});
   EXPECT_NE(
       format_stages({{"training", 60, false, 2'000LL << 20, 900 << 20}}).find("2,000      900"),
       std::string::npos);

@@ -117,7 +117,8 @@ TEST(Sampler, NoKeyComesTwiceInABatchButTheLastAndEveryItemOnceAnEpoch) {
     std::int64_t steps = 0;
     for (int epoch = 0; epoch < 2; ++epoch) {
       const auto batches = next_epoch(sampler);
-      for (const Items& batch : std::span(batches).first(batches.size() - 1)) {
+      for (const Items& batch : batches) {
+        if (&batch == &batches.back() && 2 * batch.size() < 10) continue;
         std::set<std::int64_t> seen;
         for (const std::int64_t item : batch)
           EXPECT_TRUE(seen.insert(item % keys).second) << keys << ": key " << item % keys;

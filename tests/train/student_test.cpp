@@ -31,13 +31,8 @@ class IdTask final : public PackedTask {
   }
   PackedIds pack(std::span<const std::int64_t> items) const override {
     PackedIds packed;
-    packed.offsets = {0};
-    for (const std::int64_t item : items) {
-      const auto& ids = documents_[static_cast<std::size_t>(item)];
-      packed.token_ids.insert(packed.token_ids.end(), ids.begin(), ids.end());
-      packed.offsets.push_back(static_cast<std::int32_t>(packed.token_ids.size()));
-      packed.documents.push_back(item);
-    }
+    for (const std::int64_t item : items)
+      packed.add(item, documents_[static_cast<std::size_t>(item)], {});
     return packed;
   }
 
