@@ -238,6 +238,12 @@ def membership_probability(marginals, leaves):
     return 1 - (1 - np.clip(marginals, 0, 1)) ** leaves
 
 
+def probability(marginals, leaves):
+    """Scores in files: odds of the membership to a miss of one leaf."""
+    p = membership_probability(marginals, leaves)
+    return p / (p + 1 - np.clip(marginals, 0, 1))
+
+
 def expected_f1(data, marginals, leaves, least=2, most=12):
     p = membership_probability(marginals, leaves)
     order = np.argsort(-p, axis=1, kind="stable")[:, :most]

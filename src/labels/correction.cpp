@@ -24,7 +24,7 @@ void similarities(MatrixView documents, MatrixView others, MutableMatrixView sim
 }
 
 void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
-                            MutableMatrixView marginals) const {
+                            MutableMatrixView scores) const {
   Matrix near(centred.rows, documents.rows), moves(centred.rows, weights.rows);
   similarities(centred, documents.view(), near.view());
   multiply_transposed(std::as_const(near).view(), weights.view(), moves.view());
@@ -33,11 +33,11 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
   std::ranges::stable_sort(deepest_first, std::ranges::greater(),
                            [&](ClassId c) { return taxonomy.depth(c); });
   std::vector<double> p(deepest_first.size());
-  for (std::int64_t i = 0; i < marginals.rows; ++i) {
-    const auto row = marginals.row(i);
+  for (std::int64_t i = 0; i < scores.rows; ++i) {
+    const auto row = scores.row(i);
     const auto move = std::as_const(moves).row(i);
     for (std::size_t c = 0; c < p.size(); ++c) {
-      const double before = membership(static_cast<double>(row[c]), expected_leaves);
+      const double before = probability(static_cast<double>(row[c]), expected_leaves);
       p[c] = std::clamp(before + static_cast<double>(move[c]), least * before, 1.);
     }
     for (const ClassId c : deepest_first)
@@ -45,8 +45,7 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
         double& parent = p[static_cast<std::size_t>(parents[0])];
         parent = std::max(parent, p[static_cast<std::size_t>(c)]);
       }
-    for (std::size_t c = 0; c < p.size(); ++c)
-      row[c] = static_cast<float>(membership(p[c], 1 / expected_leaves));
+    for (std::size_t c = 0; c < p.size(); ++c) row[c] = static_cast<float>(p[c]);
   }
 }
 

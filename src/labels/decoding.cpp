@@ -45,6 +45,13 @@ double membership(double marginal, double expected_leaves) {
   return expected_leaves == 1 ? m : 1 - std::pow(1 - m, expected_leaves);
 }
 
+double probability(double marginal, double expected_leaves) {
+  const double m = std::clamp(marginal, 0., 1.);
+  if (expected_leaves == 1) return m;
+  const double p = membership(m, expected_leaves);
+  return p / (p + 1 - m);
+}
+
 namespace {
 
 // Floats round the largest to 1. Those that were apart stay apart, or a class's place among the
@@ -73,12 +80,25 @@ void to_memberships(MutableMatrixView marginals, double expected_leaves) {
   }
 }
 
+void to_probabilities(MutableMatrixView marginals, double expected_leaves) {
+  if (expected_leaves == 1) return;
+  for (std::int64_t i = 0; i < marginals.rows; ++i)
+    for (float& value : marginals.row(i))
+      value = static_cast<float>(probability(static_cast<double>(value), expected_leaves));
+}
+
 Decoder::Decoder(const Taxonomy& taxonomy, const DecodeOptions& options)
     : taxonomy_(taxonomy), options_(options) {
   options.check();
 }
 
 std::vector<float> Decoder::probabilities(std::span<const float> marginals) const {
+  std::vector<float> q(marginals.begin(), marginals.end());
+  to_probabilities({q.data(), 1, std::ssize(q)}, options_.leaves());
+  return q;
+}
+
+std::vector<float> Decoder::memberships(std::span<const float> marginals) const {
   std::vector<float> p(marginals.size());
   for (std::size_t c = 0; c < p.size(); ++c)
     p[c] = static_cast<float>(membership(static_cast<double>(marginals[c]), options_.leaves()));
@@ -107,17 +127,17 @@ std::vector<ClassId> Decoder::decode(std::span<const float> marginals,
   if (options_.mode == "expected-f1") return expected_f1(marginals, posterior);
   if (options_.mode == "chain") return chain(marginals);
   if (options_.mode == "top-k") return ranked(marginals, static_cast<std::size_t>(options_.k));
-  const std::vector<float> p = probabilities(marginals);
+  const std::vector<float> q = probabilities(marginals);
   const auto passing = std::ranges::count_if(
-      p, [&](float one) { return static_cast<double>(one) >= options_.threshold; });
-  return ranked(p, static_cast<std::size_t>(std::max<std::ptrdiff_t>(passing, 1)));
+      q, [&](float one) { return static_cast<double>(one) >= options_.threshold; });
+  return ranked(q, static_cast<std::size_t>(std::max<std::ptrdiff_t>(passing, 1)));
 }
 
 // The k best classes maximise the expected F1 when true sets are near their expected size: E F1 ~ 2
 // E|T and P| / (|P| + E|T|).
 std::vector<ClassId> Decoder::expected_f1(std::span<const float> marginals,
                                           std::span<const float> posterior) const {
-  const std::vector<float> p = probabilities(marginals);
+  const std::vector<float> p = memberships(marginals);
   std::vector<ClassId> order = ranked(p, static_cast<std::size_t>(options_.maximum));
   double expected = 0;
   for (const float value : p) expected += value;

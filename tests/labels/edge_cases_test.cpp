@@ -111,12 +111,14 @@ TEST(Decoding, ExpectedF1ByHand) {
   EXPECT_THAT(decode(flat, options, {.1f, .9f, .6f}), ElementsAre(1));
 }
 
+// p = 1 - .7^3 = .657 of three leaves, its odds to .7 that one misses: .484.
 TEST(Decoding, ExpectedLeavesRaiseProbabilities) {
+  EXPECT_NEAR(membership(.3, 3), .657, 1e-12);
   DecodeOptions options;
   options.expected_leaves = 3;
   const auto p =
-      Decoder(small_tree(), options).probabilities(std::vector<float>{.5f, 0.f, 1.f, 1.0000001f});
-  EXPECT_NEAR(p[0], 1 - .125, 1e-6);
+      Decoder(small_tree(), options).probabilities(std::vector<float>{.3f, 0.f, 1.f, 1.0000001f});
+  EXPECT_NEAR(p[0], .657 / 1.357, 1e-6);
   EXPECT_EQ(p[1], 0.f);
   EXPECT_EQ(p[2], 1.f);
   EXPECT_EQ(p[3], 1.f);  // rounding above 1 is no NaN
@@ -163,9 +165,10 @@ TEST(Decoding, ChainStopsWhereTheNextClassIsMoreLikelyWrong) {
 
 TEST(Decoding, ThresholdTakesTheBestClassWhenNonePasses) {
   DecodeOptions options;
-  options.mode = "threshold";  // of memberships: .51, .19, .36, .64, and .91, .19, .75, .64
+  // of memberships .51, .19, .36, .64 and .91, .19, .75, .64: .42, .17, .31, .52; .75, .17, .6, .52
+  options.mode = "threshold";
   options.expected_leaves = 2;
-  options.threshold = .7;
+  options.threshold = .55;
   EXPECT_THAT(decode(small_tree(), options, {.3f, .1f, .2f, .4f}), ElementsAre(3));
   EXPECT_THAT(decode(small_tree(), options, {.7f, .1f, .5f, .4f}), ElementsAre(0, 2));
 }

@@ -49,7 +49,7 @@ TEST_F(Correction, IsThatOfAGaussianProcessWithTheNoiseThatLeavesOutBest) {
   const double leaves = json_.at("leaves");
   const Matrix truth = rows("truth", 0, 14);
   Matrix p = rows("marginals", 0, 14);
-  to_memberships(p.view(), leaves);
+  to_probabilities(p.view(), leaves);
   const FittedCorrection fitted =
       fit_correction(rows("documents", 0, 14), std::as_const(p).view(), truth.view(), leaves);
   EXPECT_EQ(fitted.noise, json_.at("noise").get<double>());

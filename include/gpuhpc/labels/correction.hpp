@@ -18,12 +18,12 @@ void similarities(MatrixView documents, MatrixView others, MutableMatrixView sim
 struct LabelCorrection {
   Matrix documents;  // (n,H) x' of the labelled ones
   Matrix weights;    // (C,n): what each of them adds to a class, times the similarity to it
-  double expected_leaves = 1;  // L, with which probabilities of membership were made
+  double expected_leaves = 1;  // L, with which probabilities were made of marginals
 
-  // x' (B,H); marginals m_c (B,C) in, corrected ones out: p_c = 1 - (1 - m_c)^L moves, within 0 and
-  // 1, and a class is never less probable than a child that has no other parent. Safe to call from
+  // x' (B,H); marginals m_c (B,C) in, probabilities out: probability(m_c, L) moves, within 0 and 1,
+  // and a class is never less probable than a child that has no other parent. Safe to call from
   // several threads.
-  void apply(const Taxonomy& taxonomy, MatrixView centred, MutableMatrixView marginals) const;
+  void apply(const Taxonomy& taxonomy, MatrixView centred, MutableMatrixView scores) const;
 };
 
 // What each of others (n,H) stands for: the share of documents (B,H) that are more like it than

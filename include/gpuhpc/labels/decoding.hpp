@@ -15,6 +15,12 @@ namespace gpuhpc {
 double membership(double marginal, double expected_leaves);
 void to_memberships(MutableMatrixView marginals, double expected_leaves);  // in place
 
+// How sure one may be of a class: odds of p to 1 - m (quality recipe, step 10). p takes the L
+// leaves for independent draws, but what misleads one of them misleads all: that they miss is as
+// probable as that one does. m itself when L = 1.
+double probability(double marginal, double expected_leaves);
+void to_probabilities(MutableMatrixView marginals, double expected_leaves);  // in place
+
 class Decoder {
  public:
   Decoder(const Taxonomy& taxonomy,
@@ -29,10 +35,11 @@ class Decoder {
   std::vector<ClassId> decode(std::span<const float> marginals,
                               std::span<const float> posterior = {}, bool told = false) const;
 
-  // What expected-f1 and threshold rank and count: the memberships of one document.
+  // probability() of each class of one document: what threshold compares.
   std::vector<float> probabilities(std::span<const float> marginals) const;
 
  private:
+  std::vector<float> memberships(std::span<const float> marginals) const;
   std::vector<ClassId> expected_f1(std::span<const float> marginals,
                                    std::span<const float> posterior) const;
   std::vector<ClassId> chain(std::span<const float> marginals) const;

@@ -90,7 +90,7 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
       settings.expected_leaves = leaves_for(std::as_const(probabilities).view(), truth.view(),
                                             shares_of_nearest(of_all.view(), documents.view()));
     }
-    to_memberships(probabilities.view(), settings.expected_leaves);
+    to_probabilities(probabilities.view(), settings.expected_leaves);
     const FittedCorrection fitted = fit_correction(documents, std::as_const(probabilities).view(),
                                                    truth.view(), settings.expected_leaves);
     c.log->info(
@@ -120,7 +120,7 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
     correction.apply(classes, rows_of_file(centred, spread).view(), hashes_of(corpus, spread),
                      shown.after.view(), shown.told);
     write_json(out.samples, changes_of(classes, given, shown, Decoder(classes, decode),
-                                       Decoder(classes, settings.decoding(decode))));
+                                       Decoder(classes, settings.decoding_of_scores(decode))));
     publish_model(trained.model, out.model, settings, &correction);
   });
 }

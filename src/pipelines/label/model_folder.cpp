@@ -140,9 +140,11 @@ Labelling choose_labelling(const ClassifierSettings& settings, const config::Opt
       if (!given.given(name) || given.value(name) == options.value(name)) continue;
       if (name == "decode.expected-leaves" && settings.gives_memberships())
         throw usage_error(
-            "--{} {}: this model gives each class the probability of membership, which the option "
-            "does not change; leave it out",
-            name, given.value(name));
+            "--{} {}: this model's scores {}, which the option does not change; {}", name,
+            given.value(name),
+            settings.corrected ? "were corrected by labelled documents"
+                               : "are probabilities of membership",
+            settings.corrected ? "leave it out, or give it to `gpuhpc run`" : "leave it out");
       if (comm.is_root())
         log->info("--{} {} is taken; the model's run had {}", name, given.value(name),
                   options.value(name));

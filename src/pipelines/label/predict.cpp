@@ -9,7 +9,7 @@
 namespace gpuhpc {
 namespace {
 
-// The labels of a rank's rows, whose marginals become memberships.
+// The labels of a rank's rows, whose marginals become probabilities.
 std::vector<ClassList> decode_rows(const Decoder& decoder, double expected_leaves,
                                    ClassScores& scores, int threads) {
   std::vector<ClassList> labels(static_cast<std::size_t>(scores.marginals.rows));
@@ -20,7 +20,7 @@ std::vector<ClassList> decode_rows(const Decoder& decoder, double expected_leave
         marginals.row(0),
         scores.posterior.rows > 0 ? scores.posterior.row(i) : std::span<const float>{},
         !scores.told.empty() && scores.told[place] != 0);
-    to_memberships(marginals, expected_leaves);
+    to_probabilities(marginals, expected_leaves);
   });
   return labels;
 }
@@ -43,17 +43,17 @@ void predict_corpus(const Classifier& classifier, const ChunkSource& source,
       labels = decode_rows(decoder, options.leaves(), scores, threads);
     });
     labels = comm.all_gather_lists(std::span<const ClassList>(labels));
-    Matrix memberships(chunk.tokens.size, scores.marginals.columns);
-    memberships.values = comm.all_gather_v(std::span<const float>(scores.marginals.values));
+    Matrix probabilities(chunk.tokens.size, scores.marginals.columns);
+    probabilities.values = comm.all_gather_v(std::span<const float>(scores.marginals.values));
     on_root(comm, [&] {
       std::vector<Prediction> predictions(chunk.ids.size());
-      parallel_for(0, memberships.rows, threads, [&](std::int64_t i, int) {
+      parallel_for(0, probabilities.rows, threads, [&](std::int64_t i, int) {
         Prediction& p = predictions[static_cast<std::size_t>(i)];
         p.id = std::move(chunk.ids[static_cast<std::size_t>(i)]);
         p.labels = std::move(labels[static_cast<std::size_t>(i)]);
-        for (std::int64_t c = 0; c < memberships.columns; ++c)
+        for (std::int64_t c = 0; c < probabilities.columns; ++c)
           p.scores.push_back(
-              {static_cast<std::int32_t>(c), memberships.row(i)[static_cast<std::size_t>(c)]});
+              {static_cast<std::int32_t>(c), probabilities.row(i)[static_cast<std::size_t>(c)]});
         sort_scores(p.scores);
       });
       for (const Prediction& prediction : predictions) sink(prediction);

@@ -68,8 +68,8 @@ std::string documents_to_label(const fs::path& model, const fs::path& tokens,
   if (settings.corrected)
     load_correction(model, settings, taxonomy.size(), documents.columns)
         .scores.apply(taxonomy, documents.view(), marginals.view());
-  const Decoder decoder(taxonomy,
-                        settings.decoding(settings.labelling.value_or(Labelling{}).decode));
+  const Decoder decoder(
+      taxonomy, settings.decoding_of_scores(settings.labelling.value_or(Labelling{}).decode));
   const std::vector<std::int64_t> chosen = select_documents(
       documents.view(), uncertainty_of(decoder, marginals), std::ssize(known), count);
   const ClassWords words(taxonomy);

@@ -40,10 +40,18 @@ struct ClassifierSettings {
 
   // Scores are probabilities of membership as they are: decoding must not raise them by
   // --decode.expected-leaves.
-  bool gives_memberships() const { return kind == "bilinear" && (!classes || sigmoid_exp); }
+  bool gives_memberships() const {
+    return corrected || (kind == "bilinear" && (!classes || sigmoid_exp));
+  }
   // As the user gave them, with this model's L where none is given.
   DecodeOptions decoding(DecodeOptions given) const {
     if (given.expected_leaves == 0) given.expected_leaves = expected_leaves;
+    return given;
+  }
+  // The same for what the classifier gives: memberships are decoded as they are.
+  DecodeOptions decoding_of_scores(DecodeOptions given) const {
+    given = decoding(given);
+    if (gives_memberships()) given.expected_leaves = 1;
     return given;
   }
 };
