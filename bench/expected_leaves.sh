@@ -25,11 +25,11 @@ path = data + "/test/doc2labels.txt"
 gold = [len(line.split("\t")[1].split(",")) for line in (open(path) if os.path.exists(path) else gzip.open(path + ".gz", "rt"))]
 mean = lambda values: sum(values) / len(values)
 print(f"| {name}, L={leaves} | {method} | {m['example_f1']:.3f} | {m['precision_at_1']:.3f} | {m['macro_f1']:.3f} | "
-      f"{mean(predicted):.2f} | {mean(gold):.2f} |", flush=True)
+      f"{mean(predicted):.2f} | {mean(gold):.2f} | {m['ece_best']:.3f} | {m['ece_labels']:.3f} | {m['aurc']:.3f} |", flush=True)
 PY
 }
-echo "| data | method | Example-F1 | P@1 | macro-F1 | labels per document | gold |"
-echo "|---|---|---|---|---|---|---|"
+echo "| data | method | Example-F1 | P@1 | macro-F1 | labels per document | gold | ECE, best class | ECE, labels | AURC |"
+echo "|---|---|---|---|---|---|---|---|---|---|"
 for method in "teleclass recommended" "taxoclass fixed"; do
   row debtags data/debtags-topical 3 $method "$@"
   row amazon "$amazon" 1 $method "$@"

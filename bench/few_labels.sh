@@ -12,8 +12,8 @@ mkdir -p runs/few-labels
 label() { $program run --input.dir $data --run.dir $run --eval.bootstrap-samples 0 "$@" >runs/few-labels/log 2>&1 || { tail -3 runs/few-labels/log >&2; exit 70; }; }
 peer() { "$python" bench/peers/few_labels.py --data $data --run $run "$@" | tee -a runs/few-labels/table; }
 : >runs/few-labels/table
-echo "| labels | which | Example-F1 | P@1 | macro-F1 | leaves expected | logistic regression: Example-F1 | its P@1 |"
-echo "|---|---|---|---|---|---|---|---|"
+echo "| labels | which | Example-F1 | P@1 | macro-F1 | leaves expected | logistic regression: Example-F1 | its P@1 | ECE, best class | ECE, labels |"
+echo "|---|---|---|---|---|---|---|---|---|---|"
 label "$@"
 peer --row "0 | none"
 label --decode.expected-leaves 3 "$@"

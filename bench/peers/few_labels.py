@@ -58,8 +58,8 @@ def print_means(table):
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         kind = cells[1].split(",")[0] if len(cells) > 5 else ""
         if kind in ("random", "select"):
-            groups.setdefault(f"{cells[0]} labels, {kind}", []).append([float(cells[i]) for i in (2, 3, 4, 6, 7)])
-    print("\n| labels | Example-F1 | P@1 | macro-F1 | logistic regression: Example-F1 | its P@1 |\n|---|---|---|---|---|---|")
+            groups.setdefault(f"{cells[0]} labels, {kind}", []).append([float(cells[i]) for i in (2, 3, 4, 8, 9, 6, 7)])
+    print("\n| labels | Example-F1 | P@1 | macro-F1 | ECE, best class | ECE, labels | logistic regression: Example-F1 | its P@1 |\n|---|---|---|---|---|---|---|---|")
     for name, rows in groups.items():
         print(f"| {name} | " + " | ".join(f"{value:.3f}".removeprefix("0") for value in np.mean(rows, 0)) + " |")
 
@@ -94,6 +94,7 @@ def main():
         row += f" {other['example_f1']:.4f} | {other['precision_at_1']:.4f} |"
     else:
         row += " | |"
+    row += f" {figures['ece_best']:.4f} | {figures['ece_labels']:.4f} |"
     print(row, flush=True)
 
 
