@@ -192,6 +192,7 @@ const std::map<std::string, Arguments> kShapes = {
     {"vocabulary", {"pretrain", "--pretrain.vocabulary=700", "--pretrain.short-length=32"}},
     {"mining", {"mine", "--embedding.train=/"}},
     {"adapted", {"--pipeline.adapt=mlm"}},
+    {"sentences", {"--pipeline.adapt=sentences"}},
     {"seq2seq", {"train-seq2seq"}},
     {"teleclass", {}},
     {"labelled", {"--input.labels=" GPUHPC_FIXTURES "/reruns.tsv"}},  // any file

@@ -5,13 +5,13 @@
 #include <ATen/ops/isfinite.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <set>
 
+#include "../io/scratch_folder.hpp"
 #include "fixture.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
@@ -98,12 +98,12 @@ std::set<std::string> names_in(const fs::path& folder) {
 }
 
 TEST_P(T5Models, AreSavedUnderTransformersNames) {
-  const auto folder = fs::temp_directory_path() / fmt::format("gpuhpc-{}-{}", name, getpid());
+  const testing::ScratchFolder scratch;
+  const fs::path folder = scratch / "model";
   save_t5(folder, model, fixture_path(name));
   EXPECT_EQ(names_in(folder), names_in(fixture_path(name)));
   const T5 again = load_t5(folder).model;
   EXPECT_TRUE(again.loss(source, targets, 0).equal(model.loss(source, targets, 0)));
-  fs::remove_all(folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, T5Models,
@@ -173,11 +173,9 @@ TEST(T5Precision, HalfPrecisionSurvivesOverflowsOfAttention) {
 T5Config published(nlohmann::ordered_json changes, const std::string& size = "small") {
   nlohmann::ordered_json config = new_t5_config(size, 32128);
   for (const auto& [key, value] : changes.items()) config[key] = value;
-  const fs::path file = fs::temp_directory_path() / fmt::format("gpuhpc-t5-{}.json", getpid());
-  write_json(file, config);
-  const T5Config read = read_t5_config(file);
-  fs::remove(file);
-  return read;
+  const testing::ScratchFolder folder;
+  write_json(folder / "config.json", config);
+  return read_t5_config(folder / "config.json");
 }
 
 // What transformers counts for the published models, without the tied tables twice.
@@ -214,7 +212,8 @@ TEST(T5Configs, AreRefusedByTheKeyThatIsNotSupported) {
 }
 
 TEST(T5Folders, WithForeignOrMissingWeightsAreRefused) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("gpuhpc-t5-bad-{}", getpid());
+  const testing::ScratchFolder scratch;
+  const fs::path folder = scratch / "model";
   fs::copy(fixture_path("t5_plain"), folder);
   nlohmann::ordered_json config =
       nlohmann::ordered_json::parse(read_text_file(folder / "config.json"));
@@ -233,7 +232,6 @@ TEST(T5Folders, WithForeignOrMissingWeightsAreRefused) {
   EXPECT_THAT(refusal("num_decoder_layers", 2),
               HasSubstr("has no place in a t5 model of 2 layers"));
   EXPECT_THAT(refusal("d_ff", 31), HasSubstr("has shape (30, 20)"));
-  fs::remove_all(folder);
 }
 
 }  // namespace

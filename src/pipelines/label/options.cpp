@@ -6,10 +6,11 @@ namespace gpuhpc {
 
 void declare(config::Section& section, AdaptationOptions& o) {
   section
-      .option("adapt", o.kind,
-              "what the encoder learns from the training texts before it encodes them: nothing, or "
-              "masked-language modelling (mlm)")
-      .one_of({"none", "mlm"});
+      .option(
+          "adapt", o.kind,
+          "what the encoder learns from the training texts before it encodes them: nothing; the "
+          "rest of a text from its first sentence (sentences); or masked words (mlm)")
+      .one_of({"none", "sentences", "mlm"});
   section.option("adapt-epochs", o.epochs, "passes over the training texts").range(1, 1000);
   section.option("adapt-lr", o.rate, "learning rate of the encoder there; all layers learn")
       .range(0, 1);

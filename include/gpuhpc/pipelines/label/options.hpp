@@ -181,7 +181,9 @@ struct TaxoclassOptions {
 // [pipeline]: what the encoder learns from the unlabelled training corpus before anything else.
 struct AdaptationOptions {
   static constexpr const char* section = "pipeline";
-  std::string kind = "none";  // or mlm: masked-language modelling goes on
+  // sentences: first sentences and the rests of their texts as pairs; mlm: masked-language
+  // modelling goes on
+  std::string kind = "none";
   std::int64_t epochs = 1;
   double rate = 2e-5;
 };

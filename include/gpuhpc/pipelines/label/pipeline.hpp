@@ -7,8 +7,9 @@
 
 namespace gpuhpc {
 
-// Adds the stages adaptation-texts and adaptation, those of `pretrain`, where options ask for them
-// (Gururangan et al. 2020, task-adaptive pretraining).
+// Adds, where options ask for them, the stage adaptation and one that prepares its texts: those of
+// `pretrain` (Gururangan et al. 2020, task-adaptive pretraining), or of `train-embedding` on pairs
+// that the corpus gives.
 EncoderFiles label_encoder(Pipeline& pipeline, const SharedOptions& shared,
                            const AdaptationOptions& options, const ScannedCorpus& corpus);
 
