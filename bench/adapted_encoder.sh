@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# adapted_encoder.sh [RUN_FOLDER [EPOCHS]]   Labelling debtags-topical with the encoder as it is, and after `train-embedding` on the corpus' own pairs:
-# the first sentence of each training text and the rest of it. No label is read while learning; gold of the test side for the figures alone.
+# adapted_encoder.sh SECTIONS [gpuhpc arguments]   Labelling with the encoder as it is, and after `--pipeline.adapt sentences`: debtags-topical, the Amazon
+# taxonomy with its generated reviews, and the folder SECTIONS that data_tools/make_sections.py wrote. No label is read while learning; gold for the figures alone.
 set -eu
+[ $# -ge 1 ] || { echo "usage: adapted_encoder.sh SECTIONS [gpuhpc arguments]" >&2; exit 2; }
 cd "$(dirname "$0")/.."
-program=${GPUHPC:-build/release/gpuhpc} runs=${1:-runs/adapted-encoder} epochs=${2:-1}
-mkdir -p "$runs"
-gzip -dc data/debtags-topical/train/corpus.txt.gz | python3 -c '
-import json, sys
-for line in sys.stdin:
-    title, dot, body = line.rstrip("\n").split("\t", 1)[1].partition(". ")
-    if title and body.strip():
-        print(json.dumps({"anchor": title, "positive": body}))' >"$runs/pairs.jsonl"
-echo "$(wc -l <"$runs/pairs.jsonl") pairs of first sentence and rest, $epochs epoch(s)"
-label() { "$program" run --input.dir data/debtags-topical --decode.expected-leaves 3 --device.kind cpu "$@" >"$runs/log" 2>&1 || { tail -3 "$runs/log" >&2; exit 1; }; }
-row() { python3 -c 'import json, sys; m = json.load(open(sys.argv[1])); print("| %s | %.4f | %.4f | %.4f |" % (sys.argv[2], m["example_f1"], m["precision_at_1"], m["macro_f1"]))' "$@"; }
-label --run.dir "$runs/before"
-"$program" train-embedding --config configs/sbert-cpu.ini --embedding.train "$runs/pairs.jsonl" --run.dir "$runs/encoder" --train.epochs "$epochs" --train.batch 64 \
-  --train.micro-batch 64 >"$runs/log" 2>&1 || { tail -3 "$runs/log" >&2; exit 1; }
-label --run.dir "$runs/after" --model.encoder "$runs/encoder/model"
-echo "| encoder | Example-F1 | P@1 | macro-F1 |"
-echo "|---|---|---|---|"
-row "$runs/before/metrics.json" "as it is"
-row "$runs/after/metrics.json" "after $epochs epoch(s) on first sentence and rest"
+program=${GPUHPC:-build/release/gpuhpc} sections=$1 root=runs/adapted-encoder
+shift
+python3 bench/amazon_data.py $root/amazon
+row() {  # name, input, leaves, adaptation, gpuhpc arguments
+  local name=$1 input=$2 leaves=$3 adapt=$4 run=$root/$1-$4
+  shift 4
+  "$program" run --input.dir "$input" --run.dir "$run" --decode.expected-leaves "$leaves" --pipeline.adapt "$adapt" "$@" >"$run.log" 2>&1 ||
+    { tail -3 "$run.log" >&2; exit 70; }
+  python3 -c 'import json, sys; m = json.load(open(sys.argv[1])); print("| %s | %s | %.4f | %.4f | %.4f |" % (*sys.argv[2:], m["example_f1"], m["precision_at_1"], m["macro_f1"]))' \
+    "$run/metrics.json" "$name, L=$leaves" "$adapt"
+}
+echo "| data | adaptation | Example-F1 | P@1 | macro-F1 |"
+echo "|---|---|---|---|---|"
+for adapt in none sentences; do
+  row debtags data/debtags-topical 3 $adapt "$@"
+  row amazon $root/amazon 1 $adapt "$@"
+  row sections "$sections" 1 $adapt "$@"
+done

@@ -100,7 +100,7 @@ void publish_model(const fs::path& trained, const fs::path& model,
   if (correction != nullptr)
     write_arrays(model / own.back(),
                  {{"documents", correction->scores.documents.view()},
-                  {"weights", correction->scores.weights.view()},
+                  {"score_weights", correction->scores.weights.view()},
                   {"truth", correction->truth.view()},
                   {"hashes", std::span<const std::int64_t>(correction->hashes)}});
   for (const std::string& name : own) files[name] = describe_file(model / name);
@@ -204,7 +204,7 @@ ModelCorrection load_correction(const fs::path& model, const ClassifierSettings&
   file.expect("hashes", {labelled});
   const auto hashes = file.dataset<std::int64_t>("hashes");
   return {{read_matrix(path, "documents", labelled, width),
-           read_matrix(path, "weights", classes, labelled), settings.expected_leaves},
+           read_matrix(path, "score_weights", classes, labelled), settings.expected_leaves},
           read_matrix(path, "truth", labelled, classes),
           {hashes.begin(), hashes.end()}};
 }
