@@ -21,6 +21,7 @@ namespace {
 
 using kernels::AlignedBuffer;
 using kernels::BFloat16;
+using kernels::Int8;
 using kernels::kPanel;
 using kernels::PackedMatrix;
 using kernels::round_up;
@@ -83,6 +84,7 @@ class TypedForward final : public CpuForward {
         kernels_(kernels::encoder_kernels<T, W>(isa)),
         width_(round_up(config().hidden_size, kPanel)),
         stride_(spread(width_)),
+        input_stride_(input_stride<W>(width_)),
         qkv_stride_(spread(3 * width_)),
         activation_(kernel_activation(config().activation)),
         narrow_(3 * width_ / kPanel, slice_panels<W>(width_)),
@@ -143,7 +145,7 @@ class TypedForward final : public CpuForward {
  private:
   void resize(Buffers<T, W>& buffers, std::int64_t rows) const {
     buffers.residual.resize(rows * stride_);
-    buffers.input.resize(rows * stride_);
+    buffers.input.resize(rows * input_stride_);
     buffers.qkv.resize((rows + 32) *
                        qkv_stride_);  // attention reads up to 31 rows behind a document
     buffers.context.resize(rows * stride_);
@@ -180,7 +182,7 @@ class TypedForward final : public CpuForward {
                  const std::vector<float>& beta, const float* next_bias) const {
     kernels_.layer_norm({buffers.residual.data(), stride_, round_up(rows, 32), config().hidden_size,
                          gamma.data(), beta.data(), static_cast<float>(config().layer_norm_epsilon),
-                         next_bias, buffers.input.data(), stride_});
+                         next_bias, buffers.input.data(), input_stride_});
   }
 
   // The first half of a layer: input -> context.
@@ -190,7 +192,7 @@ class TypedForward final : public CpuForward {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
       kernels_.linear(
-          {buffers.input.data(), stride_, rows, &layer.qkv, p, narrow_.size(slice),
+          {buffers.input.data(), input_stride_, rows, &layer.qkv, p, narrow_.size(slice),
            layer.qkv_bias.data(), kernels::Activation::none, buffers.qkv.data() + p * kPanel,
            qkv_stride_,
            more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
@@ -256,7 +258,7 @@ class TypedForward final : public CpuForward {
       if (more) next_down = whole(layer.down[static_cast<std::size_t>(slice) + 1]);
       for (std::int64_t row = 0; row < rows; row += kRowBlock) {
         const std::int64_t count = std::min(kRowBlock, rows - row);
-        kernels_.linear({buffers.input.data() + row * stride_, stride_, count, &layer.up,
+        kernels_.linear({buffers.input.data() + row * input_stride_, input_stride_, count, &layer.up,
                          wide_.first(slice), wide_.size(slice), layer.up_bias.data(), activation_,
                          buffers.wide.data(), stride, share(next_up, row, count, rows)});
         kernels_.accumulate({buffers.wide.data(), stride, count, &down,
@@ -267,8 +269,9 @@ class TypedForward final : public CpuForward {
   }
 
   kernels::EncoderKernels<T, W> kernels_;
-  std::int64_t width_;                // H rounded up to 32
-  std::int64_t stride_, qkv_stride_;  // from row to row of what has width_ and 3 * width_ columns
+  std::int64_t width_;  // H rounded up to 32
+  std::int64_t stride_, input_stride_,
+      qkv_stride_;  // from row to row of what has width_ and 3 * width_ columns
   kernels::Activation activation_;
   Slices narrow_, wide_;  // of the query-key-value product and of the feed-forward layer
   std::vector<float> word_, position_, segment_, gamma_, beta_;
@@ -290,6 +293,8 @@ std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecisio
       return std::make_unique<TypedForward<float, SplitBFloat16>>(encoder, precision, isa);
     case CpuPrecision::bf16:
       return std::make_unique<TypedForward<BFloat16>>(encoder, precision, isa);
+    case CpuPrecision::int8:
+      return std::make_unique<TypedForward<BFloat16, Int8>>(encoder, precision, isa);
   }
   throw internal_error("precision {} is unknown", static_cast<int>(precision));
 }
