@@ -62,6 +62,33 @@ void multiply_panel(const Call& call, const PackedMatrix<SplitBFloat16>&, const 
   multiply_split_panel(call, row, k_step, p, sums);
 }
 
+// Numbers from the smallest to the largest of a row, and 0, as integers from 0 to 255. A number is
+// scale * (integer - zero).
+struct UnsignedRow {
+  std::vector<std::uint8_t> integers;
+  float scale = 0;
+  std::int32_t zero = 0;
+  UnsignedRow(const BFloat16* from, std::int64_t count)
+      : integers(static_cast<std::size_t>(count)) {
+    float low = 0, high = 0;
+    bool finite = true;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float value = to_float(from[i]);
+      low = std::min(low, value), high = std::max(high, value);
+      finite = finite && std::isfinite(value);
+    }
+    scale = finite ? (high - low) / 255 : NAN;
+    if (!(scale > 1e-30F)) {
+      if (finite) scale = 0;
+      return;
+    }
+    zero = static_cast<std::int32_t>(std::nearbyint(-low / scale));
+    for (std::int64_t i = 0; i < count; ++i)
+      integers[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(std::clamp(
+          static_cast<std::int32_t>(std::nearbyint(to_float(from[i]) / scale)) + zero, 0, 255));
+  }
+};
+
 // `count` numbers as integers, and the scale that they share.
 float quantize(const float* from, std::int64_t count, Int8* to) {
   float largest = 0;
@@ -76,13 +103,15 @@ float quantize(const float* from, std::int64_t count, Int8* to) {
   return std::isfinite(scale) ? scale : NAN;
 }
 
-// sums[0:32) += row[0:depth) x panel p from row k on, once the integers are added up.
-void multiply_integers(const PackedMatrix<Int8>& weight, const Int8* row, float scale,
-                       std::int64_t k, std::int64_t depth, std::int64_t p, float* sums) {
+// sums[0:32) += (row[0:depth) - zero) x panel p from row k on, once the integers are added up.
+template <typename Integer>
+void multiply_integers(const PackedMatrix<Int8>& weight, const Integer* row, std::int32_t zero,
+                       float scale, std::int64_t k, std::int64_t depth, std::int64_t p,
+                       float* sums) {
   std::int32_t totals[kPanel] = {};
   for (std::int64_t i = 0; i < depth; ++i)
     for (std::int64_t n = 0; n < kPanel; ++n)
-      totals[n] += row[i] * weight.values.data()[packed_index(weight, k + i, p * kPanel + n)];
+      totals[n] += (row[i] - zero) * weight.values.data()[packed_index(weight, k + i, p * kPanel + n)];
   for (std::int64_t n = 0; n < kPanel; ++n)
     sums[n] += static_cast<float>(totals[n]) * (scale * weight.scales.data()[p * kPanel + n]);
 }
@@ -91,19 +120,16 @@ void multiply_panel(const LinearCall<BFloat16, Int8>& call, const PackedMatrix<I
                     const Int8* row, std::int64_t, std::int64_t p, float* sums) {
   float scale;
   std::memcpy(&scale, scale_of_row(row, call.input_stride), sizeof scale);
-  multiply_integers(weight, row, scale, 0, weight.rows, call.first_panel + p, sums);
+  multiply_integers(weight, row, 0, scale, 0, weight.rows, call.first_panel + p, sums);
 }
 void multiply_panel(const AccumulateCall<BFloat16, Int8>& call, const PackedMatrix<Int8>& weight,
                     const BFloat16* row, std::int64_t, std::int64_t p, float* sums) {
   const std::int64_t piece = int8_piece(weight.rows);
-  std::vector<float> numbers(static_cast<std::size_t>(piece));
-  std::vector<Int8> integers(static_cast<std::size_t>(piece));
   for (std::int64_t k = 0; k < weight.rows; k += piece) {
     const std::int64_t depth = std::min(piece, weight.rows - k);
-    for (std::int64_t i = 0; i < depth; ++i)
-      numbers[static_cast<std::size_t>(i)] = to_float(row[k + i]);
-    const float scale = quantize(numbers.data(), depth, integers.data());
-    multiply_integers(weight, integers.data(), scale, k, depth, call.first_panel + p, sums);
+    const UnsignedRow own(row + k, depth);
+    multiply_integers(weight, own.integers.data(), own.zero, own.scale, k, depth,
+                      call.first_panel + p, sums);
   }
 }
 
@@ -198,7 +224,7 @@ void layer_norm(const LayerNormCall<T>& call) {
         at[0] = both.high;
         at[kLowOfRow] = both.low;
       } else if constexpr (std::is_same_v<T, Int8>) {
-        results.push_back(result);
+        results.push_back(call.shares != nullptr ? result * call.shares[i] : result);
       } else {
         call.output[r * call.output_stride + i] = from_float<T>(result);
       }

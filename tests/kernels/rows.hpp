@@ -62,7 +62,7 @@ double value(Rows<T>& rows, std::int64_t r, std::int64_t c) {
   }
 }
 
-// Of a row of multiples of a power of two, the largest 127 times it: that power.
+// Of a row of multiples of a power of two, from -127 to 127 times it: that power.
 inline float unit_of(const BFloat16* row, std::int64_t columns) {
   float largest = 0;
   for (std::int64_t c = 0; c < columns; ++c) largest = std::max(largest, std::abs(to_float(row[c])));
@@ -113,17 +113,21 @@ class Random {
     return all;
   }
   // Rows for products with weights of W. Int8: multiples of a power of two that differs from row to
-  // row, up to 127 times it, so that no rounding decides about an integer.
+  // row, from -127 to 127 times it for linear(), from -90 to 165 times it for accumulate(), so that
+  // no rounding decides about an integer.
+  enum class For { linear, accumulate };
   template <typename T, typename W>
-  Rows<T> input(std::int64_t count, std::int64_t columns) {
+  Rows<T> input(std::int64_t count, std::int64_t columns, For use) {
     Rows<T> all = rows<T>(count, columns);
     if constexpr (std::is_same_v<W, Int8>)
       for (std::int64_t r = 0; r < count; ++r) {
         const float unit = std::ldexp(1.0F, static_cast<int>(r % 3) - 6);
+        const float low = use == For::linear ? -127 : -90, high = use == For::linear ? 127 : 165;
         for (std::int64_t c = 0; c < columns; ++c)
-          all.at(r, c) = to_bf16(
-              unit * std::clamp(std::round(to_float(all.at(r, c)) * 40), -127.0F, 127.0F));
-        all.at(r, r * 7 % columns) = to_bf16(r % 2 == 0 ? 127 * unit : -127 * unit);
+          all.at(r, c) =
+              to_bf16(unit * std::clamp(std::round(to_float(all.at(r, c)) * 40), low, high));
+        all.at(r, r * 7 % columns) = to_bf16(low * unit);
+        all.at(r, (r * 7 + 5) % columns) = to_bf16(high * unit);
       }
     return all;
   }

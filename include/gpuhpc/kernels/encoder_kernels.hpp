@@ -13,7 +13,8 @@
 // Int8: layer_norm() leaves integers and the row's scale behind them (int8_stride()), the largest
 // size of the row over 127; what stands between the last column and the scale means nothing.
 // accumulate() makes integers of its rows on the way, each in pieces of int8_piece() columns that
-// have a scale of their own. Sums of integers are exact. Products with a part of k (first_k, depth)
+// have a scale of their own: from 0 to 255 between the piece's smallest and largest number (and
+// 0), since what gelu leaves has few numbers below 0. Sums of integers are exact. Products with a part of k (first_k, depth)
 // and rows unevenly apart (k_step, row_step) are for the other types. A value that is not finite
 // makes the scale, and so the whole row, not finite.
 #include <cstddef>
@@ -136,6 +137,8 @@ struct LayerNormCall {
   T* output = nullptr;
   std::int64_t output_stride = 0;
   bool keep = false;
+  // Int8 alone: (columns) what the copy is multiplied by before it becomes integers; null: ones
+  const float* shares = nullptr;
 };
 
 template <typename T, typename W = T>
