@@ -14,8 +14,8 @@ namespace {
 #include "amx_blocks.inl"
 #include "int8_rows.inl"
 
-// Tiles 0-3 = 32 rows of a x one panel; A: Int8, or std::uint8_t. between.step() is called after the
-// multiplications of every 64 of k.
+// Tiles 0-3 = 32 rows of a x one panel; A: Int8, or std::uint8_t. between.step() is called twice
+// in the multiplications of every 64 of k: more work at one place would keep the tiles waiting.
 template <typename A, typename Between>
 inline void multiply(const A* a, std::int64_t stride, const Int8* b, std::int64_t k_count,
                      Fetcher& fetcher, Between& between) {
@@ -25,19 +25,21 @@ inline void multiply(const A* a, std::int64_t stride, const Int8* b, std::int64_
     _tile_loadd(4, a, stride);
     _tile_stream_loadd(7, b + 1024, 64);
     _tile_loadd(5, a + 16 * stride, stride);
+    between.step();
     if constexpr (std::is_same_v<A, Int8>) {
       _tile_dpbssd(0, 4, 6);
       _tile_dpbssd(1, 4, 7);
+      between.step();
       _tile_dpbssd(2, 5, 6);
       _tile_dpbssd(3, 5, 7);
     } else {
       _tile_dpbusd(0, 4, 6);
       _tile_dpbusd(1, 4, 7);
+      between.step();
       _tile_dpbusd(2, 5, 6);
       _tile_dpbusd(3, 5, 7);
     }
     fetcher.step();
-    between.step();
   }
 }
 
@@ -87,6 +89,7 @@ struct Finish : Pending {
   void run(std::int64_t until) {
     const std::int64_t last = until < 32 ? until : 32;
     for (; row + 3 <= last; row += 3) finish_rows<3>(row);
+    for (; row + 2 <= last; row += 2) finish_rows<2>(row);
     for (; row < last; ++row) finish_rows<1>(row);
   }
 };
@@ -95,7 +98,7 @@ template <Activation kActivation>
 void linear_activated(const LinearCall<BFloat16, Int8>& call) {
   alignas(64) std::int32_t blocks[2][32 * 32];
   const PackedMatrix<Int8>& weight = *call.weight;
-  const std::int64_t k_count = weight.panel_rows(), steps = k_count / 64;
+  const std::int64_t k_count = weight.panel_rows(), steps = k_count / 64 * 2;
   Fetcher fetcher(call.next);
   Finish<kActivation> finish;
   finish.rows_a_step = (31 + steps) / steps;
@@ -181,7 +184,7 @@ struct AddAndQuantize : Pending {
   const float (*row_scales)[2] = nullptr;
   alignas(64) float totals[32] = {};  // of the columns, times their scales
   Quantizer next;
-  std::int64_t chunks_a_step = 1;
+  std::int64_t panels = 1, due = 0;  // due / panels: 64 columns of a row that are to be turned
 
   void add(std::int64_t until) {
     const __m512 scales0 = _mm512_loadu_ps(scales), scales1 = _mm512_loadu_ps(scales + 16),
@@ -211,12 +214,14 @@ struct AddAndQuantize : Pending {
     _mm512_store_ps(totals + 16,
                     _mm512_mul_ps(_mm512_cvtepi32_ps(sum1), _mm512_loadu_ps(scales + 16)));
   }
-  void quantize(std::int64_t chunks) {
-    for (; chunks > 0 && !next.done(); --chunks) next.step();
+  void quantize_rest() {
+    while (!next.done()) next.step();
+    due = 0;
   }
   void step() {
     if (row < 32) add(row + rows_a_step);
-    quantize(chunks_a_step);
+    for (due += 16; due >= panels; due -= panels)
+      if (!next.done()) next.step();
   }
 };
 
@@ -239,7 +244,7 @@ void accumulate(const AccumulateCall<BFloat16, Int8>& call) {
                      count = (call.rows + 31) / 32 * parts;
   Fetcher fetcher(call.next);
   AddAndQuantize work;
-  work.chunks_a_step = (31 + panels) / panels;
+  work.panels = panels;
   work.stride = call.output_stride;
   const auto prepare = [&](std::int64_t i) {
     if (i == count) return;
@@ -251,12 +256,12 @@ void accumulate(const AccumulateCall<BFloat16, Int8>& call) {
   prepare(0);
   int current = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    work.quantize(32 * kMostColumns);
+    work.quantize_rest();
     stored_before_tiles();
     prepare(i + 1);
     const std::int64_t k = i % parts * piece,
                        depth = weight.panel_rows() - k < piece ? weight.panel_rows() - k : piece,
-                       steps = depth / 64;
+                       steps = depth / 64 * 2;
     for (std::int64_t p = 0; p < panels; ++p) {
       const std::int64_t panel = call.first_panel + p;
       work.rows_a_step = (31 + steps) / steps;
