@@ -26,12 +26,12 @@ std::string InferOptions::gpu_precision(bool has_bf16) const {
 
 void declare(config::Section& section, InferOptions& options) {
   section
-      .option(
-          "precision", options.precision,
-          "precision of encoding; tf32: fp32 whose matrix products keep 10 bits of mantissa or "
-          "more, 16 on AMX; fp16: on GPUs, on processors fp32; int8: encoders on processors with AMX or "
-          "AVX-512 VNNI, the faster the wider the model, vectors within .001 of a cosine; auto "
-          "takes bf16 where the hardware multiplies it, fp16 on older GPUs, else fp32")
+      .option("precision", options.precision,
+              "precision of encoding; tf32: fp32 whose matrix products keep 10 bits of mantissa or "
+              "more, 16 on AMX; fp16: on GPUs, on processors fp32; int8: encoders on processors "
+              "with AMX or "
+              "AVX-512 VNNI, refused elsewhere; cosines of their vectors to fp32's are about .999; "
+              "auto takes bf16 where the hardware multiplies it, fp16 on older GPUs, else fp32")
       .one_of({"auto", "fp32", "tf32", "bf16", "fp16", "int8"})
       .common();
   section

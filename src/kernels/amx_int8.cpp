@@ -240,8 +240,7 @@ void accumulate(const AccumulateCall<BFloat16, Int8>& call) {
   const PackedMatrix<Int8>& weight = *call.weight;
   const std::int64_t columns = weight.rows, piece = int8_piece(columns), panels = panels_of(call),
                      stride = round_up(piece, 128) + 64,  // an odd number of lines
-                     parts = (columns + piece - 1) / piece,
-                     count = (call.rows + 31) / 32 * parts;
+      parts = (columns + piece - 1) / piece, count = (call.rows + 31) / 32 * parts;
   Fetcher fetcher(call.next);
   AddAndQuantize work;
   work.panels = panels;

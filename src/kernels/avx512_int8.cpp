@@ -39,8 +39,7 @@ struct ColumnSums {
 // R rows x 32 columns: acc += a x panel p of the weight from row k on.
 template <int R>
 inline void multiply(const UnsignedRows& a, const PackedMatrix<Int8>& weight, std::int64_t p,
-                     std::int64_t k, std::int64_t k_count, Fetcher& fetcher,
-                     __m512i (&acc)[R][2]) {
+                     std::int64_t k, std::int64_t k_count, Fetcher& fetcher, __m512i (&acc)[R][2]) {
   const Int8* b = weight.panel(p, k);
   for (std::int64_t i = 0; i < k_count; i += 64, b += 2048) {
     fetcher.step();
@@ -72,8 +71,8 @@ void linear_rows(const LinearCall<BFloat16, Int8>& call, std::int64_t row, Unsig
   for (int r = 0; r < R; ++r) {
     const Int8* input = call.input + (row + r) * call.input_stride;
     for (std::int64_t k = 0; k < weight.panel_rows(); k += 64)
-      _mm512_store_si512(rows.values[r] + k, _mm512_xor_si512(_mm512_loadu_si512(input + k),
-                                                              _mm512_set1_epi8(-128)));
+      _mm512_store_si512(rows.values[r] + k,
+                         _mm512_xor_si512(_mm512_loadu_si512(input + k), _mm512_set1_epi8(-128)));
     __builtin_memcpy(&rows.scales[r], scale_of_row(input, call.input_stride), sizeof(float));
   }
   for (std::int64_t p = 0; p < call.panels; ++p) {
@@ -97,8 +96,7 @@ void linear_rows(const LinearCall<BFloat16, Int8>& call, std::int64_t row, Unsig
 }
 
 // One row of bf16 to integers.
-inline void quantize_row(const BFloat16* input, std::int64_t columns, int row,
-                         UnsignedRows& rows) {
+inline void quantize_row(const BFloat16* input, std::int64_t columns, int row, UnsignedRows& rows) {
   Extremes extremes;
   for (std::int64_t k = 0; k < columns; k += 64) Columns64(input, k, columns).widen(extremes);
   const RowScale scale = extremes.scale();
@@ -124,16 +122,15 @@ void accumulate_rows(const AccumulateCall<BFloat16, Int8>& call, std::int64_t ro
       const ColumnSums sums(weight, call.first_panel + p, k, round_up(depth, 64));
       __m512 totals[2];
       for (int i = 0; i < 2; ++i)
-        totals[i] = _mm512_mul_ps(_mm512_cvtepi32_ps(sums.halves[i]),
-                                  _mm512_loadu_ps(scales + 16 * i));
+        totals[i] =
+            _mm512_mul_ps(_mm512_cvtepi32_ps(sums.halves[i]), _mm512_loadu_ps(scales + 16 * i));
       __m512i acc[R][2];
       for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = _mm512_setzero_si512();
       multiply<R>(rows, weight, call.first_panel + p, k, round_up(depth, 64), fetcher, acc);
       for (int r = 0; r < R; ++r)
         for (int i = 0; i < 2; ++i) {
           float* to = call.output + (row + r) * call.output_stride + p * kPanel + 16 * i;
-          const __m512 start =
-              call.overwrite && k == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(to);
+          const __m512 start = call.overwrite && k == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(to);
           _mm512_storeu_ps(
               to, scaled(acc[r][i], rows.scales[r], scales + 16 * i,
                          _mm512_fmadd_ps(_mm512_set1_ps(rows.zeros[r]), totals[i], start)));
@@ -214,8 +211,7 @@ inline float normalise(const LayerNormCall<Int8>& call, float* values, float* re
   __m512i sizes = _mm512_setzero_si512();
   for (std::int64_t i = 0; i < columns; i += 16) {
     const __m512 x = _mm512_mul_ps(_mm512_sub_ps(load(values, i, columns), mean), factor);
-    __m512 result =
-        _mm512_fmadd_ps(x, load(call.gamma, i, columns), load(call.beta, i, columns));
+    __m512 result = _mm512_fmadd_ps(x, load(call.gamma, i, columns), load(call.beta, i, columns));
     if (!call.keep) {
       const __m512 biased = call.next_bias == nullptr
                                 ? result

@@ -111,7 +111,8 @@ void multiply_integers(const PackedMatrix<Int8>& weight, const Integer* row, std
   std::int32_t totals[kPanel] = {};
   for (std::int64_t i = 0; i < depth; ++i)
     for (std::int64_t n = 0; n < kPanel; ++n)
-      totals[n] += (row[i] - zero) * weight.values.data()[packed_index(weight, k + i, p * kPanel + n)];
+      totals[n] +=
+          (row[i] - zero) * weight.values.data()[packed_index(weight, k + i, p * kPanel + n)];
   for (std::int64_t n = 0; n < kPanel; ++n)
     sums[n] += static_cast<float>(totals[n]) * (scale * weight.scales.data()[p * kPanel + n]);
 }

@@ -55,9 +55,9 @@ PackedMatrix<Int8> pack_int8(MatrixView weight) {
     packed.scales.data()[n] = scale;
     if (scale == 0 || !std::isfinite(scale)) continue;  // products are zero or not finite
     for (std::int64_t k = 0; k < weight.columns; ++k) {
-      const auto value = static_cast<Int8>(
-          std::clamp(std::nearbyint(column[static_cast<std::size_t>(k)] / scale), -kHighestInt8,
-                     kHighestInt8));
+      const auto value =
+          static_cast<Int8>(std::clamp(std::nearbyint(column[static_cast<std::size_t>(k)] / scale),
+                                       -kHighestInt8, kHighestInt8));
       packed.values.data()[packed_index(packed, k, n)] = value;
       packed.sums.data()[k / kInt8Depth * packed.columns + n] += value;
     }

@@ -35,7 +35,7 @@ struct Layer {
   std::vector<float> qkv_bias, attention_output_bias, up_bias, down_bias;
   std::vector<float> attention_gamma, attention_beta, output_gamma, output_beta;
   std::vector<float> qkv_shares, up_shares;  // int8: of what goes into these products; else empty
-  RelativeLayer<W> relative;  // DeBERTa
+  RelativeLayer<W> relative;                 // DeBERTa
 };
 
 // The weight behind layer norm `norm`, and in `shares` what that norm's result is multiplied by.
@@ -284,9 +284,10 @@ class TypedForward final : public CpuForward {
       if (more) next_down = whole(layer.down[static_cast<std::size_t>(slice) + 1]);
       for (std::int64_t row = 0; row < rows; row += kRowBlock) {
         const std::int64_t count = std::min(kRowBlock, rows - row);
-        kernels_.linear({buffers.input.data() + row * input_stride_, input_stride_, count, &layer.up,
-                         wide_.first(slice), wide_.size(slice), layer.up_bias.data(), activation_,
-                         buffers.wide.data(), stride, share(next_up, row, count, rows)});
+        kernels_.linear({buffers.input.data() + row * input_stride_, input_stride_, count,
+                         &layer.up, wide_.first(slice), wide_.size(slice), layer.up_bias.data(),
+                         activation_, buffers.wide.data(), stride,
+                         share(next_up, row, count, rows)});
         kernels_.accumulate({buffers.wide.data(), stride, count, &down,
                              buffers.residual.data() + row * stride_, stride_,
                              share(next_down, row, count, rows)});

@@ -197,8 +197,8 @@ class ModernForward final : public CpuForward {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
       kernels_.linear(
-          {buffers.input.data(), input_stride_, rows, &layer.qkv, p, narrow_.size(slice), zeros_.data(),
-           kernels::Activation::none, buffers.qkv.data() + p * kPanel, qkv_stride_,
+          {buffers.input.data(), input_stride_, rows, &layer.qkv, p, narrow_.size(slice),
+           zeros_.data(), kernels::Activation::none, buffers.qkv.data() + p * kPanel, qkv_stride_,
            more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
     }
   }
@@ -265,9 +265,9 @@ class ModernForward final : public CpuForward {
         const std::int64_t count = std::min(kRowBlock, rows - row);
         const auto up = [&](const PackedMatrix<W>& weight, kernels::Activation activation,
                             T* output, kernels::Prefetch next) {
-          kernels_.linear({buffers.input.data() + row * input_stride_, input_stride_, count, &weight,
-                           wide_.first(slice), wide_.size(slice), zeros_.data(), activation, output,
-                           stride, share(next, row, count, rows)});
+          kernels_.linear({buffers.input.data() + row * input_stride_, input_stride_, count,
+                           &weight, wide_.first(slice), wide_.size(slice), zeros_.data(),
+                           activation, output, stride, share(next, row, count, rows)});
         };
         up(layer.up, activation_, buffers.wide.data(), panels_of(layer.gate, wide_, slice));
         up(layer.gate, kernels::Activation::none, buffers.gate.data(), next_up);

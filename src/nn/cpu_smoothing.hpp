@@ -37,8 +37,8 @@ inline PackedIds made_up_texts(const EncoderConfig& config) {
   std::mt19937 random(1);
   for (int text = 0; text < 2; ++text) {
     for (std::int64_t t = 0; t < std::min<std::int64_t>(128, config.max_tokens()); ++t)
-      texts.token_ids.push_back(static_cast<std::int32_t>(
-          random() % static_cast<std::uint64_t>(config.vocabulary_size)));
+      texts.token_ids.push_back(
+          static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(config.vocabulary_size)));
     texts.offsets.push_back(static_cast<std::int32_t>(texts.token_ids.size()));
     texts.documents.push_back(text);
   }

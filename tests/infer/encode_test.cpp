@@ -227,7 +227,9 @@ TEST(DocumentEncoder, Int8IsRefusedWhereItIsNot) {
   };
   EXPECT_THAT(refusal([&] { options.gpu_precision(true); }), testing::HasSubstr("processors"));
   options.kernels = "generic";
-  EXPECT_THAT(refusal([&] { DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}); }),
+  EXPECT_THAT(refusal([&] {
+                DocumentEncoder(model(), tokenizer(), options, {false, 0, 1});
+              }),
               testing::HasSubstr("use --infer.precision fp32, or auto"));
   if (!kernels::supported(kernels::Isa::avx512_bf16)) return;
   options.kernels = "avx512-bf16";

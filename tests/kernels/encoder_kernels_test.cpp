@@ -28,26 +28,6 @@ double activated(double x, Activation activation) {
   return x;
 }
 
-template <typename W>
-double weight_at(const PackedMatrix<W>& weight, std::int64_t k, std::int64_t n) {
-  const std::int64_t i = packed_index(weight, k, n);
-  if constexpr (std::is_same_v<W, SplitBFloat16>)
-    return static_cast<double>(to_float(halves(weight.values.data())[i])) +
-           to_float(halves(weight.values.data())[i + kLowOfBlock]);
-  else if constexpr (std::is_same_v<W, Int8>)
-    return static_cast<double>(weight.values.data()[i]) * weight.scales.data()[n];
-  else
-    return to_float(weight.values.data()[i]);
-}
-
-template <typename T, typename W>
-double product(Rows<T>& input, std::int64_t row, const PackedMatrix<W>& weight, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t k = 0; k < weight.rows; ++k)
-    sum += to_float(input.at(row, k)) * weight_at(weight, k, n);
-  return sum;
-}
-
 template <typename T, typename W = T>
 void check_linear(Isa isa) {
   const auto kernels = encoder_kernels<T, W>(isa);
@@ -405,116 +385,12 @@ void check_split(Isa isa) {
       }
 }
 
-// Some panels of a product of integers, pieces of k with scales of their own, added or written over.
-void check_pieces(Isa isa) {
-  const auto kernels = encoder_kernels<BFloat16, Int8>(isa);
-  const KernelScope<BFloat16, Int8> scope(kernels);
-  Random random(10);
-  for (const std::int64_t k_count : {64, 1024, 1056, 2400})
-    for (const bool overwrite : {false, true}) {
-      constexpr std::int64_t rows = 45, n = 160, first = 1, panels = 3;
-      const std::int64_t piece = int8_piece(k_count);
-      Rows<BFloat16> input = random.rows<BFloat16>(rows, k_count);
-      for (std::int64_t k = 0; k < k_count; k += piece) {  // each piece of a size of its own
-        const std::int64_t columns = std::min(piece, k_count - k);
-        Rows<BFloat16> part = random.input<BFloat16, Int8>(rows, columns, Random::For::accumulate);
-        for (std::int64_t r = 0; r < rows; ++r)
-          for (std::int64_t c = 0; c < columns; ++c)
-            input.at(r, k + c) =
-                to_bf16(std::ldexp(to_float(part.at(r, c)), static_cast<int>(k / piece) - 2));
-      }
-      const auto weight = pack<Int8>(random.matrix(n, k_count, 0.1F).view());
-      Rows<float> output = random.rows<float>(rows, n);
-      Rows<float> before = output.copy();
-      AccumulateCall<BFloat16, Int8> call{input.values.data(),  input.stride, rows, &weight,
-                                          output.values.data(), output.stride};
-      call.first_panel = first, call.panels = panels, call.overwrite = overwrite;
-      kernels.accumulate(call);
-      for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t c = 0; c < n; ++c) {
-          const double expected = c >= panels * 32 ? before.at(r, c)
-                                                   : (overwrite ? 0 : before.at(r, c)) +
-                                                         product(input, r, weight, first * 32 + c);
-          ASSERT_NEAR(output.at(r, c), expected, 2e-6 * static_cast<double>(k_count) / 64)
-              << to_string(isa) << " k " << k_count << " at " << r << "," << c;
-        }
-    }
-}
-
-// Any row, with a product that shows its integers: none is farther from its number than half a step.
-void check_integers(Isa isa) {
-  const auto kernels = encoder_kernels<BFloat16, Int8>(isa);
-  const KernelScope<BFloat16, Int8> scope(kernels);
-  Random random(11);
-  constexpr std::int64_t rows = 70, columns = 96;
-  Rows<BFloat16> input = random.rows<BFloat16>(rows, columns);
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c)  // rows of very different sizes, row 3 zeros
-      input.at(r, c) = to_bf16(r == 3 ? 0.0F
-                                      : std::ldexp(to_float(input.at(r, c)),
-                                                   static_cast<int>(r * 11 % 60) - 30));
-  Matrix unit(columns, columns);
-  for (std::int64_t c = 0; c < columns; ++c) unit.row(c)[static_cast<std::size_t>(c)] = 1;
-  const auto weight = pack<Int8>(unit.view());
-  Rows<float> output(rows, columns);
-  kernels.accumulate(
-      {input.values.data(), input.stride, rows, &weight, output.values.data(), output.stride});
-  for (std::int64_t r = 0; r < rows; ++r) {
-    double low = 0, high = 0;
-    for (std::int64_t c = 0; c < columns; ++c) {
-      low = std::min(low, static_cast<double>(to_float(input.at(r, c))));
-      high = std::max(high, static_cast<double>(to_float(input.at(r, c))));
-    }
-    const double step = (high - low) / 255;
-    for (std::int64_t c = 0; c < columns; ++c) {
-      ASSERT_NEAR(output.at(r, c), to_float(input.at(r, c)), 0.5002 * step)
-          << to_string(isa) << " at " << r << "," << c;
-      if (step > 0) {
-        const double steps = output.at(r, c) / step;
-        ASSERT_NEAR(steps, std::round(steps), 1e-3) << to_string(isa) << " at " << r << "," << c;
-      }
-    }
-  }
-}
-
-// Whatever is not finite in a row stays visible in all of it, and there alone.
-void check_not_finite(Isa isa) {
-  const auto kernels = encoder_kernels<BFloat16, Int8>(isa);
-  const KernelScope<BFloat16, Int8> scope(kernels);
-  Random random(12);
-  constexpr std::int64_t rows = 5, columns = 64;
-  const auto weight = pack<Int8>(random.matrix(32, columns, 1).view());
-  const std::vector<float> ones(columns, 1.0F), zeros(columns, 0.0F);
-  for (const float bad : {NAN, -INFINITY}) {
-    Rows<BFloat16> input = random.rows<BFloat16>(rows, columns);
-    Rows<float> values = random.rows<float>(rows, columns), sums(rows, 32);
-    input.at(2, 37) = to_bf16(bad), values.at(2, 37) = bad;
-    kernels.accumulate(
-        {input.values.data(), input.stride, rows, &weight, sums.values.data(), sums.stride});
-    Rows<Int8> normalised(rows, columns);
-    kernels.layer_norm({values.values.data(), values.stride, rows, columns, ones.data(),
-                        zeros.data(), 1e-12F, nullptr, normalised.values.data(),
-                        normalised.stride});
-    Rows<BFloat16> output(rows, 32);
-    kernels.linear({normalised.values.data(), normalised.stride, rows, &weight, 0, 1, zeros.data(),
-                    Activation::none, output.values.data(), output.stride});
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < 32; ++c) {
-        EXPECT_EQ(std::isfinite(sums.at(r, c)), r != 2) << to_string(isa) << " " << bad;
-        EXPECT_EQ(std::isfinite(to_float(output.at(r, c))), r != 2) << to_string(isa) << " " << bad;
-      }
-  }
-}
-
 class EveryLevel : public testing::TestWithParam<Isa> {};
 TEST_P(EveryLevel, LinearFp32) { check_linear<float>(GetParam()); }
 TEST_P(EveryLevel, LinearBf16) { check_linear<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, LinearSplit) { check_linear<float, SplitBFloat16>(GetParam()); }
 TEST_P(EveryLevel, LinearInt8) { check_linear<BFloat16, Int8>(GetParam()); }
 TEST_P(EveryLevel, AccumulateInt8) { check_accumulate<BFloat16, Int8>(GetParam()); }
-TEST_P(EveryLevel, PiecesInt8) { check_pieces(GetParam()); }
-TEST_P(EveryLevel, IntegersAreTheNearest) { check_integers(GetParam()); }
-TEST_P(EveryLevel, Int8KeepsWhatIsNotFinite) { check_not_finite(GetParam()); }
 TEST_P(EveryLevel, LayerNormInt8) { check_layer_norm<BFloat16, Int8>(GetParam()); }
 TEST_P(EveryLevel, GroupingDoesNotMatterInt8) { check_grouping<BFloat16, Int8>(GetParam()); }
 TEST_P(EveryLevel, AccumulateFp32) { check_accumulate<float>(GetParam()); }

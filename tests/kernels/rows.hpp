@@ -65,14 +65,14 @@ double value(Rows<T>& rows, std::int64_t r, std::int64_t c) {
 // Of a row of multiples of a power of two, from -127 to 127 times it: that power.
 inline float unit_of(const BFloat16* row, std::int64_t columns) {
   float largest = 0;
-  for (std::int64_t c = 0; c < columns; ++c) largest = std::max(largest, std::abs(to_float(row[c])));
+  for (std::int64_t c = 0; c < columns; ++c)
+    largest = std::max(largest, std::abs(to_float(row[c])));
   return largest / 127;
 }
 
 // As linear() reads them. Int8: of rows whose integers are certain (Random::input).
 template <typename W>
-  requires std::is_same_v<W, Int8>
-Rows<Int8> for_linear(const Rows<BFloat16>& rows) {
+requires std::is_same_v<W, Int8> Rows<Int8> for_linear(const Rows<BFloat16>& rows) {
   Rows<Int8> result(rows.values.size() / rows.stride, rows.stride);
   std::fill_n(result.values.data(), result.values.size(), Int8{77});  // what means nothing
   for (std::int64_t r = 0; r < rows.values.size() / rows.stride; ++r) {
@@ -85,8 +85,7 @@ Rows<Int8> for_linear(const Rows<BFloat16>& rows) {
   return result;
 }
 template <typename W, typename T>
-  requires(!std::is_same_v<W, Int8>)
-Rows<W> for_linear(const Rows<T>& rows) {
+requires(!std::is_same_v<W, Int8>) Rows<W> for_linear(const Rows<T>& rows) {
   Rows<W> result(rows.values.size() / rows.stride, rows.stride);
   for (std::int64_t i = 0; i < rows.values.size(); ++i) {
     if constexpr (std::is_same_v<T, W>) {
@@ -146,5 +145,25 @@ class Random {
   std::mt19937 engine_;
   std::normal_distribution<float> normal_;
 };
+
+template <typename W>
+double weight_at(const PackedMatrix<W>& weight, std::int64_t k, std::int64_t n) {
+  const std::int64_t i = packed_index(weight, k, n);
+  if constexpr (std::is_same_v<W, SplitBFloat16>)
+    return static_cast<double>(to_float(halves(weight.values.data())[i])) +
+           to_float(halves(weight.values.data())[i + kLowOfBlock]);
+  else if constexpr (std::is_same_v<W, Int8>)
+    return static_cast<double>(weight.values.data()[i]) * weight.scales.data()[n];
+  else
+    return to_float(weight.values.data()[i]);
+}
+
+template <typename T, typename W>
+double product(Rows<T>& input, std::int64_t row, const PackedMatrix<W>& weight, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t k = 0; k < weight.rows; ++k)
+    sum += to_float(input.at(row, k)) * weight_at(weight, k, n);
+  return sum;
+}
 
 }  // namespace gpuhpc::kernels

@@ -14,9 +14,9 @@
 // size of the row over 127; what stands between the last column and the scale means nothing.
 // accumulate() makes integers of its rows on the way, each in pieces of int8_piece() columns that
 // have a scale of their own: from 0 to 255 between the piece's smallest and largest number (and
-// 0), since what gelu leaves has few numbers below 0. Sums of integers are exact. Products with a part of k (first_k, depth)
-// and rows unevenly apart (k_step, row_step) are for the other types. A value that is not finite
-// makes the scale, and so the whole row, not finite.
+// 0), since what gelu leaves has few numbers below 0. Sums of integers are exact. Products with a
+// part of k (first_k, depth) and rows unevenly apart (k_step, row_step) are for the other types. A
+// value that is not finite makes the scale, and so the whole row, not finite.
 #include <cstddef>
 #include <cstdint>
 
