@@ -187,6 +187,7 @@ struct AddAndQuantize : Pending {
   std::int64_t panels = 1, due = 0;  // due / panels: 64 columns of a row that are to be turned
 
   void add(std::int64_t until) {
+    if (row >= 32) return;
     const __m512 scales0 = _mm512_loadu_ps(scales), scales1 = _mm512_loadu_ps(scales + 16),
                  totals0 = _mm512_load_ps(totals), totals1 = _mm512_load_ps(totals + 16);
     for (const std::int64_t last = until < 32 ? until : 32; row < last; ++row) {
@@ -219,7 +220,7 @@ struct AddAndQuantize : Pending {
     due = 0;
   }
   void step() {
-    if (row < 32) add(row + rows_a_step);
+    add(row + rows_a_step);
     for (due += 16; due >= panels; due -= panels)
       if (!next.done()) next.step();
   }
@@ -265,7 +266,7 @@ void accumulate(const AccumulateCall<BFloat16, Int8>& call) {
       const std::int64_t panel = call.first_panel + p;
       work.rows_a_step = (31 + steps) / steps;
       multiply(pieces.integers[i % 2], stride, weight.panel(panel, k), depth, fetcher, work);
-      if (work.row < 32) work.add(32);
+      work.add(32);
       store_block(blocks[current], 32);
       work.block = blocks[current];
       work.row_scales = pieces.scales[i % 3];

@@ -75,17 +75,16 @@ inline const Int8* scale_of_row(const Int8* row, std::int64_t stride) {
   return row + stride - sizeof(float);
 }
 
-// What the columns of a matrix have beside their values.
-template <typename T>
-struct ColumnScales {};
-template <>
-struct ColumnScales<Int8> {
+// What the columns of a matrix of Int8 have beside their values.
+struct Int8Columns {
   AlignedBuffer<float> scales;       // (columns): a weight is its value times its column's scale
   AlignedBuffer<std::int32_t> sums;  // (panel_rows() / 64, columns) of the values of 64 rows
 };
 
+struct NothingMore {};
+
 template <typename T>  // float, BFloat16, SplitBFloat16 or Int8
-struct PackedMatrix : ColumnScales<T> {
+struct PackedMatrix : std::conditional_t<std::is_same_v<T, Int8>, Int8Columns, NothingMore> {
   std::int64_t rows = 0, columns = 0;  // K and N, padded
   AlignedBuffer<T> values;
   std::int64_t panels() const { return columns / kPanel; }
