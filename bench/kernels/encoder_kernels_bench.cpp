@@ -31,7 +31,8 @@ T rounded(float value) {
 // One slice of a feed-forward layer, and one document for attention.
 template <typename T, typename W = T>
 struct Work {
-  AlignedBuffer<W> input{kTokens * kHidden};
+  const std::int64_t input_stride = std::is_same_v<W, Int8> ? int8_stride(kHidden) : kHidden;
+  AlignedBuffer<W> input{kTokens * input_stride};
   AlignedBuffer<T> wide{kTokens * kSlice}, qkv{(kDocument + 32) * 3 * kHidden},
       context{(kDocument + 32) * kHidden};
   AlignedBuffer<float> residual{kTokens * kHidden};
@@ -52,7 +53,7 @@ struct Work {
     down = pack<W>(weight.view());
   }
   void linear(const EncoderKernels<T, W>& kernels) {
-    kernels.linear({input.data(), kHidden, kTokens, &up, 0, up.panels(), bias.data(),
+    kernels.linear({input.data(), input_stride, kTokens, &up, 0, up.panels(), bias.data(),
                     Activation::gelu, wide.data(), kSlice});
   }
   void accumulate(const EncoderKernels<T, W>& kernels) {
@@ -64,7 +65,7 @@ struct Work {
   }
   void layer_norm(const EncoderKernels<T, W>& kernels) {
     kernels.layer_norm({residual.data(), kHidden, kTokens, kHidden, gamma.data(), bias.data(),
-                        1e-12F, bias.data(), input.data(), kHidden});
+                        1e-12F, bias.data(), input.data(), input_stride});
   }
 };
 
@@ -197,7 +198,10 @@ int main(int argc, char** argv) {
     if (supported(isa)) add_level<float>(isa, "fp32");
   if (supported(Isa::amx)) add_level<float, SplitBFloat16>(Isa::amx, "tf32");
   for (const Isa isa : {Isa::avx512_bf16, Isa::amx})
-    if (supported(isa)) add_level<BFloat16>(isa, "bf16");
+    if (supported(isa)) {
+      add_level<BFloat16>(isa, "bf16");
+      add_level<BFloat16, Int8>(isa, "int8");
+    }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

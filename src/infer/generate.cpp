@@ -47,6 +47,9 @@ T5Generator::T5Generator(const T5& model, TextTemplate form, std::int64_t source
     on_device_.emplace(model, plan_.forward.compute);
     return;
   }
+  if (plan_.precision == CpuPrecision::int8)
+    throw configuration_error(
+        "--infer.precision int8 is for encoders; to generate texts use bf16, fp32 or auto");
   if (plan_.precision == CpuPrecision::tf32) {
     plan_.precision = CpuPrecision::fp32;
     plan_.numbers = fmt::format("fp32 on {} (tf32 is for encoders)", to_string(plan_.isa));

@@ -58,7 +58,8 @@ inline void start_block(const Start& start) {
   _tile_loadd(3, start.block + 16 * start.stride + 16, bytes);
 }
 
-inline void store_block(float* c, std::int64_t stride) {
+template <typename Number>  // float or std::int32_t
+inline void store_block(Number* c, std::int64_t stride) {
   _tile_stored(0, c, stride * 4);
   _tile_stored(1, c + 16, stride * 4);
   _tile_stored(2, c + 16 * stride, stride * 4);

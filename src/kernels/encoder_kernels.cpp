@@ -32,6 +32,14 @@ EncoderKernels<float, SplitBFloat16> encoder_kernels<float, SplitBFloat16>(Isa i
   if (isa >= Isa::amx) set_amx(kernels);
   return kernels;
 }
+template <>
+EncoderKernels<BFloat16, Int8> encoder_kernels<BFloat16, Int8>(Isa isa) {
+  auto kernels = best_table<EncoderKernels<BFloat16, Int8>>(isa);
+  const auto others = encoder_kernels<BFloat16>(isa);  // all but the products with weights is bf16
+  kernels.attention = others.attention;
+  kernels.relative_scores = others.relative_scores;
+  return kernels;
+}
 
 std::int64_t attention_gradient_scratch_bytes(std::int64_t tokens, std::int64_t head_size) {
   const std::int64_t keys = round_up(tokens, 32), width = round_up(head_size, 32);

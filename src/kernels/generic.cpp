@@ -1,6 +1,7 @@
 // The reference twins: plain loops, one for each kernel.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "levels.hpp"
@@ -59,6 +60,78 @@ template <typename Call>
 void multiply_panel(const Call& call, const PackedMatrix<SplitBFloat16>&, const SplitBFloat16* row,
                     std::int64_t k_step, std::int64_t p, float* sums) {
   multiply_split_panel(call, row, k_step, p, sums);
+}
+
+// Numbers from the smallest to the largest of a row, and 0, as integers from 0 to 255. A number is
+// scale * (integer - zero).
+struct UnsignedRow {
+  std::vector<std::uint8_t> integers;
+  float scale = 0;
+  std::int32_t zero = 0;
+  UnsignedRow(const BFloat16* from, std::int64_t count)
+      : integers(static_cast<std::size_t>(count)) {
+    float low = 0, high = 0;
+    bool finite = true;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float value = to_float(from[i]);
+      low = std::min(low, value), high = std::max(high, value);
+      finite = finite && std::isfinite(value);
+    }
+    scale = finite ? (high - low) / 255 : NAN;
+    if (!(scale > 1e-30F)) {
+      if (finite) scale = 0;
+      return;
+    }
+    zero = static_cast<std::int32_t>(std::nearbyint(-low / scale));
+    for (std::int64_t i = 0; i < count; ++i)
+      integers[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(std::clamp(
+          static_cast<std::int32_t>(std::nearbyint(to_float(from[i]) / scale)) + zero, 0, 255));
+  }
+};
+
+// `count` numbers as integers, and the scale that they share.
+float quantize(const float* from, std::int64_t count, Int8* to) {
+  float largest = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (std::abs(from[i]) > largest || std::isnan(from[i])) largest = std::abs(from[i]);
+  const float scale = largest / kHighestInt8;
+  for (std::int64_t i = 0; i < count; ++i)
+    to[i] = scale > 0 && std::isfinite(scale)
+                ? static_cast<Int8>(
+                      std::clamp(std::nearbyint(from[i] / scale), -kHighestInt8, kHighestInt8))
+                : Int8{0};
+  return std::isfinite(scale) ? scale : NAN;
+}
+
+// sums[0:32) += (row[0:depth) - zero) x panel p from row k on, once the integers are added up.
+template <typename Integer>
+void multiply_integers(const PackedMatrix<Int8>& weight, const Integer* row, std::int32_t zero,
+                       float scale, std::int64_t k, std::int64_t depth, std::int64_t p,
+                       float* sums) {
+  std::int32_t totals[kPanel] = {};
+  for (std::int64_t i = 0; i < depth; ++i)
+    for (std::int64_t n = 0; n < kPanel; ++n)
+      totals[n] +=
+          (row[i] - zero) * weight.values.data()[packed_index(weight, k + i, p * kPanel + n)];
+  for (std::int64_t n = 0; n < kPanel; ++n)
+    sums[n] += static_cast<float>(totals[n]) * (scale * weight.scales.data()[p * kPanel + n]);
+}
+
+void multiply_panel(const LinearCall<BFloat16, Int8>& call, const PackedMatrix<Int8>& weight,
+                    const Int8* row, std::int64_t, std::int64_t p, float* sums) {
+  float scale;
+  std::memcpy(&scale, scale_of_row(row, call.input_stride), sizeof scale);
+  multiply_integers(weight, row, 0, scale, 0, weight.rows, call.first_panel + p, sums);
+}
+void multiply_panel(const AccumulateCall<BFloat16, Int8>& call, const PackedMatrix<Int8>& weight,
+                    const BFloat16* row, std::int64_t, std::int64_t p, float* sums) {
+  const std::int64_t piece = int8_piece(weight.rows);
+  for (std::int64_t k = 0; k < weight.rows; k += piece) {
+    const std::int64_t depth = std::min(piece, weight.rows - k);
+    const UnsignedRow own(row + k, depth);
+    multiply_integers(weight, own.integers.data(), own.zero, own.scale, k, depth,
+                      call.first_panel + p, sums);
+  }
 }
 
 template <typename T, typename W>
@@ -133,6 +206,7 @@ void relative_scores(const RelativeScoresCall& call) {
 
 template <typename T>
 void layer_norm(const LayerNormCall<T>& call) {
+  std::vector<float> results;  // of a row
   for (std::int64_t r = 0; r < call.rows; ++r) {
     float* values = call.values + r * call.stride;
     double sum = 0, squares = 0;
@@ -150,10 +224,18 @@ void layer_norm(const LayerNormCall<T>& call) {
         BFloat16* at = halves(call.output + r * call.output_stride) + i / 32 * 64 + i % 32;
         at[0] = both.high;
         at[kLowOfRow] = both.low;
+      } else if constexpr (std::is_same_v<T, Int8>) {
+        results.push_back(call.shares != nullptr ? result * call.shares[i] : result);
       } else {
         call.output[r * call.output_stride + i] = from_float<T>(result);
       }
       if (!call.keep) values[i] = result + (call.next_bias != nullptr ? call.next_bias[i] : 0.0F);
+    }
+    if constexpr (std::is_same_v<T, Int8>) {
+      Int8* const output = call.output + r * call.output_stride;
+      const float scale = quantize(results.data(), call.columns, output);
+      std::memcpy(scale_of_row(output, call.output_stride), &scale, sizeof scale);
+      results.clear();
     }
   }
 }
@@ -174,5 +256,6 @@ void set_all(EncoderKernels<T, W>& kernels) {
 void set_generic(EncoderKernels<float>& kernels) { set_all(kernels); }
 void set_generic(EncoderKernels<BFloat16>& kernels) { set_all(kernels); }
 void set_generic(EncoderKernels<float, SplitBFloat16>& kernels) { set_all(kernels); }
+void set_generic(EncoderKernels<BFloat16, Int8>& kernels) { set_all(kernels); }
 
 }  // namespace gpuhpc::kernels

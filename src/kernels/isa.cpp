@@ -21,11 +21,11 @@ constexpr std::array<std::pair<Isa, std::string_view>, 5> kNames{{{Isa::generic,
 
 std::atomic<Isa> highest_allowed = Isa::amx;
 
-bool has_amx_bf16() {
+bool has_amx() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  const bool tile = (d >> 24 & 1U) != 0, bf16 = (d >> 22 & 1U) != 0;
-  if (!tile || !bf16) return false;
+  const bool tile = (d >> 24 & 1U) != 0, bf16 = (d >> 22 & 1U) != 0, int8 = (d >> 25 & 1U) != 0;
+  if (!tile || !bf16 || !int8) return false;
   constexpr long kRequestPermission = 0x1023,
                  kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -43,9 +43,10 @@ bool detect(Isa isa) {
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl");
     case Isa::avx512_bf16:
-      return detect(Isa::avx512) && __builtin_cpu_supports("avx512bf16");
+      return detect(Isa::avx512) && __builtin_cpu_supports("avx512bf16") &&
+             __builtin_cpu_supports("avx512vnni");
     case Isa::amx:
-      return detect(Isa::avx512_bf16) && has_amx_bf16();
+      return detect(Isa::avx512_bf16) && has_amx();
   }
   return false;
 }

@@ -12,11 +12,14 @@ namespace gpuhpc::kernels {
 void set_generic(EncoderKernels<float>& kernels);
 void set_generic(EncoderKernels<BFloat16>& kernels);
 void set_generic(EncoderKernels<float, SplitBFloat16>& kernels);
+void set_generic(EncoderKernels<BFloat16, Int8>& kernels);
 void set_avx2(EncoderKernels<float>& kernels);
 void set_avx512(EncoderKernels<float>& kernels);
 void set_avx512_bf16(EncoderKernels<BFloat16>& kernels);
 void set_amx(EncoderKernels<BFloat16>& kernels);
-void set_amx(EncoderKernels<float, SplitBFloat16>& kernels);  // but attention
+void set_amx(EncoderKernels<float, SplitBFloat16>& kernels);    // but attention
+void set_avx512_bf16(EncoderKernels<BFloat16, Int8>& kernels);  // but attention
+void set_amx(EncoderKernels<BFloat16, Int8>& kernels);          // but attention
 
 void set_generic(TrainingKernels<float>& kernels);
 void set_generic(TrainingKernels<BFloat16>& kernels);

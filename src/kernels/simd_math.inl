@@ -54,11 +54,12 @@ inline V activate(V x, Activation activation) {
   return x;
 }
 
-// One row of LayerNormCall. Store::vector and Store::one write results to the rounded copy.
-template <typename V, typename Store, typename T>
-inline void layer_norm_row(const LayerNormCall<T>& call, std::int64_t row) {
-  float* values = call.values + row * call.stride;
-  T* output = call.output + row * call.output_stride;
+struct RowStatistics {
+  float mean, factor;  // factor: 1 / standard deviation
+};
+
+template <typename V, typename T>
+inline RowStatistics row_statistics(const LayerNormCall<T>& call, const float* values) {
   const std::int64_t whole = call.columns / V::kWidth * V::kWidth;
   const float count = static_cast<float>(call.columns);
   const std::int64_t by_four = whole / (4 * V::kWidth) * 4 * V::kWidth;
@@ -83,8 +84,17 @@ inline void layer_norm_row(const LayerNormCall<T>& call, std::int64_t row) {
   float square = V::sum((squares[0] + squares[1]) + (squares[2] + squares[3]));
   for (std::int64_t i = whole; i < call.columns; ++i)
     square += (values[i] - mean) * (values[i] - mean);
-  const float factor = 1.0F / __builtin_sqrtf(square / count + call.epsilon);
-  const V scale = V::set(factor);
+  return {mean, 1.0F / __builtin_sqrtf(square / count + call.epsilon)};
+}
+
+// One row of LayerNormCall. Store::vector and Store::one write results to the rounded copy.
+template <typename V, typename Store, typename T>
+inline void layer_norm_row(const LayerNormCall<T>& call, std::int64_t row) {
+  float* values = call.values + row * call.stride;
+  T* output = call.output + row * call.output_stride;
+  const std::int64_t whole = call.columns / V::kWidth * V::kWidth;
+  const auto [mean, factor] = row_statistics<V>(call, values);
+  const V center = V::set(mean), scale = V::set(factor);
   if (call.keep) {
     for (std::int64_t i = 0; i < whole; i += V::kWidth)
       Store::vector(output + i, V::fma((V::load(values + i) - center) * scale,

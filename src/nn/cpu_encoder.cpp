@@ -12,7 +12,7 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "tf32", "bf16"};
+constexpr std::array<std::string_view, 4> kPrecisions{"fp32", "tf32", "bf16", "int8"};
 
 void check(const PackedIds& documents, const EncoderConfig& config, std::int64_t wanted,
            std::int64_t columns) {
@@ -126,11 +126,16 @@ std::string_view to_string(CpuPrecision precision) {
 CpuPrecision parse_cpu_precision(std::string_view name) {
   const auto* const found = std::ranges::find(kPrecisions, name);
   if (found == kPrecisions.end())
-    throw usage_error("`{}` is no precision; use fp32, tf32 or bf16", name);
+    throw usage_error("`{}` is no precision; use fp32, tf32, bf16 or int8", name);
   return static_cast<CpuPrecision>(found - kPrecisions.begin());
 }
 
 CpuPrecision usable_cpu_precision(CpuPrecision wanted, kernels::Isa isa) {
+  if (wanted == CpuPrecision::int8 && isa < kernels::Isa::avx512_bf16)
+    throw configuration_error(
+        "--infer.precision int8 takes AMX, or AVX-512 with VNNI and BF16, but the best CPU kernels "
+        "here are those of {}; use --infer.precision fp32, or auto",
+        kernels::to_string(isa));
   const kernels::Isa lowest = wanted == CpuPrecision::tf32   ? kernels::Isa::amx
                               : wanted == CpuPrecision::bf16 ? kernels::Isa::avx512_bf16
                                                              : kernels::Isa::generic;

@@ -12,6 +12,7 @@
 #include "cpu_products.hpp"
 #include "cpu_relative.hpp"
 #include "cpu_slices.hpp"
+#include "cpu_smoothing.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/kernels/encoder_kernels.hpp"
 #include "gpuhpc/nn/encoder.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 using kernels::AlignedBuffer;
 using kernels::BFloat16;
+using kernels::Int8;
 using kernels::kPanel;
 using kernels::PackedMatrix;
 using kernels::round_up;
@@ -32,11 +34,23 @@ struct Layer {
   std::vector<PackedMatrix<W>> down;  // one for each slice of `up`: the inputs that slice gives
   std::vector<float> qkv_bias, attention_output_bias, up_bias, down_bias;
   std::vector<float> attention_gamma, attention_beta, output_gamma, output_beta;
-  RelativeLayer<W> relative;  // DeBERTa
+  std::vector<float> qkv_shares, up_shares;  // int8: of what goes into these products; else empty
+  RelativeLayer<W> relative;                 // DeBERTa
 };
 
+// The weight behind layer norm `norm`, and in `shares` what that norm's result is multiplied by.
 template <typename W>
-Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wide) {
+PackedMatrix<W> pack_smoothed(MatrixView weight, const ChannelSizes& sizes, std::int64_t norm,
+                              std::vector<float>& shares) {
+  if (sizes.empty()) return kernels::pack<W>(weight);
+  const std::vector<float> factors = smoothing(sizes.at(static_cast<std::size_t>(norm)), weight);
+  shares = reciprocals(factors);
+  return kernels::pack<W>(with_columns_times(weight, factors).view());
+}
+
+template <typename W>
+Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wide,
+                    const ChannelSizes& sizes) {
   const std::vector<at::Tensor> p = encoder.layer(index);
   const std::int64_t hidden = encoder.config().hidden_size, width = round_up(hidden, kPanel);
   Layer<W> layer;
@@ -48,12 +62,13 @@ Layer<W> read_layer(const Encoder& encoder, std::int64_t index, const Slices& wi
     layer.qkv_bias.insert(layer.qkv_bias.end(), bias.begin(), bias.end());
     row += width;
   }
-  layer.qkv = kernels::pack<W>(joined.view());
+  layer.qkv = pack_smoothed<W>(joined.view(), sizes, 2 * index, layer.qkv_shares);
   layer.attention_output = kernels::pack<W>(weights(p[attention_weight]));
   layer.attention_output_bias = padded(p[attention_bias]);
   layer.attention_gamma = padded(p[attention_norm_weight]);
   layer.attention_beta = padded(p[attention_norm_bias]);
-  layer.up = kernels::pack<W>(weights(p[intermediate_weight]));
+  layer.up =
+      pack_smoothed<W>(weights(p[intermediate_weight]), sizes, 2 * index + 1, layer.up_shares);
   layer.up_bias = padded(p[intermediate_bias]);
   layer.down = pack_slices<W>(weights(p[output_weight]), wide);
   layer.down_bias = padded(p[output_bias]);
@@ -73,16 +88,19 @@ struct Buffers final : CpuWorkspace {
   AlignedBuffer<T> wide;          // (rows of a block, slice of F)
   AlignedBuffer<std::byte> scratch;
   RelativeBuffers relative;
+  ChannelSizes* sizes = nullptr;  // are noted here
 };
 
 template <typename T, typename W = T>
 class TypedForward final : public CpuForward {
  public:
-  TypedForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa)
+  TypedForward(const Encoder& encoder, CpuPrecision precision, kernels::Isa isa,
+               const ChannelSizes& sizes = {})
       : CpuForward(encoder, precision, isa),
         kernels_(kernels::encoder_kernels<T, W>(isa)),
         width_(round_up(config().hidden_size, kPanel)),
         stride_(spread(width_)),
+        input_stride_(input_stride<W>(width_)),
         qkv_stride_(spread(3 * width_)),
         activation_(kernel_activation(config().activation)),
         narrow_(3 * width_ / kPanel, slice_panels<W>(width_)),
@@ -104,7 +122,7 @@ class TypedForward final : public CpuForward {
       bias_columns_ = bias.size(1);
     }
     for (std::int64_t i = 0; i < config().layers; ++i)
-      layers_.push_back(read_layer<W>(encoder, i, wide_));
+      layers_.push_back(read_layer<W>(encoder, i, wide_, sizes));
   }
 
   std::unique_ptr<CpuWorkspace> make_workspace() const override {
@@ -126,8 +144,10 @@ class TypedForward final : public CpuForward {
                          (documents.offsets[static_cast<std::size_t>(b)] - begin) * stride_);
     std::fill_n(buffers.residual.data() + rows * stride_, (round_up(rows, 32) - rows) * stride_,
                 0.0F);
+    const bool none = layers == 0;
     normalise(buffers, rows, gamma_, beta_,
-              layers > 0 ? layers_[0].attention_output_bias.data() : nullptr);
+              none ? nullptr : layers_[0].attention_output_bias.data(),
+              none ? nullptr : &layers_[0].qkv_shares);
     watch.mark(&CpuWorkspace::Times::other);
     for (std::int64_t i = 0; i < layers; ++i) {
       const Layer<W>* next = i + 1 < layers ? &layers_[static_cast<std::size_t>(i) + 1] : nullptr;
@@ -143,7 +163,7 @@ class TypedForward final : public CpuForward {
  private:
   void resize(Buffers<T, W>& buffers, std::int64_t rows) const {
     buffers.residual.resize(rows * stride_);
-    buffers.input.resize(rows * stride_);
+    buffers.input.resize(rows * input_stride_);
     buffers.qkv.resize((rows + 32) *
                        qkv_stride_);  // attention reads up to 31 rows behind a document
     buffers.context.resize(rows * stride_);
@@ -177,10 +197,16 @@ class TypedForward final : public CpuForward {
   }
 
   void normalise(Buffers<T, W>& buffers, std::int64_t rows, const std::vector<float>& gamma,
-                 const std::vector<float>& beta, const float* next_bias) const {
+                 const std::vector<float>& beta, const float* next_bias,
+                 const std::vector<float>* shares) const {
     kernels_.layer_norm({buffers.residual.data(), stride_, round_up(rows, 32), config().hidden_size,
                          gamma.data(), beta.data(), static_cast<float>(config().layer_norm_epsilon),
-                         next_bias, buffers.input.data(), stride_});
+                         next_bias, buffers.input.data(), input_stride_, false,
+                         shares == nullptr || shares->empty() ? nullptr : shares->data()});
+    if constexpr (std::is_same_v<W, BFloat16>)
+      if (buffers.sizes != nullptr)
+        buffers.sizes->push_back(
+            channel_sizes(buffers.input.data(), input_stride_, rows, config().hidden_size));
   }
 
   // The first half of a layer: input -> context.
@@ -190,7 +216,7 @@ class TypedForward final : public CpuForward {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
       kernels_.linear(
-          {buffers.input.data(), stride_, rows, &layer.qkv, p, narrow_.size(slice),
+          {buffers.input.data(), input_stride_, rows, &layer.qkv, p, narrow_.size(slice),
            layer.qkv_bias.data(), kernels::Activation::none, buffers.qkv.data() + p * kPanel,
            qkv_stride_,
            more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
@@ -231,12 +257,14 @@ class TypedForward final : public CpuForward {
     kernels_.accumulate({buffers.context.data(), stride_, rows, &layer.attention_output,
                          buffers.residual.data(), stride_, panels_of(layer.up, wide_, 0)});
     watch.mark(&CpuWorkspace::Times::linear);
-    normalise(buffers, rows, layer.attention_gamma, layer.attention_beta, layer.down_bias.data());
+    normalise(buffers, rows, layer.attention_gamma, layer.attention_beta, layer.down_bias.data(),
+              &layer.up_shares);
     watch.mark(&CpuWorkspace::Times::other);
     feed_forward(buffers, rows, layer, next == nullptr ? nullptr : &next->qkv);
     watch.mark(&CpuWorkspace::Times::linear);
     normalise(buffers, rows, layer.output_gamma, layer.output_beta,
-              next == nullptr ? nullptr : next->attention_output_bias.data());
+              next == nullptr ? nullptr : next->attention_output_bias.data(),
+              next == nullptr ? nullptr : &next->qkv_shares);
     watch.mark(&CpuWorkspace::Times::other);
   }
 
@@ -256,9 +284,10 @@ class TypedForward final : public CpuForward {
       if (more) next_down = whole(layer.down[static_cast<std::size_t>(slice) + 1]);
       for (std::int64_t row = 0; row < rows; row += kRowBlock) {
         const std::int64_t count = std::min(kRowBlock, rows - row);
-        kernels_.linear({buffers.input.data() + row * stride_, stride_, count, &layer.up,
-                         wide_.first(slice), wide_.size(slice), layer.up_bias.data(), activation_,
-                         buffers.wide.data(), stride, share(next_up, row, count, rows)});
+        kernels_.linear({buffers.input.data() + row * input_stride_, input_stride_, count,
+                         &layer.up, wide_.first(slice), wide_.size(slice), layer.up_bias.data(),
+                         activation_, buffers.wide.data(), stride,
+                         share(next_up, row, count, rows)});
         kernels_.accumulate({buffers.wide.data(), stride, count, &down,
                              buffers.residual.data() + row * stride_, stride_,
                              share(next_down, row, count, rows)});
@@ -267,8 +296,9 @@ class TypedForward final : public CpuForward {
   }
 
   kernels::EncoderKernels<T, W> kernels_;
-  std::int64_t width_;                // H rounded up to 32
-  std::int64_t stride_, qkv_stride_;  // from row to row of what has width_ and 3 * width_ columns
+  std::int64_t width_;  // H rounded up to 32
+  std::int64_t stride_, input_stride_,
+      qkv_stride_;  // from row to row of what has width_ and 3 * width_ columns
   kernels::Activation activation_;
   Slices narrow_, wide_;  // of the query-key-value product and of the feed-forward layer
   std::vector<float> word_, position_, segment_, gamma_, beta_;
@@ -277,6 +307,18 @@ class TypedForward final : public CpuForward {
   std::vector<float> bias_;  // MPNet: (A, columns) by distance, times sqrt(head size)
   std::int64_t bias_columns_ = 0;
 };
+
+std::unique_ptr<CpuForward> make_int8(const Encoder& encoder, kernels::Isa isa) {
+  ChannelSizes sizes;
+  {
+    const TypedForward<BFloat16> rounded(encoder, CpuPrecision::bf16, isa);
+    Buffers<BFloat16, BFloat16> buffers;
+    buffers.sizes = &sizes;
+    const PackedIds texts = made_up_texts(encoder.config());
+    rounded.run(buffers, texts, 0, texts.size(), encoder.config().layers, false);
+  }
+  return std::make_unique<TypedForward<BFloat16, Int8>>(encoder, CpuPrecision::int8, isa, sizes);
+}
 
 }  // namespace
 
@@ -290,6 +332,8 @@ std::unique_ptr<CpuForward> make_cpu_forward(const Encoder& encoder, CpuPrecisio
       return std::make_unique<TypedForward<float, SplitBFloat16>>(encoder, precision, isa);
     case CpuPrecision::bf16:
       return std::make_unique<TypedForward<BFloat16>>(encoder, precision, isa);
+    case CpuPrecision::int8:
+      return make_int8(encoder, isa);
   }
   throw internal_error("precision {} is unknown", static_cast<int>(precision));
 }

@@ -21,6 +21,7 @@ namespace {
 
 using kernels::AlignedBuffer;
 using kernels::BFloat16;
+using kernels::Int8;
 using kernels::kPanel;
 using kernels::PackedMatrix;
 using kernels::round_up;
@@ -90,6 +91,7 @@ class ModernForward final : public CpuForward {
         more_kernels_(kernels::decoder_kernels<T>(isa)),
         width_(round_up(config().hidden_size, kPanel)),
         stride_(spread(width_)),
+        input_stride_(input_stride<W>(width_)),
         qkv_stride_(spread(3 * width_)),
         activation_(kernel_activation(config().activation)),
         narrow_(3 * width_ / kPanel, slice_panels<W>(width_)),
@@ -155,7 +157,7 @@ class ModernForward final : public CpuForward {
  private:
   void resize(ModernBuffers<T, W>& buffers, std::int64_t rows) const {
     buffers.residual.resize(rows * stride_);
-    buffers.input.resize(rows * stride_);
+    buffers.input.resize(rows * input_stride_);
     buffers.qkv.resize((rows + 32) * qkv_stride_);  // attention reads behind a document
     buffers.context.resize(rows * stride_);
     buffers.wide.resize(kRowBlock * wide_.each * kPanel);
@@ -185,7 +187,7 @@ class ModernForward final : public CpuForward {
     kernels_.layer_norm({buffers.residual.data(), stride_, round_up(rows, 32), config().hidden_size,
                          gamma.data(), zeros_.data(),
                          static_cast<float>(config().layer_norm_epsilon), nullptr,
-                         buffers.input.data(), stride_, keep});
+                         buffers.input.data(), input_stride_, keep});
   }
 
   // input -> queries, keys and values
@@ -195,8 +197,8 @@ class ModernForward final : public CpuForward {
       const std::int64_t p = narrow_.first(slice);
       const bool more = slice + 1 < narrow_.count();
       kernels_.linear(
-          {buffers.input.data(), stride_, rows, &layer.qkv, p, narrow_.size(slice), zeros_.data(),
-           kernels::Activation::none, buffers.qkv.data() + p * kPanel, qkv_stride_,
+          {buffers.input.data(), input_stride_, rows, &layer.qkv, p, narrow_.size(slice),
+           zeros_.data(), kernels::Activation::none, buffers.qkv.data() + p * kPanel, qkv_stride_,
            more ? panels_of(layer.qkv, narrow_, slice + 1) : whole(layer.attention_output)});
     }
   }
@@ -263,9 +265,9 @@ class ModernForward final : public CpuForward {
         const std::int64_t count = std::min(kRowBlock, rows - row);
         const auto up = [&](const PackedMatrix<W>& weight, kernels::Activation activation,
                             T* output, kernels::Prefetch next) {
-          kernels_.linear({buffers.input.data() + row * stride_, stride_, count, &weight,
-                           wide_.first(slice), wide_.size(slice), zeros_.data(), activation, output,
-                           stride, share(next, row, count, rows)});
+          kernels_.linear({buffers.input.data() + row * input_stride_, input_stride_, count,
+                           &weight, wide_.first(slice), wide_.size(slice), zeros_.data(),
+                           activation, output, stride, share(next, row, count, rows)});
         };
         up(layer.up, activation_, buffers.wide.data(), panels_of(layer.gate, wide_, slice));
         up(layer.gate, kernels::Activation::none, buffers.gate.data(), next_up);
@@ -280,8 +282,9 @@ class ModernForward final : public CpuForward {
 
   kernels::EncoderKernels<T, W> kernels_;
   kernels::DecoderKernels<T> more_kernels_;
-  std::int64_t width_;                // H rounded up to 32
-  std::int64_t stride_, qkv_stride_;  // from row to row of what has width_ and 3 * width_ columns
+  std::int64_t width_;  // H rounded up to 32
+  std::int64_t stride_, input_stride_,
+      qkv_stride_;  // from row to row of what has width_ and 3 * width_ columns
   kernels::Activation activation_;
   Slices narrow_, wide_;      // of the query-key-value product and of the feed-forward part
   std::vector<float> zeros_;  // in place of biases
@@ -303,6 +306,8 @@ std::unique_ptr<CpuForward> make_cpu_modern(const Encoder& encoder, CpuPrecision
       return std::make_unique<ModernForward<float, SplitBFloat16>>(encoder, precision, isa);
     case CpuPrecision::bf16:
       return std::make_unique<ModernForward<BFloat16>>(encoder, precision, isa);
+    case CpuPrecision::int8:
+      return std::make_unique<ModernForward<BFloat16, Int8>>(encoder, precision, isa);
   }
   throw internal_error("precision {} is unknown", static_cast<int>(precision));
 }

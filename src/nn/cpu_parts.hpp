@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "cpu_forward.hpp"
@@ -53,6 +54,12 @@ class Stopwatch {
 // of the first-level cache. At 1024 columns they would fall on one or two.
 constexpr std::int64_t spread(std::int64_t columns) {
   return columns / 32 % 2 == 0 ? columns + 32 : columns;
+}
+
+// From row to row of what layer_norm() leaves for linear().
+template <typename W>
+std::int64_t input_stride(std::int64_t columns) {
+  return std::is_same_v<W, kernels::Int8> ? kernels::int8_stride(columns) : spread(columns);
 }
 
 // Attention's results and the residual stream of the documents' first tokens alone, at the front;

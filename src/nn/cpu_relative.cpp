@@ -12,6 +12,7 @@ namespace gpuhpc {
 namespace {
 
 using kernels::BFloat16;
+using kernels::Int8;
 using kernels::kPanel;
 using kernels::SplitBFloat16;
 
@@ -45,6 +46,7 @@ RelativeLayer<W> pack_relative_layer(const Encoder& encoder, std::int64_t index)
 template RelativeLayer<float> pack_relative_layer(const Encoder&, std::int64_t);
 template RelativeLayer<SplitBFloat16> pack_relative_layer(const Encoder&, std::int64_t);
 template RelativeLayer<BFloat16> pack_relative_layer(const Encoder&, std::int64_t);
+template RelativeLayer<Int8> pack_relative_layer(const Encoder&, std::int64_t);
 
 RelativeScores::RelativeScores(const RelativeAttention& relative, std::int64_t longest)
     : longest_(longest) {
@@ -111,5 +113,8 @@ template void RelativeScores::attend(const kernels::EncoderKernels<float, SplitB
 template void RelativeScores::attend(const kernels::EncoderKernels<BFloat16>&,
                                      const RelativeLayer<BFloat16>&,
                                      kernels::AttentionCall<BFloat16>, RelativeBuffers&) const;
+template void RelativeScores::attend(const kernels::EncoderKernels<BFloat16, Int8>&,
+                                     const RelativeLayer<Int8>&, kernels::AttentionCall<BFloat16>,
+                                     RelativeBuffers&) const;
 
 }  // namespace gpuhpc

@@ -213,5 +213,29 @@ TEST(DocumentEncoder, Tf32IsFp32WhereThereIsNoAmx) {
             "tf32 on amx, 1 thread");
 }
 
+TEST(DocumentEncoder, Int8IsRefusedWhereItIsNot) {
+  InferOptions options;
+  options.precision = "int8";
+  const auto refusal = [](const auto& use) -> std::string {
+    try {
+      use();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal([&] { options.gpu_precision(true); }), testing::HasSubstr("processors"));
+  options.kernels = "generic";
+  EXPECT_THAT(refusal([&] {
+                DocumentEncoder(model(), tokenizer(), options, {false, 0, 1});
+              }),
+              testing::HasSubstr("use --infer.precision fp32, or auto"));
+  if (!kernels::supported(kernels::Isa::avx512_bf16)) return;
+  options.kernels = "avx512-bf16";
+  EXPECT_EQ(DocumentEncoder(model(), tokenizer(), options, {false, 0, 1}).describe(),
+            "int8 on avx512-bf16, 1 thread");
+}
+
 }  // namespace
 }  // namespace gpuhpc

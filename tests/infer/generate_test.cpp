@@ -63,6 +63,12 @@ class Generation : public ::testing::Test {
   GenerateOptions options{.beams = 1, .max_length = 20};
 };
 
+TEST_F(Generation, Int8IsRefused) {
+  infer.precision = "int8";
+  infer.kernels = "auto";
+  EXPECT_THROW(T5Generator(model, {{}, {1}}, 64, options, infer, device), Error);
+}
+
 TEST_F(Generation, GreedyTextsAreThoseOfTransformers) {
   expect("greedy", options);
   options.repetition_penalty = 1.7, options.no_repeat_ngram = 2, options.min_length = 5;

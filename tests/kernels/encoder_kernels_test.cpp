@@ -28,24 +28,6 @@ double activated(double x, Activation activation) {
   return x;
 }
 
-template <typename W>
-double weight_at(const PackedMatrix<W>& weight, std::int64_t k, std::int64_t n) {
-  const std::int64_t i = packed_index(weight, k, n);
-  if constexpr (std::is_same_v<W, SplitBFloat16>)
-    return static_cast<double>(to_float(halves(weight.values.data())[i])) +
-           to_float(halves(weight.values.data())[i + kLowOfBlock]);
-  else
-    return to_float(weight.values.data()[i]);
-}
-
-template <typename T, typename W>
-double product(Rows<T>& input, std::int64_t row, const PackedMatrix<W>& weight, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t k = 0; k < weight.rows; ++k)
-    sum += to_float(input.at(row, k)) * weight_at(weight, k, n);
-  return sum;
-}
-
 template <typename T, typename W = T>
 void check_linear(Isa isa) {
   const auto kernels = encoder_kernels<T, W>(isa);
@@ -55,14 +37,14 @@ void check_linear(Isa isa) {
       for (const auto activation :
            {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
         const std::int64_t n = 128, first = rows % 2, panels = 3;
-        Rows<T> input = random.rows<T>(rows, k);
+        Rows<T> input = random.input<T, W>(rows, k, Random::For::linear);
         const auto weight =
             pack<W>(random.matrix(n, k, 2 / std::sqrt(static_cast<float>(k))).view());
         const auto bias = random.vector(n);
         const Rows<W> own = for_linear<W>(input);
         Rows<T> output(rows, panels * 32);
         const KernelScope<T, W> scope(kernels);
-        kernels.linear({own.values.data(), input.stride, rows, &weight, first, panels, bias.data(),
+        kernels.linear({own.values.data(), own.stride, rows, &weight, first, panels, bias.data(),
                         activation, output.values.data(), output.stride});
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t c = 0; c < panels * 32; ++c) {
@@ -72,6 +54,7 @@ void check_linear(Isa isa) {
                 activation);
             const double slack = std::is_same_v<W, float>   ? 8e-6
                                  : std::is_same_v<T, float> ? 2 * kSlack<W>
+                                 : std::is_same_v<W, Int8>  ? 7e-4
                                                             : 3e-4;
             ASSERT_NEAR(to_float(output.at(r, c)), expected,
                         slack + 0.6 * kStep<T> * std::abs(expected))
@@ -87,7 +70,7 @@ void check_accumulate(Isa isa) {
   for (const std::int64_t rows : {1, 12, 13, 32, 45, 64})
     for (const std::int64_t n : {32, 90, 160}) {
       const std::int64_t k = 96;
-      Rows<T> input = random.rows<T>(rows, k);
+      Rows<T> input = random.input<T, W>(rows, k, Random::For::accumulate);
       const auto weight = pack<W>(random.matrix(n, k, 0.1F).view());
       Rows<float> output = random.rows<float>(rows, weight.columns);
       Rows<float> before(rows, weight.columns);
@@ -277,11 +260,20 @@ void check_layer_norm(Isa isa) {
           mean += before.at(r, c) / static_cast<double>(columns);
         for (std::int64_t c = 0; c < columns; ++c)
           square += std::pow(before.at(r, c) - mean, 2) / static_cast<double>(columns);
+        double slack = 4e-6;
+        if constexpr (std::is_same_v<W, Int8>) {  // half a step of the row
+          for (std::int64_t c = 0; c < columns; ++c) {
+            const auto i = static_cast<std::size_t>(c);
+            slack = std::max(
+                slack, std::abs((before.at(r, c) - mean) / std::sqrt(square) * gamma[i] + beta[i]) /
+                           127 * 0.501);
+          }
+        }
         for (std::int64_t c = 0; c < columns; ++c) {
           const auto i = static_cast<std::size_t>(c);
           const double expected =
               (before.at(r, c) - mean) / std::sqrt(square + 1e-12) * gamma[i] + beta[i];
-          ASSERT_NEAR(value(output, r, c), expected, 4e-6 + 0.6 * kStep<W> * std::abs(expected))
+          ASSERT_NEAR(value(output, r, c), expected, slack + 0.6 * kStep<W> * std::abs(expected))
               << to_string(isa) << " " << columns;
           ASSERT_NEAR(values.at(r, c),
                       after == After::kept     ? before.at(r, c)
@@ -300,7 +292,7 @@ void check_grouping(Isa isa) {
   const auto kernels = encoder_kernels<T, W>(isa);
   Random random(5);
   const std::int64_t rows = 64, k = 96;
-  Rows<T> input = random.rows<T>(rows, k);
+  Rows<T> input = random.input<T, W>(rows, k, Random::For::accumulate);
   const auto weight = pack<W>(random.matrix(64, k, 0.2F).view());
   const auto bias = random.vector(64);
   Rows<T> whole(rows, 64), single(rows, 64);
@@ -397,6 +389,10 @@ class EveryLevel : public testing::TestWithParam<Isa> {};
 TEST_P(EveryLevel, LinearFp32) { check_linear<float>(GetParam()); }
 TEST_P(EveryLevel, LinearBf16) { check_linear<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, LinearSplit) { check_linear<float, SplitBFloat16>(GetParam()); }
+TEST_P(EveryLevel, LinearInt8) { check_linear<BFloat16, Int8>(GetParam()); }
+TEST_P(EveryLevel, AccumulateInt8) { check_accumulate<BFloat16, Int8>(GetParam()); }
+TEST_P(EveryLevel, LayerNormInt8) { check_layer_norm<BFloat16, Int8>(GetParam()); }
+TEST_P(EveryLevel, GroupingDoesNotMatterInt8) { check_grouping<BFloat16, Int8>(GetParam()); }
 TEST_P(EveryLevel, AccumulateFp32) { check_accumulate<float>(GetParam()); }
 TEST_P(EveryLevel, AccumulateBf16) { check_accumulate<BFloat16>(GetParam()); }
 TEST_P(EveryLevel, AccumulateSplit) { check_accumulate<float, SplitBFloat16>(GetParam()); }
@@ -462,6 +458,8 @@ TEST(PackedMatrix, PadsWithZerosAndFindsEveryElement) {
   const auto f = pack_f32(weight.view());
   const auto b = pack_bf16(weight.view());
   const auto s = pack_split(weight.view());
+  const auto i = pack_int8(weight.view());
+  EXPECT_EQ(i.values.size(), 64 * 64);
   EXPECT_EQ(f.rows, 64);
   EXPECT_EQ(f.columns, 64);
   for (std::int64_t n = 0; n < 64; ++n)
@@ -471,6 +469,7 @@ TEST(PackedMatrix, PadsWithZerosAndFindsEveryElement) {
       EXPECT_EQ(b.values.data()[packed_index(b, k, n)].bits, to_bf16(expected).bits);
       EXPECT_EQ(halves(s.values.data())[packed_index(s, k, n)].bits, to_bf16(expected).bits);
       EXPECT_NEAR(weight_at(s, k, n), expected, std::abs(expected) * 0x1p-17);
+      EXPECT_NEAR(weight_at(i, k, n), expected, 0.5001 * i.scales.data()[n]);
     }
 }
 

@@ -171,6 +171,18 @@ TEST_P(EveryBf16Level, IsCloseToLibTorchFp32) {
   }
 }
 
+TEST_P(EveryBf16Level, Int8IsCloseToLibTorchFp32) {
+  const CpuEncoder encoder(model().encoder, CpuPrecision::int8, GetParam());
+  const Documents documents = few_or_all(GetParam());
+  for (const Pooling pooling : {Pooling::mean, Pooling::cls}) {
+    const EmbeddingConfig embedding{pooling, true, 256};
+    const Matrix expected = reference(model().encoder, documents, embedding),
+                 got = embed(encoder, documents, embedding);
+    for (std::int64_t b = 0; b < got.rows; ++b)
+      EXPECT_GT(cosine(got.row(b), expected.row(b)), 0.995) << b;  // random tokens, as few as one
+  }
+}
+
 // Alone, in a batch, in a batch of other order: the same bits.
 void expect_neighbours_do_not_matter(const CpuEncoder& encoder) {
   const EmbeddingConfig embedding{Pooling::mean, true, 256};
@@ -201,6 +213,9 @@ TEST_P(EveryTf32Level, NeighboursDoNotMatter) {
 }
 TEST_P(EveryBf16Level, NeighboursDoNotMatter) {
   expect_neighbours_do_not_matter({model().encoder, CpuPrecision::bf16, GetParam()});
+}
+TEST_P(EveryBf16Level, NeighboursDoNotMatterInInt8) {
+  expect_neighbours_do_not_matter({model().encoder, CpuPrecision::int8, GetParam()});
 }
 
 TEST_P(EveryFp32Level, HiddenStatesAfterSomeLayers) {
@@ -270,6 +285,7 @@ void expect_odd_shapes(CpuPrecision precision, kernels::Isa isa) {
 TEST_P(EveryFp32Level, OddShapes) { expect_odd_shapes(CpuPrecision::fp32, GetParam()); }
 TEST_P(EveryTf32Level, OddShapes) { expect_odd_shapes(CpuPrecision::tf32, GetParam()); }
 TEST_P(EveryBf16Level, OddShapes) { expect_odd_shapes(CpuPrecision::bf16, GetParam()); }
+TEST_P(EveryBf16Level, OddShapesInInt8) { expect_odd_shapes(CpuPrecision::int8, GetParam()); }
 
 std::string level_name(const testing::TestParamInfo<kernels::Isa>& level) {
   std::string name(to_string(level.param));
@@ -285,9 +301,27 @@ INSTANTIATE_TEST_SUITE_P(Levels, EveryBf16Level, testing::ValuesIn(levels_of(Cpu
                          level_name);
 
 TEST(CpuEncoder, NamesOfPrecisionsGoBothWays) {
-  for (const CpuPrecision precision : {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16})
+  for (const CpuPrecision precision :
+       {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16, CpuPrecision::int8})
     EXPECT_EQ(parse_cpu_precision(to_string(precision)), precision);
   EXPECT_THROW(parse_cpu_precision("auto"), Error);
+}
+
+TEST(CpuEncoder, OnlyInt8IsRefusedOnLevelsWithoutIt) {
+  using kernels::Isa;
+  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) {
+    EXPECT_EQ(usable_cpu_precision(CpuPrecision::bf16, isa), CpuPrecision::fp32);
+    try {
+      usable_cpu_precision(CpuPrecision::int8, isa);
+      ADD_FAILURE() << to_string(isa);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      EXPECT_NE(std::string(error.what()).find("those of " + std::string(to_string(isa))),
+                std::string::npos);
+    }
+  }
+  for (const Isa isa : {Isa::avx512_bf16, Isa::amx})
+    EXPECT_EQ(usable_cpu_precision(CpuPrecision::int8, isa), CpuPrecision::int8);
 }
 
 TEST(CpuEncoder, RefusesWhatDoesNotFit) {

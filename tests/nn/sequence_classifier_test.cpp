@@ -87,8 +87,10 @@ TEST_P(CrossEncoder, PackedForwardEqualsTransformers) {
   const double scale = wanted.abs().max().item<double>();
   for (const kernels::Isa isa :
        levels({kernels::Isa::generic, kernels::Isa::avx512_bf16, kernels::Isa::amx}))
-    EXPECT_LE(largest_difference(packed_logits(CpuPrecision::bf16, isa), wanted), 0.04 * scale)
-        << to_string(isa);
+    for (const auto& [precision, share] :
+         {std::pair{CpuPrecision::bf16, 0.04}, {CpuPrecision::int8, 0.08}})
+      EXPECT_LE(largest_difference(packed_logits(precision, isa), wanted), share * scale)
+          << to_string(precision) << " on " << to_string(isa);
 }
 
 TEST_P(CrossEncoder, SavedItIsTheSameModelUnderTransformersNames) {
@@ -186,7 +188,7 @@ TEST_P(CrossEncoder, DropoutIsSeededAndReachesTheHead) {
 
 TEST_P(CrossEncoder, NeighboursDoNotMatter) {
   for (const CpuPrecision precision :
-       {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16}) {
+       {CpuPrecision::fp32, CpuPrecision::tf32, CpuPrecision::bf16, CpuPrecision::int8}) {
     const CpuClassifier packed(classifier, precision);
     const auto workspace = packed.make_workspace();
     Matrix together(batch.documents(), packed.labels()), alone(1, packed.labels());

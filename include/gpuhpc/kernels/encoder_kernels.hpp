@@ -5,10 +5,18 @@
 // Different levels round differently.
 //
 // T, the type of activations, is float or BFloat16; W, of weights and of what layer_norm() leaves
-// for linear(), is T, or SplitBFloat16 beside float. Buffers of rows must hold round_up(rows, 32)
-// rows: kernels may read and write the extra rows, whose values mean nothing; linear() and
-// accumulate() of fp32 do not touch them. Buffers begin on 64-byte lines; strides are in elements
-// and multiples of 32.
+// for linear(), is T, or SplitBFloat16 beside float, or Int8 beside BFloat16. Buffers of rows must
+// hold round_up(rows, 32) rows: kernels may read and write the extra rows, whose values mean
+// nothing; linear() and accumulate() of fp32 do not touch them. Buffers begin on 64-byte lines;
+// strides are in elements and multiples of 32.
+//
+// Int8: layer_norm() leaves integers and the row's scale behind them (int8_stride()), the largest
+// size of the row over 127; what stands between the last column and the scale means nothing.
+// accumulate() makes integers of its rows on the way, each in pieces of int8_piece() columns that
+// have a scale of their own: from 0 to 255 between the piece's smallest and largest number (and
+// 0), since what gelu leaves has few numbers below 0. Sums of integers are exact. Products with a
+// part of k (first_k, depth) and rows unevenly apart (k_step, row_step) are for the other types. A
+// value that is not finite makes the scale, and so the whole row, not finite.
 #include <cstddef>
 #include <cstdint>
 
@@ -70,6 +78,12 @@ std::int64_t depth_of(const Call& call) {
   return call.depth > 0 ? call.depth : call.weight->rows;
 }
 
+// Columns of accumulate()'s rows that share a scale: all, or of more than 1024 even parts.
+inline std::int64_t int8_piece(std::int64_t columns) {
+  const std::int64_t pieces = (columns + 1023) / 1024;
+  return round_up((columns + pieces - 1) / pieces, kInt8Depth);
+}
+
 // Attention inside one document: softmax((Q K^T + start) * scale) V of every head. `qkv` points at
 // the document's first token; round_up(tokens, 32) rows from there are readable.
 template <typename T>
@@ -123,6 +137,8 @@ struct LayerNormCall {
   T* output = nullptr;
   std::int64_t output_stride = 0;
   bool keep = false;
+  // Int8 alone: (columns) what the copy is multiplied by before it becomes integers; null: ones
+  const float* shares = nullptr;
 };
 
 template <typename T, typename W = T>
@@ -147,6 +163,8 @@ template <>
 EncoderKernels<BFloat16> encoder_kernels<BFloat16>(Isa isa);
 template <>
 EncoderKernels<float, SplitBFloat16> encoder_kernels<float, SplitBFloat16>(Isa isa);
+template <>
+EncoderKernels<BFloat16, Int8> encoder_kernels<BFloat16, Int8>(Isa isa);
 
 // begin() now, end() at the end of the scope.
 template <typename T, typename W = T>

@@ -12,8 +12,8 @@ enum class Isa {
   generic,      // plain C++: the reference twin of every kernel
   avx2,         // AVX2 + FMA: fp32
   avx512,       // AVX-512 F/BW/DQ/VL: fp32
-  avx512_bf16,  // + VDPBF16PS: bf16
-  amx,          // + AMX tiles: bf16
+  avx512_bf16,  // + VDPBF16PS: bf16; + VNNI: int8 (every processor with the one has the other)
+  amx,          // + AMX tiles: bf16 and int8 (likewise)
 };
 
 std::string_view to_string(Isa isa);   // "generic", "avx2", "avx512", "avx512-bf16", "amx"

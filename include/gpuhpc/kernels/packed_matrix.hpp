@@ -3,11 +3,14 @@
 // Columns come in panels of 32. fp32 panel: (K, 32). bf16 panel: for each 32 of K two AMX tiles
 // (columns 0-15, then 16-31) of 16 rows x 16 columns x 2 neighbouring k: what TDPBF16PS and
 // VDPBF16PS both want. Split panel: for each 32 of K the two tiles of the high halves, then those
-// of the low ones. K and N are padded with zeros to 32.
+// of the low ones. int8 panel: for each 64 of K two tiles of 16 rows x 16 columns x 4 neighbouring
+// k, for TDPBSSD and VPDPBUSD. K and N are padded with zeros to 32; int8 panels have zeros up to a
+// multiple of 64 of K behind them.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <type_traits>
 
 #include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/kernels/bf16.hpp"
@@ -55,14 +58,42 @@ inline const BFloat16* halves(const SplitBFloat16* numbers) { return numbers->ha
 inline constexpr std::int64_t kLowOfRow = 32,
                               kLowOfBlock = 1024;  // from a high half to its low one
 
-template <typename T>  // float, BFloat16 or SplitBFloat16
-struct PackedMatrix {
+// Integers from -127 to 127, which stand for multiples of a scale: one for each column of weights,
+// one for each row of activations.
+using Int8 = std::int8_t;
+inline constexpr float kHighestInt8 = 127;
+inline constexpr std::int64_t kInt8Depth = 64;  // of K in a tile of int8
+
+// Rows of int8 activations have their scale in the last four bytes of their stride: this stride
+// leaves room for it. It is an odd number of 64-byte lines, so that 32 rows side by side fall on
+// as many sets of the first-level cache.
+inline std::int64_t int8_stride(std::int64_t columns) {
+  return round_up(columns + static_cast<std::int64_t>(sizeof(float)), 64) / 64 / 2 * 128 + 64;
+}
+inline Int8* scale_of_row(Int8* row, std::int64_t stride) { return row + stride - sizeof(float); }
+inline const Int8* scale_of_row(const Int8* row, std::int64_t stride) {
+  return row + stride - sizeof(float);
+}
+
+// What the columns of a matrix of Int8 have beside their values.
+struct Int8Columns {
+  AlignedBuffer<float> scales;       // (columns): a weight is its value times its column's scale
+  AlignedBuffer<std::int32_t> sums;  // (panel_rows() / 64, columns) of the values of 64 rows
+};
+
+struct NothingMore {};
+
+template <typename T>  // float, BFloat16, SplitBFloat16 or Int8
+struct PackedMatrix : std::conditional_t<std::is_same_v<T, Int8>, Int8Columns, NothingMore> {
   std::int64_t rows = 0, columns = 0;  // K and N, padded
   AlignedBuffer<T> values;
   std::int64_t panels() const { return columns / kPanel; }
+  std::int64_t panel_rows() const {
+    return std::is_same_v<T, Int8> ? round_up(rows, kInt8Depth) : rows;
+  }
   // Where panel p begins at row k (a multiple of 32).
   const T* panel(std::int64_t p, std::int64_t k = 0) const {
-    return values.data() + (p * rows + k) * kPanel;
+    return values.data() + (p * panel_rows() + k) * kPanel;
   }
 };
 
@@ -70,6 +101,8 @@ struct PackedMatrix {
 PackedMatrix<float> pack_f32(MatrixView weight);
 PackedMatrix<BFloat16> pack_bf16(MatrixView weight);
 PackedMatrix<SplitBFloat16> pack_split(MatrixView weight);
+// A column's scale is its largest size over 127.
+PackedMatrix<Int8> pack_int8(MatrixView weight);
 template <typename T>
 PackedMatrix<T> pack(MatrixView weight);
 template <>
@@ -84,6 +117,10 @@ template <>
 inline PackedMatrix<SplitBFloat16> pack<SplitBFloat16>(MatrixView weight) {
   return pack_split(weight);
 }
+template <>
+inline PackedMatrix<Int8> pack<Int8>(MatrixView weight) {
+  return pack_int8(weight);
+}
 
 // Element (k, n) of a packed matrix: for the reference kernels and tests.
 inline std::int64_t packed_index(const PackedMatrix<float>& m, std::int64_t k, std::int64_t n) {
@@ -97,6 +134,11 @@ inline std::int64_t packed_index(const PackedMatrix<SplitBFloat16>& m, std::int6
                                  std::int64_t n) {  // of the high half
   const std::int64_t block = (n / kPanel * m.rows + k / 32 * 32) * kPanel * 2, column = n % kPanel;
   return block + column / 16 * 512 + k % 32 / 2 * 32 + column % 16 * 2 + k % 2;
+}
+inline std::int64_t packed_index(const PackedMatrix<Int8>& m, std::int64_t k, std::int64_t n) {
+  const std::int64_t block = (n / kPanel * m.panel_rows() + k / 64 * 64) * kPanel,
+                     column = n % kPanel;
+  return block + column / 16 * 1024 + k % 64 / 4 * 64 + column % 16 * 4 + k % 4;
 }
 
 }  // namespace gpuhpc::kernels

@@ -18,13 +18,16 @@ class Encoder;
 class CpuForward;
 
 // Of weights and activations; sums, residual stream and layer norms are fp32. tf32: as fp32, but
-// products with weights take 16 of their 24 bits, as three products of bf16 on AMX.
-enum class CpuPrecision { fp32, tf32, bf16 };
-std::string_view to_string(CpuPrecision precision);  // "fp32", "tf32", "bf16"
+// products with weights take 16 of their 24 bits, as three products of bf16 on AMX. int8: as bf16,
+// but products with weights are of integers of 8 bits, weights with a scale for each output,
+// activations with one for each token.
+enum class CpuPrecision { fp32, tf32, bf16, int8 };
+std::string_view to_string(CpuPrecision precision);  // "fp32", "tf32", "bf16", "int8"
 CpuPrecision parse_cpu_precision(
     std::string_view name);  // throws usage_error naming the allowed words
 
-// `wanted` where the level has kernels of its own for it, else fp32.
+// `wanted` where the level has kernels of its own for it, else fp32; throws configuration_error for
+// int8, whose answers are others.
 CpuPrecision usable_cpu_precision(CpuPrecision wanted, kernels::Isa isa);
 
 // Buffers of one thread, and the seconds it spent in each part when `timed`.
@@ -39,8 +42,8 @@ class CpuWorkspace {
 
 class CpuEncoder {
  public:
-  // Copies the weights of `encoder`, which must be on the CPU. bf16 and tf32 on a level without
-  // them run on the plain reference kernels.
+  // Copies the weights of `encoder`, which must be on the CPU. bf16, tf32 and int8 on a level
+  // without them run on the plain reference kernels.
   CpuEncoder(const Encoder& encoder, CpuPrecision precision,
              kernels::Isa isa = kernels::best_isa());
   ~CpuEncoder();

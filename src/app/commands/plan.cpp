@@ -116,6 +116,9 @@ PlanRequest request_of(const CommandContext& c) {
                     whole = cuda && r.gpu.tf32 > 0 ? "tf32" : "fp32";
   const bool trains = is_training(r.work.job);
   const std::string& asked = trains ? training.train.precision : o.shared.infer.precision;
+  if (asked == "int8")
+    throw usage_error(
+        "--infer.precision int8 has no plan: it is for encoders on processors; give bf16");
   r.precisions = {};
   if (asked != "auto")
     r.precisions = {asked};
