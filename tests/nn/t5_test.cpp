@@ -20,7 +20,7 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 PackedTokens read_packed(const SafeTensors& file, const std::string& name) {
   return pack_tokens(read_ints(file, name + "_ids"), read_ints(file, name + "_offsets"), at::kCPU);
