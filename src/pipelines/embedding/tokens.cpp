@@ -10,6 +10,11 @@ namespace gpuhpc {
 namespace fs = std::filesystem;
 
 void PairTokensStage::run(const StageContext& c, const PairTokenFiles& out) const {
+  tokenize_pairs(learnt, test, encoder, shards, c, out);
+}
+
+void tokenize_pairs(const ScannedSets& learnt, const ScannedRows& test, const ModelFiles& encoder,
+                    const ShardOptions& shards, const StageContext& c, const PairTokenFiles& out) {
   std::unique_ptr<Tokenizer> tokenizer;
   run_collectively(c.comm, [&] { tokenizer = load_tokenizer(encoder.path); });
   Progress progress(c.log, "tokenizing", 0, "rows", c.comm.is_root());

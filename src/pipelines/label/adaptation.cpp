@@ -43,7 +43,7 @@ void SentencePairsStage::run(const StageContext& c, const SentencePairFiles& out
   run_collectively(c.comm, [&] { rows = sentence_pairs(encoder, prompt).sets.front(); });
   rows.files.train = out.pairs.string();
   const PairInputs inputs = find_pairs({rows}, rows.files, "auto", c.comm);
-  PairTokensStage{inputs.learnt, inputs.test, encoder, shards}.run(c, out);
+  tokenize_pairs(inputs.learnt, inputs.test, encoder, shards, c, out);
 }
 
 }  // namespace gpuhpc

@@ -9,6 +9,7 @@
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/pipelines/embedding/losses.hpp"
 #include "gpuhpc/pipelines/embedding/options.hpp"
+#include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/stage.hpp"
 
 namespace gpuhpc {
@@ -62,6 +63,10 @@ struct PairTokenFiles : StageFiles {
     return file.lexically_relative(folder()).string();
   }
 };
+// Each column of these rows as token shards, row by row aligned. Collective.
+void tokenize_pairs(const ScannedSets& learnt, const ScannedRows& test, const ModelFiles& encoder,
+                    const ShardOptions& shards, const StageContext& context,
+                    const PairTokenFiles& out);
 inline constexpr const char* values_file = "values.h5";  // beside them: "values" of all rows
 std::vector<float> open_values(const std::filesystem::path& folder);  // of the rows, if any
 

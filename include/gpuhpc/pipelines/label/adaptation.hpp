@@ -2,7 +2,6 @@
 // Pairs that the unlabelled corpus itself gives: a text's first sentence, and the rest of it. The
 // encoder learns from them to find a text by its beginning before it labels.
 #include "gpuhpc/pipelines/embedding/task.hpp"
-#include "gpuhpc/pipelines/embedding/tokens.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 
 namespace gpuhpc {
