@@ -1,6 +1,7 @@
 #pragma once
 // Pairs that the unlabelled corpus itself gives: a text's first sentence, and the rest of it. The
 // encoder learns from them to find a text by its beginning before it labels.
+#include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/task.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 
