@@ -15,9 +15,9 @@ namespace gpuhpc {
 double membership(double marginal, double expected_leaves);
 void to_memberships(MutableMatrixView marginals, double expected_leaves);  // in place
 
-// How sure one may be of a class: odds of p to 1 - m (quality recipe, step 10). p takes the L
-// leaves for independent draws, but what misleads one of them misleads all: that they miss is as
-// probable as that one does. m itself when L = 1.
+// How sure one may be of a class: the odds are p to 1 - m (quality recipe, step 10). p takes the L
+// leaves for independent draws; but what misleads one of them misleads all, so a miss is counted as
+// often as one draw misses. m itself when L = 1.
 double probability(double marginal, double expected_leaves);
 void to_probabilities(MutableMatrixView marginals, double expected_leaves);  // in place
 

@@ -58,7 +58,7 @@ void predict_command(CommandContext& c) {
   predict_corpus(
       *classifier,
       chunks_of(o.shared.input.file, corpus, classifier->tokenizer(), c.comm, c.device.threads),
-      labelling.decode, c.comm, c.device.threads,
+      settings.decoding_of_scores(labelling.decode), c.comm, c.device.threads,
       [&](const Prediction& p) {
         const auto best = static_cast<double>(p.scores.front().score);
         const bool review = best < o.review.below;

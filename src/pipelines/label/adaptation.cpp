@@ -39,8 +39,7 @@ void SentencePairsStage::run(const StageContext& c, const SentencePairFiles& out
     c.log->info("{} pairs of a text's first sentence and the rest of it; {} texts have no two",
                 pairs, corpus.scan.documents() - pairs);
   });
-  PairDataset rows;
-  run_collectively(c.comm, [&] { rows = sentence_pairs(encoder, prompt).sets.front(); });
+  PairDataset rows{"", 1, columns, {}};
   rows.files.train = out.pairs.string();
   const PairInputs inputs = find_pairs({rows}, rows.files, "auto", c.comm);
   tokenize_pairs(inputs.learnt, inputs.test, encoder, shards, c, out);

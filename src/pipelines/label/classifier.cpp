@@ -28,7 +28,6 @@ class BilinearPredictor final : public Classifier {
         centring_(centring),
         encoder_(std::move(encoder)) {}
 
-  bool gives_memberships() const override { return !head_.leaves; }
   const Tokenizer& tokenizer() const override { return encoder_->tokenizer(); }
   ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
     Matrix all = encoder_->encode(documents.tokens, comm);

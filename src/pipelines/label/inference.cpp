@@ -44,7 +44,8 @@ void InferenceStage::run(const StageContext& c, const PredictionFiles& out) cons
   documents.check_tokenizer(classifier->tokenizer());
   Progress progress(c.log, "labelling", documents.size(), "documents", c.comm.is_root());
   predict_corpus(
-      *classifier, chunks_of(documents, c.comm), labelling.decode, c.comm, c.device.threads,
+      *classifier, chunks_of(documents, c.comm), settings.decoding_of_scores(decode), c.comm,
+      c.device.threads,
       [&](const Prediction& p) {
         predictions->write(prediction_line(p.id, p.labels, p.scores, words) + "\n");
         table->write(submission_line(p.id, p.labels) + "\n");

@@ -100,7 +100,6 @@ class PathPredictor final : public Classifier {
       if (encoder) encoder->check_width(documents_.view().columns, data_ / "centred.h5");
   }
 
-  bool gives_memberships() const override { return settings_.gives_memberships(); }
   const Tokenizer& tokenizer() const override { return teacher_encoder_->tokenizer(); }
   ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
     const Matrix teacher = centred(*teacher_encoder_, documents, comm);

@@ -19,9 +19,9 @@ EncoderFiles label_encoder(Pipeline& pipeline, const SharedOptions& shared,
   training.trainer.train.epochs = options.epochs;
   if (options.kind == "sentences") {
     const LearntSets learnt = sentence_pairs(encoder.folder, encoder.prompt);
-    const SentencePairFiles pairs =
-        pipeline.add("adaptation-pairs",
-                     SentencePairsStage{corpus, encoder.folder, encoder.prompt, shared.shards});
+    const SentencePairFiles pairs = pipeline.add(
+        "adaptation-pairs",
+        SentencePairsStage{corpus, learnt.sets.front().files, encoder.folder, shared.shards});
     encoder.adapted =
         pipeline.add("adaptation", EmbeddingTrainingStage{pairs, encoder, learnt, training});
     return encoder;

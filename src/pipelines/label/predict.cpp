@@ -31,16 +31,14 @@ void predict_corpus(const Classifier& classifier, const ChunkSource& source,
                     const DecodeOptions& decode, Communicator& comm, int threads,
                     const std::function<void(const Prediction&)>& sink,
                     const std::function<void(std::int64_t)>& progress) {
-  DecodeOptions options = decode;
-  if (classifier.gives_memberships()) options.expected_leaves = 1;
-  const Decoder decoder(classifier.taxonomy(), options);
+  const Decoder decoder(classifier.taxonomy(), decode);
   for (DocumentChunk chunk; source(chunk);) {
     ClassScores scores = classifier.score(chunk, comm);
     std::vector<ClassList> labels;
     run_collectively(comm, [&] {
       check_scores(scores.marginals.view(), classifier.taxonomy(),
                    [&](std::int64_t i) { return chunk.name(chunk.own.first + i); });
-      labels = decode_rows(decoder, options.leaves(), scores, threads);
+      labels = decode_rows(decoder, decode.leaves(), scores, threads);
     });
     labels = comm.all_gather_lists(std::span<const ClassList>(labels));
     Matrix probabilities(chunk.tokens.size, scores.marginals.columns);

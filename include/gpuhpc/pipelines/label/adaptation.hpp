@@ -20,8 +20,8 @@ LearntSets sentence_pairs(const ModelFiles& encoder, const PromptOption& prompt)
 struct SentencePairsStage {
   using Outputs = SentencePairFiles;
   ScannedCorpus corpus;
+  PairFileOptions columns;  // of sentence_pairs()
   ModelFiles encoder;
-  PromptOption prompt;
   ShardOptions shards;
   void run(const StageContext& context, const SentencePairFiles& out) const;
 };

@@ -27,9 +27,6 @@ class Classifier {
  public:
   virtual ~Classifier() = default;
   const Taxonomy& taxonomy() const { return taxonomy_; }
-  // Marginals are probabilities of membership as they are: decoding must not raise them by
-  // --decode.expected-leaves.
-  virtual bool gives_memberships() const { return false; }
   virtual const Tokenizer& tokenizer() const = 0;  // of the tokens it is handed
   // Scores of this rank's rows. Collective.
   virtual ClassScores score(const DocumentChunk& documents, Communicator& comm) const = 0;

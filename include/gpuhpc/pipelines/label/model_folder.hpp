@@ -48,7 +48,7 @@ struct ClassifierSettings {
     if (given.expected_leaves == 0) given.expected_leaves = expected_leaves;
     return given;
   }
-  // The same for what the classifier gives: memberships are decoded as they are.
+  // The same for the scores that the model gives: memberships are decoded as they are.
   DecodeOptions decoding_of_scores(DecodeOptions given) const {
     given = decoding(given);
     if (gives_memberships()) given.expected_leaves = 1;

@@ -18,7 +18,8 @@ struct Prediction {
 };
 
 // Each rank scores and decodes its own rows; the root gets every prediction in order through
-// `sink`. Collective. `progress`: documents done.
+// `sink`. Collective. `decode`: ClassifierSettings::decoding_of_scores(); `progress`: documents
+// done.
 void predict_corpus(const Classifier& classifier, const ChunkSource& source,
                     const DecodeOptions& decode, Communicator& comm, int threads,
                     const std::function<void(const Prediction&)>& sink,
