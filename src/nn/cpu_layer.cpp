@@ -358,7 +358,9 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
     }
     variable_list result = typed(state).backward(state, gradients[0].contiguous(), parameters,
                                                  context->needs_input_grad(0));
-    if (state.checkpoint) state.record = {};
+    // The graph lives on until its first layer is done; what this one kept need not.
+    state.record = {};
+    state.input.reset();
     result.emplace_back();  // the state
     return result;
   }

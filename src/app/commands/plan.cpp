@@ -269,11 +269,10 @@ void calibrate(CommandContext& c, const PlanRequest& r, CalibrationFile& file) {
     for (const bool checkpointing : r.checkpointing) {
       PlannedWork work = r.work;
       work.precision = precision, work.checkpointing = checkpointing, work.zero1 = r.zero1.front();
-      const std::int64_t pieces = std::max<std::int64_t>(
-                             work.ranks,
-                             block_count(r.global_batch, std::max<std::int64_t>(1, r.micro_batch))),
-                         most = r.micro_batch > 0 ? r.micro_batch : 4;
+      const std::int64_t most = r.micro_batch > 0 ? r.micro_batch : 4;
       for (const std::int64_t documents : {std::max<std::int64_t>(1, most / 2), most}) {
+        const std::int64_t pieces =
+            std::max<std::int64_t>(work.ranks, block_count(r.global_batch, documents));
         const PlannedBatch batch{documents, r.length, r.target_length, pieces};
         const MemoryParts parts = training_memory(r.model, work, batch);
         const std::int64_t limit = r.memory > 0 ? r.memory : r.gpu.usable();
