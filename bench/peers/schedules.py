@@ -4,6 +4,6 @@ import torch
 
 def linear_schedule(optimizer, updates):
     """A tenth of the updates up to the optimizer's rate, the others in a line down to 0."""
-    warm = max(1, round(.1 * updates))
+    warm = round(.1 * updates)
     return torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: (step + 1) / warm if step < warm else (updates - step) / max(1, updates - warm))
+        optimizer, lambda step: (step + 1) / (warm + 1) if step < warm else (updates - step) / max(1, updates - warm))

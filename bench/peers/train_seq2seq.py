@@ -1,12 +1,13 @@
 """Training a T5 on pairs: gpuhpc train-seq2seq beside transformers, same first weights, rows, batch, rates and updates.
 
     python bench/peers/train_seq2seq.py --program build/release/gpuhpc --train pairs/train.jsonl --test pairs/test.jsonl \\
-        [--shape tiny|small|base] [--updates 20] [--batch 16] [--precision fp32|bf16] [--rounds 2] [--quality 500] [--source-length 256] [--grouped]
+        [--shape tiny|small|base] [--updates 20] [--batch 16] [--precision fp32|bf16] [--rounds 2] [--quality 500] [--source-length 256] [--grouped | --same-batches]
 
 Rows are {"anchor", "positive"} (data_tools/make_description_pairs.py makes 50,000 real ones): the long description is the source, the short one the target.
 A SentencePiece unigram model of 8,000 pieces is learnt from the training rows, and a T5 1.0 of the shape is drawn; both programs start from that folder.
 AdamW without decay, a tenth of warm-up, linear decay, clipping at 1, the mean loss over all target tokens of a batch; transformers' rows are padded to the
-longest of their batch, which are drawn at random as its Trainer does or, with --grouped, sorted by length within eight batches. The two take turns.
+longest of their batch, which are drawn at random as its Trainer does or, with --grouped, sorted by length within eight batches. --same-batches: both learn
+from the same rows at each update, without dropout: what is left between them is rounding. The two take turns.
 
 Printed for each round: tokens (of sources and targets, without padding) per second of training; loading is left out. --quality N: both models write the
 short texts of N held-out rows (source packages that were not learnt from; `gpuhpc generate`, greedy, for both folders) and ROUGE-L is that of the
@@ -69,14 +70,47 @@ def loss_of(model, pairs):
     return model(input_ids=sources, attention_mask=(sources != 0).long(), labels=targets).loss
 
 
+class Philox:
+    """The shuffle of an epoch, as include/gpuhpc/base/random.hpp draws it (Philox 4x32-10)."""
+
+    def __init__(self, seed, stream):
+        self.seed, self.stream, self.counter, self.block = seed, stream, 0, []
+
+    def next(self):
+        if not self.block:
+            low = 0xFFFFFFFF
+            c, k = [self.counter & low, self.counter >> 32, self.stream & low, self.stream >> 32], [self.seed & low, self.seed >> 32]
+            for _ in range(10):
+                p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+                c = [(p1 >> 32) ^ c[1] ^ k[0], p1 & low, (p0 >> 32) ^ c[3] ^ k[1], p0 & low]
+                k = [(k[0] + 0x9E3779B9) & low, (k[1] + 0xBB67AE85) & low]
+            self.block = [c[0] | c[1] << 32, c[2] | c[3] << 32]
+            self.counter += 1
+        return self.block.pop(0)
+
+    def order(self, count):
+        places, most = list(range(count)), 2**64 - 1
+        for i in range(count, 1, -1):
+            value = self.next()
+            while value >= most - most % i:
+                value = self.next()
+            places[i - 1], places[value % i] = places[value % i], places[i - 1]
+        return places
+
+
+def our_batches(count, size, updates, seed):
+    batches, epoch = [], 0
+    while len(batches) < updates:
+        places = Philox(seed, epoch).order(count)
+        batches += [places[i:i + size] for i in range(0, count, size)]
+        epoch += 1
+    return batches[:updates]
+
+
 def train_theirs(options, start, rows, seed, folder):
     torch.set_num_threads(options.threads)
     torch.manual_seed(seed)
-    model = T5ForConditionalGeneration.from_pretrained(start)
-    if not options.dropout:
-        for module in model.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.
+    model = T5ForConditionalGeneration.from_pretrained(start, dropout_rate=options.dropout)
     pairs = tokenized(AutoTokenizer.from_pretrained(start), rows, options.source_length)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate, weight_decay=0)
     order = random.Random(seed)
@@ -89,7 +123,7 @@ def train_theirs(options, start, rows, seed, folder):
                 group = sorted(group, key=lambda i: -len(pairs[i][0]))
             cut = [group[i:i + options.batch] for i in range(0, len(group) - options.batch + 1, options.batch)]
             batches += order.sample(cut, len(cut))
-    batches = batches[:options.updates]
+    batches = our_batches(len(pairs), options.batch, options.updates, seed) if options.same_batches else batches[:options.updates]
     schedule = linear_schedule(optimizer, options.updates)
     model.train()
     tokens, begin = 0, time.perf_counter()
@@ -166,7 +200,10 @@ def main():
                         ("source-length", 256), ("rate", 1e-3), ("dropout", .1), ("precision", "fp32")):
         parser.add_argument(f"--{name}", default=value, type=type(value))
     parser.add_argument("--grouped", action="store_true")
+    parser.add_argument("--same-batches", action="store_true")
     options = parser.parse_args()
+    if options.same_batches:
+        options.dropout = 0.
     rows, held = read_rows(options.train, options.rows), read_rows(options.test, max(8, options.quality))
     rates, scores = {"gpuhpc": [], "transformers": []}, {"gpuhpc": [], "transformers": []}
     with tempfile.TemporaryDirectory() as work:

@@ -15,6 +15,14 @@ constexpr float width = 3;      // of the kernel
 constexpr float noise = .3F;    // of a label that is still to be given, beside a variance of 1
 constexpr double least = 1e-3;  // share of a class's probability that is never taken off
 
+// A class never becomes certain: of the documents that a sum cut at 1 made so, one in eight was
+// wrong (debtags-topical, 100 labels).
+double moved(double before, double move) {
+  if (move <= 0) return std::max(before + move, least * before);
+  const double room = 1 - before;
+  return room > 0 ? before + room * std::tanh(move / room) : before;
+}
+
 }  // namespace
 
 void similarities(MatrixView documents, MatrixView others, MutableMatrixView similarities) {
@@ -38,7 +46,7 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
     const auto move = std::as_const(moves).row(i);
     for (std::size_t c = 0; c < p.size(); ++c) {
       const double before = probability(static_cast<double>(row[c]), expected_leaves);
-      p[c] = std::clamp(before + static_cast<double>(move[c]), least * before, 1.);
+      p[c] = moved(before, static_cast<double>(move[c]));
     }
     for (const ClassId c : deepest_first)
       if (const auto parents = taxonomy.parents(c); parents.size() == 1) {

@@ -20,9 +20,9 @@ struct LabelCorrection {
   Matrix weights;    // (C,n): what each of them adds to a class, times the similarity to it
   double expected_leaves = 1;  // L, with which probabilities were made of marginals
 
-  // x' (B,H); marginals m_c (B,C) in, probabilities out: probability(m_c, L) moves, within 0 and 1,
-  // and a class is never less probable than a child that has no other parent. Safe to call from
-  // several threads.
+  // x' (B,H); marginals m_c (B,C) in, probabilities out: probability(m_c, L) moves, upwards by a
+  // tanh of what is left to 1, downwards to no less than a thousandth of itself, and a class is
+  // never less probable than a child that has no other parent. Safe to call from several threads.
   void apply(const Taxonomy& taxonomy, MatrixView centred, MutableMatrixView scores) const;
 };
 
