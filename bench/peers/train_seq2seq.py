@@ -98,23 +98,17 @@ class Philox:
         return places
 
 
-def our_batches(count, size, updates, seed):
+def our_batches(options, pairs, seed):
     batches, epoch = [], 0
-    while len(batches) < updates:
-        places = Philox(seed, epoch).order(count)
-        batches += [places[i:i + size] for i in range(0, count, size)]
+    while len(batches) < options.updates:
+        places = Philox(seed, epoch).order(len(pairs))
+        batches += [places[i:i + options.batch] for i in range(0, len(pairs), options.batch)]
         epoch += 1
-    return batches[:updates]
+    return batches[:options.updates]
 
 
-def train_theirs(options, start, rows, seed, folder):
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(seed)
-    model = T5ForConditionalGeneration.from_pretrained(start, dropout_rate=options.dropout)
-    pairs = tokenized(AutoTokenizer.from_pretrained(start), rows, options.source_length)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate, weight_decay=0)
-    order = random.Random(seed)
-    batches = []
+def their_batches(options, pairs, seed):
+    order, batches = random.Random(seed), []
     while len(batches) < options.updates:
         places = order.sample(range(len(pairs)), len(pairs))
         for first in range(0, len(places) - options.batch + 1, 8 * options.batch):
@@ -123,7 +117,16 @@ def train_theirs(options, start, rows, seed, folder):
                 group = sorted(group, key=lambda i: -len(pairs[i][0]))
             cut = [group[i:i + options.batch] for i in range(0, len(group) - options.batch + 1, options.batch)]
             batches += order.sample(cut, len(cut))
-    batches = our_batches(len(pairs), options.batch, options.updates, seed) if options.same_batches else batches[:options.updates]
+    return batches[:options.updates]
+
+
+def train_theirs(options, start, rows, seed, folder):
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(seed)
+    model = T5ForConditionalGeneration.from_pretrained(start, dropout_rate=options.dropout)
+    pairs = tokenized(AutoTokenizer.from_pretrained(start), rows, options.source_length)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate, weight_decay=0)
+    batches = (our_batches if options.same_batches else their_batches)(options, pairs, seed)
     schedule = linear_schedule(optimizer, options.updates)
     model.train()
     tokens, begin = 0, time.perf_counter()
@@ -197,13 +200,17 @@ def main():
     for name in ("program", "train", "test"):
         parser.add_argument(f"--{name}", required=True)
     for name, value in (("shape", "small"), ("updates", 20), ("batch", 16), ("micro-batch", 0), ("rows", 50000), ("rounds", 2), ("quality", 0), ("threads", 2),
-                        ("source-length", 256), ("rate", 1e-3), ("dropout", .1), ("precision", "fp32")):
+                        ("source-length", 256), ("rate", 1e-3), ("precision", "fp32")):
         parser.add_argument(f"--{name}", default=value, type=type(value))
-    parser.add_argument("--grouped", action="store_true")
-    parser.add_argument("--same-batches", action="store_true")
+    parser.add_argument("--dropout", type=float, help="default: .1, with --same-batches 0")
+    batches = parser.add_mutually_exclusive_group()
+    batches.add_argument("--grouped", action="store_true")
+    batches.add_argument("--same-batches", action="store_true")
     options = parser.parse_args()
-    if options.same_batches:
-        options.dropout = 0.
+    if options.same_batches and options.dropout:
+        parser.error("--same-batches is without dropout: leave --dropout out")
+    if options.dropout is None:
+        options.dropout = 0. if options.same_batches else .1
     rows, held = read_rows(options.train, options.rows), read_rows(options.test, max(8, options.quality))
     rates, scores = {"gpuhpc": [], "transformers": []}, {"gpuhpc": [], "transformers": []}
     with tempfile.TemporaryDirectory() as work:
