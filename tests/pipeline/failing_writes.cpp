@@ -1,6 +1,6 @@
 // A library for LD_PRELOAD: calls of the program that write below a folder are counted, and fail
 // from one on. The environment says which (tests/pipeline/failing_writes.sh):
-//   FAULT_FOLDER  paths below it are watched
+//   FAULT_FOLDER  paths that begin so are watched: end it with a slash
 //   FAULT_AT      the first call that fails, from 1; 0: none
 //   FAULT_ERRNO   its error
 //   FAULT_STAYS   1: all calls behind it fail, too
