@@ -1,4 +1,4 @@
-"""Every stage of a `recommended` run against recipe_reference.py --dump: the largest difference of each intermediate.
+"""Every stage of a `recommended` run (with --scoring.temperature 20) against recipe_reference.py --dump: the largest difference of each intermediate.
 
     python bench/peers/check_steps.py --run RUN_FOLDER --dump DIR
 

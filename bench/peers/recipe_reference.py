@@ -80,6 +80,12 @@ def unit(x):
     return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
 
 
+def centring_share(mean, wanted=CENTRING):
+    """Of the mean of unit rows: what is wanted, or as much more as leaves a quarter of the spread around it."""
+    length = np.linalg.norm(mean)
+    return max(wanted, 1 - .25 * math.sqrt(max(0, 1 - length ** 2)) / length) if wanted and length else wanted
+
+
 def softmax(z):
     z = np.exp(z - z.max(1, keepdims=True))
     return z / z.sum(1, keepdims=True)
@@ -182,7 +188,8 @@ class Recipe:
 
     def centred(self, vectors):
         mean = self.train.mean(0)
-        return (unit(self.train - CENTRING * mean), unit(self.test - CENTRING * mean), unit(vectors - CENTRING * vectors.mean(0)))
+        taken, of_classes = centring_share(mean) * mean, vectors.mean(0)
+        return unit(self.train - taken), unit(self.test - taken), unit(vectors - centring_share(of_classes) * of_classes)
 
     def tfidf_neighbours(self):
         if self.sparse is None:  # fitted on the training documents
@@ -239,9 +246,9 @@ def membership_probability(marginals, leaves):
 
 
 def probability(marginals, leaves):
-    """Scores in files: odds of the membership to a miss of one leaf."""
+    """Scores in files: odds of the membership to a miss of about one leaf."""
     p = membership_probability(marginals, leaves)
-    return p / (p + 1 - np.clip(marginals, 0, 1))
+    return p / (p + (1 - np.clip(marginals, 0, 1)) ** leaves ** .25)
 
 
 def expected_f1(data, marginals, leaves, least=2, most=12):

@@ -2,7 +2,10 @@
 
 #include <sstream>
 
+#include <fmt/format.h>
+
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 
@@ -159,7 +162,13 @@ Preset plan_preset(const Options& options) {
 
 Preset labelling_preset(const Options& options) {
   const auto preset = options.pipeline.method == "taxoclass" ? taxoclass_preset : teleclass_preset;
-  return preset(options.pipeline.preset);
+  Preset values = preset(options.pipeline.preset);
+  if (options.pipeline.preset == "recommended" || options.pipeline.preset == "fixed") {
+    const ScoringOptions usual;
+    const double temperature = usual.temperature / flatness(options.label.decode.leaves());
+    values.emplace_back("scoring.temperature", fmt::format("{:.4g}", temperature));
+  }
+  return values;
 }
 
 }  // namespace gpuhpc

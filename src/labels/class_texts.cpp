@@ -145,14 +145,14 @@ Matrix prototype_vectors(MatrixView generated_sums, std::span<const std::int64_t
     generated_mean.add_row(0, generated.row(c));
     ++count;
   }
-  centre_rows(keywords.view(), mean_of(keyword_mean, classes), centring);
-  const std::vector<float> mean = mean_of(generated_mean, count);
+  centre_rows(keywords.view(), common_part(mean_of(keyword_mean, classes), centring));
+  const std::vector<float> common = common_part(mean_of(generated_mean, count), centring);
   for (std::int64_t c = 0; c < classes; ++c) {
     const auto sum = prototypes.row(c);
     std::copy_n(keywords.row(c).data(), width, sum.data());
     if (generated_counts[static_cast<std::size_t>(c)] > 0) {
       const auto row = generated.row(c);
-      centre_rows({row.data(), 1, width}, mean, centring);
+      centre_rows({row.data(), 1, width}, common);
       for (std::size_t j = 0; j < sum.size(); ++j) sum[j] += row[j];
     }
     normalise(sum);

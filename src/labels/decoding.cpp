@@ -45,11 +45,13 @@ double membership(double marginal, double expected_leaves) {
   return expected_leaves == 1 ? m : 1 - std::pow(1 - m, expected_leaves);
 }
 
+double flatness(double expected_leaves) { return std::pow(expected_leaves, .25); }
+
 double probability(double marginal, double expected_leaves) {
   const double m = std::clamp(marginal, 0., 1.);
   if (expected_leaves == 1) return m;
   const double p = membership(m, expected_leaves);
-  return p / (p + 1 - m);
+  return p / (p + std::pow(1 - m, flatness(expected_leaves)));
 }
 
 namespace {

@@ -97,13 +97,27 @@ std::vector<float> mean_of(const FixedSums& sums, std::int64_t count) {
   return mean;
 }
 
-void centre_rows(MutableMatrixView rows, std::span<const float> mean, double weight) {
-  std::vector<double> centred(mean.size());
+double centring_share(std::span<const float> mean, double wanted) {
+  constexpr double left = .25;  // of the spread, at most
+  const double square = std::min(dot(mean, mean), 1.);
+  if (wanted == 0 || square == 0) return wanted;
+  return std::max(wanted, 1 - left * std::sqrt((1 - square) / square));
+}
+
+std::vector<float> common_part(std::span<const float> mean, double wanted) {
+  const double share = centring_share(mean, wanted);
+  std::vector<float> common(mean.begin(), mean.end());
+  for (float& value : common) value = static_cast<float>(share * value);
+  return common;
+}
+
+void centre_rows(MutableMatrixView rows, std::span<const float> common) {
+  std::vector<double> centred(common.size());
   for (std::int64_t i = 0; i < rows.rows; ++i) {
     const auto row = rows.row(i);
     double square = 0;
     for (std::size_t j = 0; j < centred.size(); ++j) {
-      centred[j] = row[j] - weight * mean[j];
+      centred[j] = static_cast<double>(row[j]) - static_cast<double>(common[j]);
       square += centred[j] * centred[j];
     }
     const double length = square > 0 ? std::sqrt(square) : 1;
@@ -112,12 +126,10 @@ void centre_rows(MutableMatrixView rows, std::span<const float> mean, double wei
   }
 }
 
-std::vector<float> centre_all(MutableMatrixView rows, double weight) {
+void centre_all(MutableMatrixView rows, double wanted) {
   FixedSums sums(1, rows.columns);
   add_rows(rows, sums);
-  std::vector<float> mean = mean_of(sums, rows.rows);
-  centre_rows(rows, mean, weight);
-  return mean;
+  centre_rows(rows, common_part(mean_of(sums, rows.rows), wanted));
 }
 
 }  // namespace gpuhpc

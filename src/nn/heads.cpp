@@ -13,22 +13,23 @@
 #include "gpuhpc/nn/host_matrices.hpp"
 
 namespace gpuhpc {
-PathClassifier::PathClassifier(MatrixView class_vectors, std::span<const float> mean,
+PathClassifier::PathClassifier(MatrixView class_vectors, std::span<const float> common,
                                std::span<const float> hub_similarity,
                                const PathClassifierOptions& options, at::Device device)
     : options_(options) {
-  if (class_vectors.columns != std::ssize(mean) || class_vectors.rows != std::ssize(hub_similarity))
+  if (class_vectors.columns != std::ssize(common) ||
+      class_vectors.rows != std::ssize(hub_similarity))
     throw internal_error(
-        "path classifier: {} x {} class vectors, a mean of {}, {} hub similarities",
-        class_vectors.rows, class_vectors.columns, mean.size(), hub_similarity.size());
-  shift_ = to_tensor(mean, device).mul_(options.centring);
+        "path classifier: {} x {} class vectors, a common part of {}, {} hub similarities",
+        class_vectors.rows, class_vectors.columns, common.size(), hub_similarity.size());
+  common_ = to_tensor(common, device);
   offset_ = to_tensor(hub_similarity, device).mul_(-options.scale * options.hubness);
   parameters_.push_back(
       {"class_vectors", to_tensor(class_vectors, device).set_requires_grad(true)});
 }
 
 at::Tensor PathClassifier::logits(const at::Tensor& documents) const {
-  const at::Tensor centred = unit_rows(documents.to(at::kFloat).sub(shift_));
+  const at::Tensor centred = unit_rows(documents.to(at::kFloat).sub(common_));
   return at::linear(centred.mul(options_.scale), parameters_[0].value, offset_);
 }
 

@@ -115,6 +115,27 @@ TEST(Profiles, SentenceEncodersHaveTheValuesOfTheirGuide) {
   }
 }
 
+// 20 / L^(1/4) with L leaves expected: 1.5 where neither an option nor labelled documents say.
+TEST(Presets, TheTemperatureFollowsTheExpectedLeaves) {
+  const auto temperature = [](const std::vector<std::string>& arguments) {
+    config::OptionSet set;
+    Options options;
+    declare_options(set, options);
+    set.parse({}, arguments);
+    for (const auto& [name, value] : labelling_preset(options)) set.set_default(name, value);
+    return options.label.scoring.scores.temperature;
+  };
+  EXPECT_EQ(temperature({}), 18.07);
+  EXPECT_EQ(temperature({"--decode.expected-leaves=1"}), 20);
+  EXPECT_EQ(temperature({"--decode.expected-leaves=4"}), 14.14);
+  const std::vector<std::string> fixed = {"--pipeline.method=taxoclass", "--pipeline.preset=fixed"},
+                                 given = {"--decode.expected-leaves=4", "--scoring.temperature=9"},
+                                 paper = {"--decode.expected-leaves=4", "--pipeline.preset=paper"};
+  EXPECT_EQ(temperature(fixed), 18.07);
+  EXPECT_EQ(temperature(given), 9);
+  EXPECT_EQ(temperature(paper), 20);
+}
+
 TEST(Profiles, MemoryStepsAreThoseOfTheGuideInItsOrder) {
   const Profile a6000("taxoclass-a6000.ini");
   EXPECT_EQ(memory_steps(a6000["train.on-out-of-memory"]),

@@ -48,7 +48,7 @@ TEST_P(Recommended, Centring) {
   expect_near(classes.values, world.expected("centred_classes"), 1e-6);
   FixedSums sums(1, documents.columns);
   add_rows(rows_of(documents, 0, world.train), sums);
-  centre_rows(documents.view(), mean_of(sums, world.train), .3);
+  centre_rows(documents.view(), common_part(mean_of(sums, world.train), .3));
   expect_near(documents.values, world.expected("centred_documents"), 1e-6);
 }
 

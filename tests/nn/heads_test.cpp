@@ -58,8 +58,9 @@ TEST(PathClassifier, EqualsPyTorchWithGradients) {
   const HeadFixture fixture;
   const auto B = fixture.size("B"), K = fixture.size("K"), H = fixture.size("H");
   const Matrix vectors = fixture.matrix("path", "class_vectors", K, H);
-  const PathClassifier head(vectors.view(), fixture.values("path", "mean"),
-                            fixture.values("path", "hub"));
+  std::vector<float> common = fixture.values("path", "mean");
+  for (float& value : common) value *= .5F;
+  const PathClassifier head(vectors.view(), common, fixture.values("path", "hub"));
   const at::Tensor documents = fixture.tensor("path", "documents", {B, H}).set_requires_grad(true);
   const at::Tensor targets = fixture.tensor("path", "targets", {B, K}),
                    weights = fixture.tensor("path", "weights", {B});

@@ -61,9 +61,8 @@ struct HeadTask : PackedTask {
         labels(make_labels(taxonomy)),
         rows(random_rows(documents, width, 1)),
         head(taxonomy, random_rows(classes, width, 2).view(), std::vector<float>(classes, -1.F),
-             std::vector<float>(width, .05F),
-             {.hidden = 24, .layers = 3, .residual = residual, .scale = 4, .centring = .5}, 3,
-             place) {
+             std::vector<float>(width, .025F),
+             {.hidden = 24, .layers = 3, .residual = residual, .scale = 4}, 3, place) {
     arena.emplace(split_by_decay("graph", 1e-2, .01, trained_parameters(head)));
   }
   std::int64_t size() const override { return documents; }

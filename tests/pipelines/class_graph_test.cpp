@@ -28,7 +28,7 @@ double worst(const at::Tensor& a, const at::Tensor& b) {
 struct GraphFixture {
   json all, run;
   Taxonomy taxonomy;
-  std::vector<float> bias, mean;
+  std::vector<float> bias, common;
   Matrix features;
 
   explicit GraphFixture(std::size_t which) {
@@ -44,13 +44,13 @@ struct GraphFixture {
     features = Matrix(x["shape"][0], x["shape"][1]);
     features.values = x["values"].get<std::vector<float>>();
     bias = run["parameters"]["bias"]["values"].get<std::vector<float>>();
-    mean = run["mean"].get<std::vector<float>>();
+    common = run["mean"].get<std::vector<float>>();
+    for (float& value : common) value *= run["centring"].get<float>();
   }
   // With the fixture's weights in place of the drawn ones.
   ClassGraphHead head() const {
-    ClassGraphHead head(
-        taxonomy, features.view(), bias, mean,
-        {run["hidden"], run["layers"], run["residual"], run["scale"], run["centring"]}, 1);
+    ClassGraphHead head(taxonomy, features.view(), bias, common,
+                        {run["hidden"], run["layers"], run["residual"], run["scale"]}, 1);
     for (const auto& parameter : head.parameters()) {
       const json& expected = run["parameters"].at(parameter.name);
       EXPECT_EQ(parameter.value.sizes().vec(), expected["shape"].get<std::vector<std::int64_t>>())
@@ -116,8 +116,8 @@ TEST(ClassGraph, GradientsAgreeWithDifferences) {
 
 TEST(ClassGraph, ResidualHeadStartsAsItsFeatures) {
   const GraphFixture fixture(1);
-  const ClassGraphHead head(fixture.taxonomy, fixture.features.view(), fixture.bias, fixture.mean,
-                            {5, 3, true, 1, 0}, 7);
+  const ClassGraphHead head(fixture.taxonomy, fixture.features.view(), fixture.bias, fixture.common,
+                            {5, 3, true, 1}, 7);
   EXPECT_EQ(head.class_vectors().values, fixture.features.values);
   EXPECT_EQ(head.bias(), fixture.bias);
 }

@@ -100,21 +100,22 @@ void make_unit(std::span<float> row) {
   for (float& value : row) value = static_cast<float>(value / norm);
 }
 
-std::vector<float> column_means(const Matrix& matrix) {
+std::vector<float> half_of_mean(const Matrix& matrix) {
   std::vector<float> means(static_cast<std::size_t>(matrix.columns));
   for (std::int64_t c = 0; c < matrix.columns; ++c) {
     double sum = 0;
     for (std::int64_t r = 0; r < matrix.rows; ++r)
       sum += matrix.row(r)[static_cast<std::size_t>(c)];
-    means[static_cast<std::size_t>(c)] = static_cast<float>(sum / static_cast<double>(matrix.rows));
+    means[static_cast<std::size_t>(c)] =
+        static_cast<float>(.5 * sum / static_cast<double>(matrix.rows));
   }
   return means;
 }
 
-// unit(row - .5 mean)
-Matrix centred(Matrix matrix, const std::vector<float>& mean) {
+// unit(row - common)
+Matrix centred(Matrix matrix, const std::vector<float>& common) {
   for (std::int64_t r = 0; r < matrix.rows; ++r) {
-    for (std::size_t c = 0; c < mean.size(); ++c) matrix.row(r)[c] -= .5F * mean[c];
+    for (std::size_t c = 0; c < common.size(); ++c) matrix.row(r)[c] -= common[c];
     make_unit(matrix.row(r));
   }
   return matrix;
@@ -123,15 +124,15 @@ Matrix centred(Matrix matrix, const std::vector<float>& mean) {
 // What the fixture's script computes before it trains: class vectors, hub similarities, sharpened
 // soft targets.
 struct SoftTargets {
-  std::vector<float> mean, hub;
+  std::vector<float> common, hub;
   Matrix class_vectors, targets;
 };
 SoftTargets soft_targets(const Matrix& documents, const Matrix& classes) {
-  SoftTargets result{column_means(documents),
+  SoftTargets result{half_of_mean(documents),
                      {},
-                     centred(classes, column_means(classes)),
+                     centred(classes, half_of_mean(classes)),
                      Matrix(documents.rows, classes.rows)};
-  const Matrix x = centred(documents, result.mean);
+  const Matrix x = centred(documents, result.common);
   for (std::int64_t k = 0; k < classes.rows; ++k) {
     std::vector<float> column;
     for (std::int64_t d = 0; d < x.rows; ++d) {
@@ -164,7 +165,7 @@ SoftTargets soft_targets(const Matrix& documents, const Matrix& classes) {
 // PyTorch's padded training.
 TEST_F(Student, FollowsTheLossCurveOfPyTorch) {
   const SoftTargets soft = soft_targets(embed(documents), embed(names));
-  PathClassifier head(soft.class_vectors.view(), soft.mean, soft.hub);
+  PathClassifier head(soft.class_vectors.view(), soft.common, soft.hub);
   ParameterArena parameters = arena(head);
   const auto loss = [&](const TargetedIds& batch, DropoutSeed) {
     const at::Tensor logits = head.logits(vectors(batch, at::kFloat));
@@ -192,7 +193,7 @@ TEST_F(Student, FollowsTheLossCurveOfPyTorch) {
 // bf16 products, fp32 everything else: the same curve within 2%.
 TEST_F(Student, Bf16FollowsTheSameCurve) {
   const SoftTargets soft = soft_targets(embed(documents), embed(names));
-  PathClassifier head(soft.class_vectors.view(), soft.mean, soft.hub);
+  PathClassifier head(soft.class_vectors.view(), soft.common, soft.hub);
   ParameterArena parameters = arena(head);
   const auto loss = [&](const PackedIds& batch, DropoutSeed) {
     const at::Tensor logits = head.logits(vectors(batch, at::kBFloat16));

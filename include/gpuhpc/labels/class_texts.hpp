@@ -47,9 +47,9 @@ ClassTexts term_class_texts(const Taxonomy& taxonomy,
 Matrix class_vectors(MatrixView embeddings, std::span<const ClassId> owner, std::int64_t classes);
 
 // Prototypes with generated documents (quality recipe, step 1): row c = unit(centred(unit(mean of
-// c's generated documents)) + centred(keyword text)), centred(v) = unit(v - weight * mean over the
-// classes that have one). A class without a generated document (count 0) keeps its keyword text
-// alone. Both matrices (classes, width).
+// c's generated documents)) + centred(keyword text)), centred(v) = unit(v - a share of the mean
+// over the classes that have one). A class without a generated document (count 0) keeps its keyword
+// text alone. Both matrices (classes, width).
 Matrix prototype_vectors(MatrixView generated_sums, std::span<const std::int64_t> generated_counts,
                          MatrixView keyword_vectors, double centring);
 

@@ -15,9 +15,13 @@ namespace gpuhpc {
 double membership(double marginal, double expected_leaves);
 void to_memberships(MutableMatrixView marginals, double expected_leaves);  // in place
 
-// How sure one may be of a class: the odds are p to 1 - m (quality recipe, step 10). p takes the L
-// leaves for independent draws; but what misleads one of them misleads all, so a miss is counted as
-// often as one draw misses. m itself when L = 1.
+// L^(1/4). A document of several leaves shares its evidence among them: the softmax over paths is
+// flatter by this factor (quality recipe, step 4), and scores are as much surer than it says.
+double flatness(double expected_leaves);
+
+// How sure one may be of a class: the odds are p to (1 - m)^flatness (quality recipe, step 10). p
+// takes the L leaves for independent draws; but what misleads one of them misleads all, so a miss
+// is counted about as often as one draw misses. m itself when L = 1.
 double probability(double marginal, double expected_leaves);
 void to_probabilities(MutableMatrixView marginals, double expected_leaves);  // in place
 

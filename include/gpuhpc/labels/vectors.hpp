@@ -43,9 +43,16 @@ void add_rows(MatrixView rows, FixedSums& sums);
 // what f_k is. Row 0 / count as float: (width).
 std::vector<float> mean_of(const FixedSums& sums, std::int64_t count);
 
-// Quality recipe, step 2: every row x becomes unit(x - weight * mean).
-void centre_rows(MutableMatrixView rows, std::span<const float> mean, double weight);
-// Mean over all rows in memory (classes), then centre_rows; gives the mean back.
-std::vector<float> centre_all(MutableMatrixView rows, double weight);
+// Quality recipe, step 2: the share of the mean of unit rows that centring takes off: `wanted`, or
+// as much more as leaves a quarter of the rows' spread around it, sqrt(1 - |mean|^2), so that
+// encoders whose cosines are all large (E5, BGE) keep no direction before which all classes look
+// alike. 0: 0.
+double centring_share(std::span<const float> mean, double wanted);
+// That share of the mean (H).
+std::vector<float> common_part(std::span<const float> mean, double wanted);
+// Every row x becomes unit(x - common).
+void centre_rows(MutableMatrixView rows, std::span<const float> common);
+// Of all rows, in memory (classes).
+void centre_all(MutableMatrixView rows, double wanted);
 
 }  // namespace gpuhpc

@@ -24,17 +24,16 @@ class HeadParameters {
 };
 
 struct PathClassifierOptions {
-  double scale = 20;  // logits = scale * (x'.c - hubness * r)
+  double scale = 20;  // logits = scale * (unit(x - common).c - hubness * r)
   // half CSLS: share of the class's mean similarity to its nearest documents that is taken off
   double hubness = .25;
-  double centring = .5;  // x' = unit(x - centring * mean)
 };
 
 // The student's head: one learnable vector a root-to-leaf path, scored as the refinement scores it.
 class PathClassifier : public HeadParameters {
  public:
-  // class_vectors (K,H), mean (H) of the unit document vectors, hub_similarity r (K).
-  PathClassifier(MatrixView class_vectors, std::span<const float> mean,
+  // class_vectors (K,H), common (H): what centring takes off documents, hub_similarity r (K).
+  PathClassifier(MatrixView class_vectors, std::span<const float> common,
                  std::span<const float> hub_similarity, const PathClassifierOptions& options = {},
                  at::Device device = at::kCPU);
   // (B,H) unit document vectors -> (B,K), fp32.
@@ -43,7 +42,7 @@ class PathClassifier : public HeadParameters {
 
  private:
   PathClassifierOptions options_;
-  at::Tensor shift_;   // (H) centring * mean
+  at::Tensor common_;  // (H)
   at::Tensor offset_;  // (K) scale * hubness * r
 };
 

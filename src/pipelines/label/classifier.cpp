@@ -14,25 +14,21 @@ namespace {
 
 struct Head {
   Matrix classes;  // (C,H); TELEClass: c^T W, the interaction is folded into the class vectors
-  std::vector<float> bias, mean;  // (C), (H): TaxoClass's
+  std::vector<float> bias, common;  // (C), (H): TaxoClass's
   Link link = Link::sigmoid;
   std::optional<PathModel> leaves;  // TaxoClass's with the link sigmoid
 };
 
 class BilinearPredictor final : public Classifier {
  public:
-  BilinearPredictor(Taxonomy taxonomy, Head head, double centring,
-                    std::unique_ptr<TextEncoder> encoder)
-      : Classifier(std::move(taxonomy)),
-        head_(std::move(head)),
-        centring_(centring),
-        encoder_(std::move(encoder)) {}
+  BilinearPredictor(Taxonomy taxonomy, Head head, std::unique_ptr<TextEncoder> encoder)
+      : Classifier(std::move(taxonomy)), head_(std::move(head)), encoder_(std::move(encoder)) {}
 
   const Tokenizer& tokenizer() const override { return encoder_->tokenizer(); }
   ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
     Matrix all = encoder_->encode(documents.tokens, comm);
     const MutableMatrixView rows = all.view().slice(documents.own.first, documents.own.size());
-    if (!head_.mean.empty()) centre_rows(rows, head_.mean, centring_);
+    if (!head_.common.empty()) centre_rows(rows, head_.common);
     ClassScores scores;
     scores.marginals = Matrix(rows.rows, head_.classes.rows);
     if (head_.leaves) {
@@ -48,7 +44,6 @@ class BilinearPredictor final : public Classifier {
 
  private:
   Head head_;
-  double centring_;
   std::unique_ptr<TextEncoder> encoder_;
 };
 
@@ -86,11 +81,11 @@ std::unique_ptr<Classifier> load_bilinear_classifier(
     file.expect("class_embeddings", {taxonomy.size(), width});
     if (settings.classes) {
       file.expect("bias", {taxonomy.size()});
-      file.expect("document_mean", {width});
-      const auto bias = file.dataset<float>("bias"), mean = file.dataset<float>("document_mean");
+      file.expect("common_part", {width});
+      const auto bias = file.dataset<float>("bias"), common = file.dataset<float>("common_part");
       head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"),
               {bias.begin(), bias.end()},
-              {mean.begin(), mean.end()},
+              {common.begin(), common.end()},
               settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid,
               {}};
       if (head.link == Link::sigmoid)
@@ -103,7 +98,7 @@ std::unique_ptr<Classifier> load_bilinear_classifier(
   auto encoder = std::make_unique<TextEncoder>(model, infer, device, comm, std::move(log));
   encoder->check_width(head.classes.columns, model / "gpuhpc" / "head.h5");
   return std::make_unique<BilinearPredictor>(std::move(taxonomy), std::move(head),
-                                             settings.scoring.centring.share, std::move(encoder));
+                                             std::move(encoder));
 }
 
 }  // namespace gpuhpc

@@ -121,14 +121,20 @@ void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
 
   const ClassTexts texts = choose_texts(inputs, class_texts.kind);
   const Matrix vectors = encode_classes(inputs, texts, text_encoder, *this, c.comm);
-  const std::vector<float> mean = mean_document(out.documents, c.comm);
+  const std::vector<float> mean = mean_document(out.documents, c.comm),
+                           common = common_part(mean, centring.share);
+  if (const double share = centring_share(mean, centring.share); share > centring.share)
+    c.log->info(
+        "centring: the documents' cosines are large ({:.2f} on average), so {:.2f} of their "
+        "mean is taken off, not {:g}",
+        dot(mean, mean), share, centring.share);
   {
     const MappedMatrix rows(out.documents);
     write_row_blocks(out.centred, rows.view().rows, rows.view().columns, c.comm, c.device.threads,
                      [&](Range range, MutableMatrixView values) {
                        std::copy_n(rows.view().row(range.first).data(),
                                    range.size() * values.columns, values.data);
-                       centre_rows(values, mean, centring.share);
+                       centre_rows(values, common);
                      });
   }
   on_root(c.comm, [&] {
@@ -136,7 +142,7 @@ void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
     centre_all(centred.view(), centring.share);
     write_arrays(out.classes, {{"vectors", vectors.view()},
                                {"centred", std::as_const(centred).view()},
-                               {"document_mean", std::span<const float>(mean)}});
+                               {"common_part", std::span<const float>(common)}});
     write_class_texts(out.class_texts, texts, inputs.taxonomy);
     write_prompts(out.llm_prompts, inputs.taxonomy);
   });

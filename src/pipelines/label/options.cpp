@@ -31,12 +31,19 @@ void declare(config::Section& section, ClassPromptOption& option) {
 }
 
 void declare(config::Section& section, CentringOptions& o) {
-  section.option("centring", o.share, "share of the mean taken off document and class vectors")
+  section
+      .option("centring", o.share,
+              "share of the mean taken off document and class vectors, at least: where all cosines "
+              "are large, what leaves a quarter of their spread; 0: none")
       .range(0, 1);
 }
 
 void declare(config::Section& section, ScoringOptions& o) {
-  section.option("temperature", o.temperature, "factor of cosines in the softmax")
+  section
+      .option("temperature", o.temperature,
+              "factor of cosines in the softmax; the presets recommended and fixed divide theirs "
+              "by the "
+              "fourth root of decode.expected-leaves")
       .range(0.01, 1000);
   section.option("csls", o.csls, "share of a class's hubness taken off its scores").range(0, 2);
   section.option("lexical", o.lexical, "weight of class-name words found in the document")

@@ -135,12 +135,12 @@ class PathPredictor final : public Classifier {
     file.expect("vectors", {paths, width});
     file.expect("hubness", {paths});
     file.expect("idf", {lexical_.terms()});
-    classes.expect("document_mean", {width});
+    classes.expect("common_part", {width});
     const ScoringOptions& scores = settings_.scoring.scores;
     teacher_ = {copy(file.matrix("vectors")), copy(file.dataset<float>("hubness")),
                 scores.temperature, scores.csls, scores.lexical};
     lexical_.set_idf(file.dataset<float>("idf"));
-    mean_ = copy(classes.dataset<float>("document_mean"));
+    common_ = copy(classes.dataset<float>("common_part"));
   }
 
   void load_known_texts(std::int64_t documents) {
@@ -174,7 +174,7 @@ class PathPredictor final : public Classifier {
                  Communicator& comm) const {
     const Matrix all = encoder.encode(documents.tokens, comm);
     Matrix rows = copy(all.view().slice(documents.own.first, documents.own.size()));
-    centre_rows(rows.view(), mean_, settings_.scoring.centring.share);
+    centre_rows(rows.view(), common_);
     return rows;
   }
 
@@ -242,7 +242,7 @@ class PathPredictor final : public Classifier {
   TfidfModel tfidf_;
   SparseIndex index_;
   PathModel teacher_, student_;
-  std::vector<float> mean_;
+  std::vector<float> common_;
   std::unique_ptr<TextEncoder> teacher_encoder_, student_encoder_;
 };
 

@@ -165,13 +165,13 @@ void write_smoothed_scores(const StageContext& c, const ScoredCorpus& corpus,
       .encode(documents, embeddings, c.comm, [&] { c.leave_if_asked(); });
   {
     const MappedMatrix rows(embeddings), classes(corpus.encoding.classes, "centred");
-    const auto mean = classes.file().dataset<float>("document_mean");
+    const auto common = classes.file().dataset<float>("common_part");
     write_row_blocks(first, documents.size(), columns, c.comm, c.device.threads,
                      [&](Range range, MutableMatrixView scores) {
                        Matrix centred(range.size(), rows.view().columns);
                        std::copy_n(rows.view().row(range.first).data(), centred.values.size(),
                                    centred.values.data());
-                       centre_rows(centred.view(), mean, corpus.scoring.centring.share);
+                       centre_rows(centred.view(), common);
                        score(std::as_const(centred).view(), scores);
                      });
   }

@@ -88,7 +88,7 @@ class SelfTraining final : public DocumentTask {
       const DocumentEncoder encoder(*task_.encoder, *task_.tokenizer, stage_.infer, c_.device);
       Matrix rows = encoder.encode(token_source(*task_.documents), own);
       normalise_rows(rows.view());
-      centre_rows(rows.view(), task_.mean, task_.inputs.centring.share);
+      centre_rows(rows.view(), task_.common);
       class_probabilities(std::as_const(rows).view(), head_.class_vectors().view(), head_.bias(),
                           mine.view(), task_.inputs.graph.link_kind());
       check_scores(std::as_const(mine).view(), task_.taxonomy, [&](std::int64_t i) {

@@ -26,7 +26,7 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   const TrainOptions& train = s.training.trainer.train;
   const MappedMatrix classes(s.encoding.classes, "centred"), targets(s.targets.targets);
   const Hdf5File paths(s.posterior.paths);
-  const auto document_mean = classes.file().dataset<float>("document_mean"),
+  const auto common = classes.file().dataset<float>("common_part"),
              hubness = paths.dataset<float>("hubness");
   const Matrix start = path_vectors(taxonomy, classes.view());
   const TokenDataset documents(s.encoding.tokens);
@@ -34,10 +34,8 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   unit.normalise = true;
   Encoder& encoder = student.encoder;
   encoder.train_top_layers(tune.layers);
-  PathClassifier head(
-      start.view(), document_mean, hubness,
-      {s.scoring.scores.temperature, s.scoring.scores.csls, s.scoring.centring.share},
-      encoder.device());
+  PathClassifier head(start.view(), common, hubness,
+                      {s.scoring.scores.temperature, s.scoring.scores.csls}, encoder.device());
   ParameterArena arena(
       parameter_groups({{"encoder", tune.encoder_rate, trained_parameters(encoder)},
                         {"head", tune.head_rate, trained_parameters(head)}},

@@ -78,11 +78,11 @@ EgoNetworks ego_networks(const Taxonomy& taxonomy) {
 }
 
 ClassGraphHead::ClassGraphHead(const Taxonomy& taxonomy, MatrixView features,
-                               std::span<const float> bias, std::span<const float> mean,
+                               std::span<const float> bias, std::span<const float> common,
                                const ClassGraphOptions& options, std::uint64_t seed,
                                at::Device device)
     : options_(options), classes_(features.rows) {
-  const std::int64_t width = std::ssize(mean);
+  const std::int64_t width = std::ssize(common);
   if (features.rows != taxonomy.size() || std::ssize(bias) != taxonomy.size())
     throw internal_error("class graph: {} classes, features of {}, biases of {}", taxonomy.size(),
                          features.rows, bias.size());
@@ -97,7 +97,7 @@ ClassGraphHead::ClassGraphHead(const Taxonomy& taxonomy, MatrixView features,
   targets_ = index_tensor(networks.targets, device);
   weights_ = to_tensor(networks.weights, device), shares_ = to_tensor(networks.shares, device);
   RandomStream random(seed, /*stream=*/0x6a7);
-  shift_ = to_tensor(mean, device).mul_(options.centring);
+  common_ = to_tensor(common, device);
   parameters_.push_back({"features", to_tensor(features, device).set_requires_grad(true)});
   parameters_.push_back({"bias", to_tensor(bias, device).set_requires_grad(true)});
   if (options.layers == 0) return;
@@ -135,7 +135,7 @@ at::Tensor ClassGraphHead::class_tensor() const {
 }
 
 at::Tensor ClassGraphHead::logits(const at::Tensor& documents) const {
-  return at::linear(unit_rows(documents.to(at::kFloat).sub(shift_)).mul(options_.scale),
+  return at::linear(unit_rows(documents.to(at::kFloat).sub(common_)).mul(options_.scale),
                     class_tensor(), parameter(1));
 }
 

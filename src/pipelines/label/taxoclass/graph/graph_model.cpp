@@ -58,8 +58,8 @@ GraphTask::GraphTask(const StageContext& c, const GraphInputs& in, const FineTun
                                       .validation)
         held_out.push_back(silver.documents[static_cast<std::size_t>(i)]);
     const Hdf5File classes(in.encoding.classes);
-    const auto mean_document = classes.dataset<float>("document_mean");
-    mean.assign(mean_document.begin(), mean_document.end());
+    const auto part = classes.dataset<float>("common_part");
+    common.assign(part.begin(), part.end());
     choose_features();
     choose_bias();
   });
@@ -98,8 +98,8 @@ ClassGraphHead GraphTask::head() const {
   return {taxonomy,
           features_.view(),
           bias_,
-          mean,
-          {o.hidden, o.layers, o.residual, o.scale, inputs.centring.share},
+          common,
+          {o.hidden, o.layers, o.residual, o.scale},
           static_cast<std::uint64_t>(training.trainer.train.seed),
           encoder->encoder.device()};
 }
@@ -166,7 +166,7 @@ void write_graph_model(const GraphTask& task, const ClassGraphHead& head,
   write_arrays(out.model / "gpuhpc" / "head.h5",
                {{"class_embeddings", class_vectors.view()},
                 {"bias", std::span<const float>(bias)},
-                {"document_mean", std::span<const float>(task.mean)}});
+                {"common_part", std::span<const float>(task.common)}});
   ClassifierSettings settings{.kind = "bilinear",
                               .classes = true,
                               .sigmoid_exp = task.inputs.graph.link_kind() == Link::sigmoid_exp};

@@ -31,19 +31,18 @@ struct ClassGraphOptions {
                layers = 3;  // 0 layers: no graph, class vectors are the features themselves
   bool residual = true;     // see below: against over-smoothing
   double scale = 1;         // of logits
-  double centring = 0;      // share of the mean that is taken off documents
 };
 
-// logit(d, c) = scale * unit(d - centring * mean) . (B r_c [+ x_c]) + b_c. r_c: mean over c's ego
+// logit(d, c) = scale * unit(d - common) . (B r_c [+ x_c]) + b_c. r_c: mean over c's ego
 // network of the last layer's h_u [less the mean over all classes], h_u(l) = ReLU(sum over v in
 // N(u) of a_uv W_l h_v(l-1)) [+ h_u(l-1)], h_u(0) = x_u. In brackets: with `residual`, where F must
 // be H and B starts at 0, so that the first class vectors are the features.
 class ClassGraphHead : public HeadParameters {
  public:
-  // features x (C,F), bias b (C): where they start. mean (H) of the unit document vectors.
+  // features x (C,F), bias b (C): where they start. common (H): what centring takes off documents.
   ClassGraphHead(const Taxonomy& taxonomy, MatrixView features, std::span<const float> bias,
-                 std::span<const float> mean, const ClassGraphOptions& options, std::uint64_t seed,
-                 at::Device device = at::kCPU);
+                 std::span<const float> common, const ClassGraphOptions& options,
+                 std::uint64_t seed, at::Device device = at::kCPU);
   at::Tensor class_tensor() const;                       // (C,H), with graph for autograd
   at::Tensor logits(const at::Tensor& documents) const;  // unit rows (B,H) -> (B,C), fp32
   Matrix class_vectors() const;     // (C,H), scale included: what a finished model keeps
@@ -52,7 +51,7 @@ class ClassGraphHead : public HeadParameters {
  private:
   const at::Tensor& parameter(std::size_t i) const { return parameters_[i].value; }
   ClassGraphOptions options_;
-  at::Tensor shift_;  // (H) centring * mean
+  at::Tensor common_;  // (H)
   at::Tensor node_classes_, owners_, sources_, targets_, weights_, shares_;
   std::int64_t classes_;
 };

@@ -53,7 +53,7 @@ struct GraphTask {
   std::unique_ptr<TokenDataset> documents;
   LabelledSet silver;
   std::vector<std::int64_t> held_out;  // documents, ascending
-  std::vector<float> mean;             // of the unit document vectors (H)
+  std::vector<float> common;           // what centring takes off documents (H)
 
  private:
   void choose_features();
