@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # profiles.sh [PROFILE...] [-- gpuhpc arguments]   The profiles of the TaxoClass guide (a6000, conservative) on debtags-topical, on the CPU: every value as in
 # configs/taxoclass-PROFILE.ini but for what a machine without a GPU and without their models has to replace: all-MiniLM-L6-v2 stands for the
-# document encoder, its similarity for the NLI model's. About an hour of one core each. Gold is read for the figures alone.
+# document encoder, its similarity for the NLI model's; there a parent's probability is the sum of its children's, so that core classes have
+# siblings for rivals alone. About an hour of one core each. Gold is read for the figures alone.
 set -eu
 cd "$(dirname "$0")/.."
 program=${GPUHPC:-build/release/gpuhpc}
@@ -17,7 +18,7 @@ for profile in "${profiles[@]}"; do
   rm -rf "$run"
   start=$SECONDS
   "$program" run --config "configs/taxoclass-$profile.ini" --input.dir data/debtags-topical --run.dir "$run" --device.kind cpu \
-    --model.encoder .deps/models/all-MiniLM-L6-v2 --taxoclass.similarity embedding --taxoclass.nli-model "" --taxoclass.calibration names "$@" > "$run.log" 2>&1 ||
+    --model.encoder .deps/models/all-MiniLM-L6-v2 --taxoclass.similarity embedding --taxoclass.nli-model "" --taxoclass.against-parents false "$@" > "$run.log" 2>&1 ||
     { echo "profiles.sh: $profile failed, see $run.log" >&2; tail -3 "$run.log" >&2; exit 70; }
   python3 - "$profile" "$run/metrics.json" $((SECONDS - start)) <<'PY'
 import json, sys

@@ -1,12 +1,15 @@
 """The softmax temperature beside the number of leaves, and encoders whose cosines are all large: the recipe of recipe_reference.py on training documents.
 
-    python bench/peers/temperature.py --model .deps/models/all-MiniLM-L6-v2 --data data/debtags-topical --leaves 3 --cache DIR
+    python bench/peers/temperature.py --model .deps/models/all-MiniLM-L6-v2 --data data/debtags-topical --leaves 3
 
-No student. Gold of the corpus that is learnt from is read for the figures alone. A common direction is added to every vector, `common` times their
+Vectors are those of `gpuhpc encode` (--program). No student. Gold of the corpus that is learnt from is read for the figures alone. A common direction is added to every vector, `common` times their
 length, before they are made unit again: the mean cosine of documents and classes is then that of encoders such as E5 or BGE, and what tells them
 apart is what it was. ECE: expected calibration error (20 bins) of each document's best class, and of all predicted classes.
 """
 import argparse
+import json
+import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +23,19 @@ class Corpus(recipe.Data):
         super().__init__(folder)
         rows = recipe.read_rows(folder / "train/doc2labels.txt") or recipe.read_rows(folder / "test/doc2labels.txt")
         self.gold = [self.closed(map(int, labels.split(","))) for _, labels in rows]
+
+
+class Encoder:
+    def __init__(self, program, model):
+        self.command = [program, "encode", "--model.encoder", model]
+
+    def __call__(self, name, texts):
+        with tempfile.TemporaryDirectory() as folder:
+            rows, out = Path(folder) / "texts.tsv", Path(folder) / "vectors.jsonl"
+            rows.write_text("".join(f"{i}\t{' '.join(text.split())}\n" for i, text in enumerate(texts)), encoding="utf-8")
+            subprocess.run([*self.command, "--input.file", rows, "--output.file", out], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with out.open(encoding="utf-8") as lines:
+                return recipe.unit(np.array([json.loads(line)["embedding"] for line in lines]))
 
 
 def calibration_error(scores, right, bins=20):
@@ -62,12 +78,12 @@ def main():
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--leaves", type=float, required=True)
-    parser.add_argument("--cache", type=Path, help="folder that keeps embeddings")
+    parser.add_argument("--program", default="build/release/gpuhpc")
     arguments = parser.parse_args()
     data = Corpus(arguments.data)
-    figures = Figures(data, recipe.Recipe(data, recipe.Encoder(arguments.model, arguments.cache)), arguments.leaves)
+    figures = Figures(data, recipe.Recipe(data, Encoder(arguments.program, arguments.model)), arguments.leaves)
     print("| | mean cosine | temperature | Example-F1 | P@1 | macro-F1 | ECE, best class | ECE, labels |\n|---|---|---|---|---|---|---|---|")
-    for temperature in (25, 20, 20 / arguments.leaves ** .25, 17, 15, 13):
+    for temperature in sorted({25, 20, 20 / arguments.leaves ** .25, 17, 15, 13}, reverse=True):
         figures.row("as it is", temperature=temperature)
     for common in (1, 2, 4):
         figures.row(f"common direction of {common}, half of the means taken off", common, share=.5)

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "gpuhpc/base/error.hpp"
-#include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
 
@@ -163,11 +162,9 @@ Preset plan_preset(const Options& options) {
 Preset labelling_preset(const Options& options) {
   const auto preset = options.pipeline.method == "taxoclass" ? taxoclass_preset : teleclass_preset;
   Preset values = preset(options.pipeline.preset);
-  if (options.pipeline.preset == "recommended" || options.pipeline.preset == "fixed") {
-    const ScoringOptions usual;
-    const double temperature = usual.temperature / flatness(options.label.decode.leaves());
-    values.emplace_back("scoring.temperature", fmt::format("{:.4g}", temperature));
-  }
+  if (options.pipeline.preset == "recommended" || options.pipeline.preset == "fixed")
+    values.emplace_back("scoring.temperature",
+                        fmt::format("{:.4g}", temperature_for(options.label.decode.leaves())));
   return values;
 }
 

@@ -1,6 +1,7 @@
 #include "gpuhpc/pipelines/label/options.hpp"
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/labels/decoding.hpp"
 
 namespace gpuhpc {
 
@@ -36,6 +37,10 @@ void declare(config::Section& section, CentringOptions& o) {
               "share of the mean taken off document and class vectors, at least: where all cosines "
               "are large, what leaves a quarter of their spread; 0: none")
       .range(0, 1);
+}
+
+double temperature_for(double expected_leaves) {
+  return ScoringOptions{}.temperature / flatness(expected_leaves);
 }
 
 void declare(config::Section& section, ScoringOptions& o) {

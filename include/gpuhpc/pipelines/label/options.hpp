@@ -28,7 +28,7 @@ struct ClassPromptOption {
 };
 struct CentringOptions {
   static constexpr const char* section = "scoring";
-  double share = .5;  // of the mean, taken off documents and classes
+  double share = .5;  // of the mean, taken off documents and classes, at least: centring_share
 };
 struct ScoringOptions {
   static constexpr const char* section = "scoring";
@@ -36,6 +36,7 @@ struct ScoringOptions {
   double csls = .25;        // share of the hubness mean r that is taken off scores
   double lexical = 1;       // weight of class-name words found in the document
 };
+double temperature_for(double expected_leaves);  // in the presets recommended and fixed
 struct SoftRefinementOptions {
   static constexpr const char* section = "scoring";
   double name_votes = 3;  // weight of the class vector against its documents; 0: no refinement
