@@ -125,9 +125,9 @@ void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
                            common = common_part(mean, centring.share);
   if (const double share = centring_share(mean, centring.share); share > centring.share)
     c.log->info(
-        "centring: the documents' cosines are large ({:.2f} on average), so {:.2f} of their "
-        "mean is taken off, not {:g}",
-        dot(mean, mean), share, centring.share);
+        "centring takes {:.2f} of the documents' mean off, not {:g}: their cosines are {:.2f} on "
+        "average",
+        share, centring.share, dot(mean, mean));
   {
     const MappedMatrix rows(out.documents);
     write_row_blocks(out.centred, rows.view().rows, rows.view().columns, c.comm, c.device.threads,
