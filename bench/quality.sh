@@ -13,7 +13,7 @@ for word in "$@"; do case $word in --students) students=1 ;; --presets) presets=
 row() {
   local title=$1 prototype=$2 run; shift 2
   run=runs/quality/$(echo "$title" | tr -c 'a-zA-Z0-9.=\n' '-')
-  if ! "$program" run --config gpuhpc.ini --run.dir "$run" "${words[@]}" "$@" >"$run.log" 2>&1; then
+  if ! "$program" run --config gpuhpc.ini --run.dir "$run" "$@" >"$run.log" 2>&1; then
     echo "quality: '$title' failed; see $run.log" >&2
     tail -3 "$run.log" >&2
     exit 70
@@ -27,9 +27,9 @@ print(f"| {title} | {prototype} | {f('example_f1')} | {f('precision_at_1')} | {f
 PY
 }
 mkdir -p runs/quality
-none="--teleclass.head none"
+untrained="--teleclass.head none"
+none="$untrained --scoring.temperature 20"  # the prototype's, at any L
 off="$none --scoring.lexical 0 --scoring.csls 0 --scoring.name-votes 0 --scoring.smoothing-rounds 0"
-words=(--scoring.temperature 20)  # the prototype's, at any L
 L() { echo "--decode.expected-leaves $1"; }
 echo "| debtags-topical test | prototype: F1/P@1/macro-F1 | Example-F1 | P@1 | P@3 | MRR filtered | macro-F1 |"
 echo "|---|---|---|---|---|---|---|"
@@ -40,9 +40,7 @@ row "+ lexical and half CSLS, L=2" ".473/.668/.384" $none --scoring.name-votes 0
 row "recommended without the student, L=2" ".524/.712/.423" $none $(L 2)
 row "recommended without the student, L=3" ".535/.714/.431" $none $(L 3)
 row "recommended without the student, L=1.5" "-" $none $(L 1.5)
-words=()
-row "recommended without the student, temperature 20 / L^(1/4), L=3" "-" $none $(L 3)
-words=(--scoring.temperature 20)
+row "recommended without the student, temperature 20 / L^(1/4), L=3" "-" $untrained $(L 3)
 row "less five texts, L=3" ".525/-/-" $none --scoring.class-texts name --scoring.descriptions false $(L 3)
 row "less lexical, L=3" ".534/-/-" $none --scoring.lexical 0 $(L 3)
 row "less half CSLS, L=3" ".525/-/-" $none --scoring.csls 0 $(L 3)
@@ -50,7 +48,6 @@ row "less centring, L=3" ".534/-/-" $none --scoring.centring 0 $(L 3)
 row "less refinement, L=3" ".518/-/-" $none --scoring.name-votes 0 $(L 3)
 row "less smoothing, L=3" ".508/-/-" $none --scoring.smoothing-rounds 0 $(L 3)
 row "one chain" ".430/-/-" $none --decode.mode chain $(L 1.5)
-words=()
 if [ -n "$students" ]; then
   row "recommended with the student, L=3" "-" $(L 3)
   row "recommended with the student, L=1.5 (the default)" "-" $(L 1.5)

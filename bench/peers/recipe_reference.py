@@ -174,6 +174,8 @@ def average(sets, columns):
 
 
 class Recipe:
+    temperature, share = TEMPERATURE, None  # share: of the means that centring takes off; None: the rule
+
     def __init__(self, data, encode):
         self.data = data
         self.train, self.test = encode("train", data.train), encode("test", data.test)
@@ -187,9 +189,8 @@ class Recipe:
         self.sparse = None
 
     def centred(self, vectors):
-        mean = self.train.mean(0)
-        taken, of_classes = centring_share(mean) * mean, vectors.mean(0)
-        return unit(self.train - taken), unit(self.test - taken), unit(vectors - centring_share(of_classes) * of_classes)
+        documents, classes = (m * (centring_share(m) if self.share is None else self.share) for m in (self.train.mean(0), vectors.mean(0)))
+        return unit(self.train - documents), unit(self.test - documents), unit(vectors - classes)
 
     def tfidf_neighbours(self):
         if self.sparse is None:  # fitted on the training documents
@@ -207,11 +208,11 @@ class Recipe:
         lex = self.lexical if lexical else (0, 0)
         scores = x @ paths.T
         r = np.sort(scores, axis=0)[-NEIGHBOURS:].mean(0) if csls else np.zeros(len(paths))
-        p, q = (softmax(TEMPERATURE * (docs @ paths.T - CSLS * r) + evidence) for docs, evidence in zip((x, y), lex))
+        p, q = (softmax(self.temperature * (docs @ paths.T - CSLS * r) + evidence) for docs, evidence in zip((x, y), lex))
         keep.update(train_centred=x, test_centred=y, classes_centred=e, scores=scores, r=r, P0=p, P0_test=q)
         if refine:
             c = unit(NAME_WEIGHT * paths + p.T @ x)
-            p, q = (softmax(TEMPERATURE * (docs @ c.T - CSLS * r) + evidence) for docs, evidence in zip((x, y), lex))
+            p, q = (softmax(self.temperature * (docs @ c.T - CSLS * r) + evidence) for docs, evidence in zip((x, y), lex))
             keep.update(c=c, P1=p, P1_test=q)
         if smooth:
             sparse, dense = self.tfidf_neighbours(), (nearest(x, x, True), nearest(y, x, False))

@@ -7,14 +7,12 @@ length, before they are made unit again: the mean cosine of documents and classe
 apart is what it was. ECE: expected calibration error (20 bins) of each document's best class, and of all predicted classes.
 """
 import argparse
-import json
-import subprocess
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import recipe_reference as recipe
+from embeddings import run_program
 
 
 class Corpus(recipe.Data):
@@ -25,44 +23,24 @@ class Corpus(recipe.Data):
         self.gold = [self.closed(map(int, labels.split(","))) for _, labels in rows]
 
 
-class Encoder:
-    def __init__(self, program, model):
-        self.command = [program, "encode", "--model.encoder", model]
-
-    def __call__(self, name, texts):
-        with tempfile.TemporaryDirectory() as folder:
-            rows, out = Path(folder) / "texts.tsv", Path(folder) / "vectors.jsonl"
-            rows.write_text("".join(f"{i}\t{' '.join(text.split())}\n" for i, text in enumerate(texts)), encoding="utf-8")
-            subprocess.run([*self.command, "--input.file", rows, "--output.file", out], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            with out.open(encoding="utf-8") as lines:
-                return recipe.unit(np.array([json.loads(line)["embedding"] for line in lines]))
-
-
 def calibration_error(scores, right, bins=20):
     bin_of = np.minimum((scores * bins).astype(int), bins - 1)
     return np.abs(np.bincount(bin_of, scores, bins) - np.bincount(bin_of, right, bins)).sum() / len(scores)
 
 
 class Figures:
-    def __init__(self, data, recipe_, leaves):
-        self.data, self.recipe, self.leaves = data, recipe_, leaves
-        self.documents, self.classes = recipe_.train, recipe_.class_vectors
-        model = recipe.TfidfVectorizer(ngram_range=(1, 2), stop_words="english", sublinear_tf=True, min_df=2, max_df=.2)
-        words = model.fit_transform(data.train)
-        self.sparse = recipe.nearest(words, words, True)
+    def __init__(self, data, steps, leaves):
+        self.data, self.steps, self.leaves = data, steps, leaves
+        self.rows = steps.train, steps.test, steps.class_vectors
 
     def row(self, title, common=0., share=None, temperature=20.):
         """share: of the means that is taken off; None: the recipe's rule."""
-        direction = recipe.unit(np.random.default_rng(3).standard_normal(self.documents.shape[1]))
-        rows = [recipe.unit(vectors + common * direction) for vectors in (self.documents, self.classes)]
-        cosine = (rows[0][:1000] @ rows[1].T).mean()
-        x, e = (recipe.unit(v - (recipe.centring_share(v.mean(0)) if share is None else share) * v.mean(0)) for v in rows)
-        paths, lexical = e[self.data.leaf], self.recipe.lexical[0]
-        r = np.sort(x @ paths.T, axis=0)[-recipe.NEIGHBOURS:].mean(0)
-        p = recipe.softmax(temperature * (x @ paths.T - recipe.CSLS * r) + lexical)
-        c = recipe.unit(recipe.NAME_WEIGHT * paths + p.T @ x)
-        p = recipe.softmax(temperature * (x @ c.T - recipe.CSLS * r) + lexical)
-        m = self.recipe.marginals(self.recipe.propagate(p, recipe.average((self.sparse, recipe.nearest(x, x, True)), len(x)), {}))
+        steps, kept = self.steps, {}
+        direction = recipe.unit(np.random.default_rng(3).standard_normal(steps.train.shape[1]))
+        steps.train, steps.test, classes = (recipe.unit(vectors + common * direction) for vectors in self.rows)
+        steps.share, steps.temperature = share, temperature
+        steps.posterior(classes, keep=kept)
+        cosine, m = (steps.train[:1000] @ classes.T).mean(), steps.marginals(kept["F"])
         predicted = recipe.expected_f1(self.data, m, self.leaves)
         found, q = recipe.metrics(self.data, m, predicted), recipe.probability(m, self.leaves)
         best = m.argmax(1)
@@ -81,7 +59,8 @@ def main():
     parser.add_argument("--program", default="build/release/gpuhpc")
     arguments = parser.parse_args()
     data = Corpus(arguments.data)
-    figures = Figures(data, recipe.Recipe(data, Encoder(arguments.program, arguments.model)), arguments.leaves)
+    encode = lambda _, texts: recipe.unit(run_program(arguments.program, "infer.precision", arguments.model, [str(i) for i in range(len(texts))], texts, "auto"))
+    figures = Figures(data, recipe.Recipe(data, encode), arguments.leaves)
     print("| | mean cosine | temperature | Example-F1 | P@1 | macro-F1 | ECE, best class | ECE, labels |\n|---|---|---|---|---|---|---|---|")
     for temperature in sorted({25, 20, 20 / arguments.leaves ** .25, 17, 15, 13}, reverse=True):
         figures.row("as it is", temperature=temperature)

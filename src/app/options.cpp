@@ -2,8 +2,6 @@
 
 #include <sstream>
 
-#include <fmt/format.h>
-
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/pipeline.hpp"
 #include "gpuhpc/pipelines/label/teleclass/pipeline.hpp"
@@ -161,11 +159,7 @@ Preset plan_preset(const Options& options) {
 
 Preset labelling_preset(const Options& options) {
   const auto preset = options.pipeline.method == "taxoclass" ? taxoclass_preset : teleclass_preset;
-  Preset values = preset(options.pipeline.preset);
-  if (options.pipeline.preset == "recommended" || options.pipeline.preset == "fixed")
-    values.emplace_back("scoring.temperature",
-                        fmt::format("{:.4g}", temperature_for(options.label.decode.leaves())));
-  return values;
+  return preset(options.pipeline.preset, options.label.decode.leaves());
 }
 
 }  // namespace gpuhpc

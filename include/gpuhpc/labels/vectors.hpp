@@ -44,15 +44,15 @@ void add_rows(MatrixView rows, FixedSums& sums);
 std::vector<float> mean_of(const FixedSums& sums, std::int64_t count);
 
 // Quality recipe, step 2: the share of the mean of unit rows that centring takes off: `wanted`, or
-// as much more as leaves a quarter of the rows' spread around it, sqrt(1 - |mean|^2), so that
-// encoders whose cosines are all large (E5, BGE) keep no direction before which all classes look
-// alike. 0: 0.
+// more, so that what stays is no longer than a quarter of the spread around it, sqrt(1 - |mean|^2).
+// Else all classes look alike to encoders whose cosines are all large (E5, BGE). 0 takes off
+// nothing.
 double centring_share(std::span<const float> mean, double wanted);
 // That share of the mean (H).
 std::vector<float> common_part(std::span<const float> mean, double wanted);
 // Every row x becomes unit(x - common).
 void centre_rows(MutableMatrixView rows, std::span<const float> common);
-// Of all rows, in memory (classes).
+// Takes the common part off all rows, which are in memory (classes).
 void centre_all(MutableMatrixView rows, double wanted);
 
 }  // namespace gpuhpc

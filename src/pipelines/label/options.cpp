@@ -1,5 +1,7 @@
 #include "gpuhpc/pipelines/label/options.hpp"
 
+#include <fmt/format.h>
+
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/labels/decoding.hpp"
 
@@ -39,16 +41,16 @@ void declare(config::Section& section, CentringOptions& o) {
       .range(0, 1);
 }
 
-double temperature_for(double expected_leaves) {
-  return ScoringOptions{}.temperature / flatness(expected_leaves);
+std::pair<std::string, std::string> temperature_for(double expected_leaves) {
+  const double temperature = ScoringOptions{}.temperature / flatness(expected_leaves);
+  return {"scoring.temperature", fmt::format("{:.4g}", temperature)};
 }
 
 void declare(config::Section& section, ScoringOptions& o) {
   section
       .option("temperature", o.temperature,
               "factor of cosines in the softmax; the presets recommended and fixed divide theirs "
-              "by the "
-              "fourth root of decode.expected-leaves")
+              "by the fourth root of decode.expected-leaves")
       .range(0.01, 1000);
   section.option("csls", o.csls, "share of a class's hubness taken off its scores").range(0, 2);
   section.option("lexical", o.lexical, "weight of class-name words found in the document")

@@ -33,7 +33,7 @@ struct EncodingFiles : StageFiles {
   std::filesystem::path documents = output("documents.h5");  // (N,H) unit rows
   std::filesystem::path centred = output("centred.h5");      // x' (N,H)
   std::filesystem::path classes =
-      output("classes.h5");  // "vectors", "centred" (C,H), "common_part"
+      output("classes.h5");  // "vectors", "centred" (C,H), "common_part" (H)
   std::filesystem::path class_texts = output("class_texts.txt");
   std::filesystem::path llm_prompts = output("llm_prompts.jsonl");
 };

@@ -36,7 +36,8 @@ struct ScoringOptions {
   double csls = .25;        // share of the hubness mean r that is taken off scores
   double lexical = 1;       // weight of class-name words found in the document
 };
-double temperature_for(double expected_leaves);  // in the presets recommended and fixed
+// The option scoring.temperature of the presets recommended and fixed (quality recipe, step 4).
+std::pair<std::string, std::string> temperature_for(double expected_leaves);
 struct SoftRefinementOptions {
   static constexpr const char* section = "scoring";
   double name_votes = 3;  // weight of the class vector against its documents; 0: no refinement

@@ -78,11 +78,15 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   return pipeline;
 }
 
-std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::string& name) {
+std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::string& name,
+                                                                  double expected_leaves) {
   // Rates lower than the student's: every class is a target of its own, and their losses are
   // summed.
   if (name == "recommended" || name == "fixed")
-    return {{"train.epochs", "2"}, {"train.batch", "64"}, {"train.base-batch", "64"}};
+    return {{"train.epochs", "2"},
+            {"train.batch", "64"},
+            {"train.base-batch", "64"},
+            temperature_for(expected_leaves)};
   if (name != "paper")
     throw usage_error(
         "--pipeline.preset {}: --pipeline.method taxoclass has the presets recommended, fixed and "

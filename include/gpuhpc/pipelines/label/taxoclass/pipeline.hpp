@@ -13,6 +13,7 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& opt
                             const LabelInputs& inputs, const std::filesystem::path& run_folder);
 
 // As teleclass_preset: `recommended` and `fixed` are the defaults, `paper` the published method.
-std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::string& name);
+std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::string& name,
+                                                                  double expected_leaves);
 
 }  // namespace gpuhpc

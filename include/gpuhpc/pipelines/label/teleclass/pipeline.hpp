@@ -14,6 +14,7 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& opt
 
 // The values that --pipeline.preset puts under the user's own: "section.key" -> value. Throws
 // usage_error for an unknown name.
-std::vector<std::pair<std::string, std::string>> teleclass_preset(const std::string& name);
+std::vector<std::pair<std::string, std::string>> teleclass_preset(const std::string& name,
+                                                                  double expected_leaves);
 
 }  // namespace gpuhpc
