@@ -82,6 +82,15 @@ function(gpuhpc_embed room)
   endforeach()
 endfunction()
 
+# Half of a test's compile time would go to optimising code that runs once.
+function(gpuhpc_quick_compile)
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      target_compile_options(${target} PRIVATE -O0)
+    endif()
+  endforeach()
+endfunction()
+
 # Tests run in the repository's root. Paths in them are relative to it, or no other copy of the tree could use what ccache has of
 # this one.
 function(gpuhpc_test_paths target room)
@@ -137,6 +146,7 @@ function(gpuhpc_room_tests room)
     set_tests_properties(${room}.gpu PROPERTIES LABELS gpu TIMEOUT 300 RUN_SERIAL TRUE)
     add_dependencies(gpu_tests test_${room}_gpu)
   endif()
+  gpuhpc_quick_compile(test_${room} test_${room}_mpi)
 endfunction()
 
 function(gpuhpc_program)

@@ -317,4 +317,31 @@ PathModel leaf_odds(const Taxonomy& taxonomy, MatrixView vectors, std::span<cons
   return model;
 }
 
+double scaling_temperature(MatrixView logits, MatrixView targets) {
+  // The cross-entropy is convex in 1 / T: its slope, the mean logit under the softmax less that
+  // under the targets, rises.
+  const auto slope = [&](double sharpness) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < logits.rows; ++i) {
+      const auto row = logits.row(i), wanted = targets.row(i);
+      const double largest = *std::ranges::max_element(row);
+      double mass = 0, mean = 0, target = 0;
+      for (std::size_t k = 0; k < row.size(); ++k) {
+        const double logit = row[k] - largest, weight = std::exp(sharpness * logit);
+        mass += weight;
+        mean += weight * logit;
+        target += wanted[k] * logit;
+      }
+      sum += mean / mass - target;
+    }
+    return sum;
+  };
+  double low = 1. / 16, high = 16;
+  for (int step = 0; step < 40; ++step) {
+    const double middle = std::sqrt(low * high);
+    (slope(middle) < 0 ? low : high) = middle;
+  }
+  return 1 / std::sqrt(low * high);
+}
+
 }  // namespace gpuhpc

@@ -140,7 +140,7 @@ std::size_t AddedTokens::next_candidate(std::string_view text, std::size_t at) c
 
 bool AddedTokens::may_be_in(std::string_view text) const {
   if (first_bytes_.empty()) return false;
-  if (begins_[' ']) return true;  // white space of other kinds may become a space
+  if (begins_[std::uint8_t{' '}]) return true;  // white space of other kinds may become a space
   return std::any_of(text.begin(), text.end(), [&](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte >= 0x80 || begins_[byte] || (c >= 'A' && c <= 'Z' && begins_[byte | 0x20]);

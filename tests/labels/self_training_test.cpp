@@ -84,5 +84,22 @@ TEST(LeafOdds, AreOneDrawWhateverTheirSum) {
   }
 }
 
+// Of two paths whose logits differ by d in every document, the best temperature makes the larger
+// one as probable as it is among the targets in the mean, q: T = d / log(q / (1 - q)).
+TEST(LeafOdds, TemperatureIsThatOfTheTargetsInTheMean) {
+  Matrix logits(3, 2), targets(3, 2);
+  logits.values = {5, 3, -1, 1, 7, 5};
+  targets.values = {.8F, .2F, .35F, .65F, .71F, .29F};
+  const double q = (.8 + .65 + .71) / 3;
+  EXPECT_NEAR(scaling_temperature(logits.view(), targets.view()), 2 / std::log(q / (1 - q)), 1e-5);
+  // A head that is less sure than the targets is made surer; at most 16 times either way.
+  for (float& logit : logits.values) logit /= 10;
+  EXPECT_NEAR(scaling_temperature(logits.view(), targets.view()), .2 / std::log(q / (1 - q)), 1e-6);
+  targets.values = {1, 0, 0, 1, 1, 0};
+  EXPECT_NEAR(scaling_temperature(logits.view(), targets.view()), 1. / 16, 1e-6);
+  targets.values = {0, 1, 1, 0, 0, 1};
+  EXPECT_NEAR(scaling_temperature(logits.view(), targets.view()), 16, 1e-3);
+}
+
 }  // namespace
 }  // namespace gpuhpc

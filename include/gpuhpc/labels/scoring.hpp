@@ -127,4 +127,9 @@ struct PathModel {
 // teacher's or a student's, on any corpus. vectors (C,H), bias (C).
 PathModel leaf_odds(const Taxonomy& taxonomy, MatrixView vectors, std::span<const float> bias);
 
+// Temperature scaling (Guo et al. 2017, section 4.2) without labels: the T of 1/16 to 16 with which
+// softmax(logits / T) has the smallest cross-entropy to targets, the posterior of another model.
+// logits, targets (B,K), rows of targets of sum 1.
+double scaling_temperature(MatrixView logits, MatrixView targets);
+
 }  // namespace gpuhpc

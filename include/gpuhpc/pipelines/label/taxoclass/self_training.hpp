@@ -13,7 +13,7 @@ namespace gpuhpc {
 struct SelfTrainingStage {
   using Outputs = SelfTrainingFiles;
   GraphInputs inputs;
-  std::optional<PosteriorFiles> posterior;  // of the teacher, where one labels new text
+  std::optional<PosteriorFiles> posterior;  // of the sentence encoder, where something reads it
   GraphModelFiles classifier;
   ScannedCorpus corpus;
   EncoderFiles teacher;

@@ -161,17 +161,24 @@ void write_graph_model(const GraphTask& task, const ClassGraphHead& head,
   NamedArrays parameters;
   for (const auto& [name, matrix] : values) parameters.emplace_back(name, matrix.view());
   write_arrays(out.graph, parameters);
-  const Matrix class_vectors = head.class_vectors();
-  const std::vector<float> bias = head.bias();
-  write_arrays(out.model / "gpuhpc" / "head.h5",
-               {{"class_embeddings", class_vectors.view()},
-                {"bias", std::span<const float>(bias)},
-                {"common_part", std::span<const float>(task.common)}});
+  write_class_head(task, head, 1, out.model);
   ClassifierSettings settings{.kind = "bilinear",
                               .classes = true,
                               .sigmoid_exp = task.inputs.graph.link_kind() == Link::sigmoid_exp};
   settings.scoring.centring = task.inputs.centring;
   write_settings(out.model, settings);
+}
+
+void write_class_head(const GraphTask& task, const ClassGraphHead& head, double temperature,
+                      const fs::path& model) {
+  Matrix class_vectors = head.class_vectors();
+  std::vector<float> bias = head.bias();
+  for (float& value : class_vectors.values) value /= static_cast<float>(temperature);
+  for (float& value : bias) value /= static_cast<float>(temperature);
+  write_arrays(model / "gpuhpc" / "head.h5",
+               {{"class_embeddings", std::as_const(class_vectors).view()},
+                {"bias", std::span<const float>(bias)},
+                {"common_part", std::span<const float>(task.common)}});
 }
 
 }  // namespace gpuhpc

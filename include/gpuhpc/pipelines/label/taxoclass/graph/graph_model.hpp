@@ -68,5 +68,8 @@ void restore_head(ClassGraphHead& head, const std::filesystem::path& graph);  //
 // label new text as they are.
 void write_graph_model(const GraphTask& task, const ClassGraphHead& head,
                        const GraphModelFiles& out);
+// The head of that model, its log odds x'.v_c + b_c divided by `temperature`.
+void write_class_head(const GraphTask& task, const ClassGraphHead& head, double temperature,
+                      const std::filesystem::path& model);
 
 }  // namespace gpuhpc
