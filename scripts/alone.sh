@@ -23,12 +23,12 @@ for entry in json.load(open("build/cpu/compile_commands.json")):
 jobs = []
 for path in sorted(set(open("build/alone.files").read().split())):
     if path in flags:
-        jobs.append((path, flags[path]))
+        jobs.append((path, [*flags[path], path]))
     elif path.startswith("include/gpuhpc/") and path.split("/")[2] in rooms:
-        jobs.append((path, [*rooms[path.split("/")[2]], "-x", "c++"]))
+        jobs.append((path, [*rooms[path.split("/")[2]], "-include", path, "-x", "c++", "/dev/null"]))
 def check(job):
     path, words = job
-    run = subprocess.run([*words, "-fsyntax-only", os.path.join(root, path)], cwd="build/cpu", capture_output=True, text=True)
+    run = subprocess.run([*words, "-fsyntax-only"], capture_output=True, text=True)
     return path, run.returncode, run.stderr
 with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
     failed = [(path, text) for path, code, text in pool.map(check, jobs) if code]
