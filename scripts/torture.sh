@@ -23,7 +23,7 @@ die() { echo "torture: $*" >&2; tail -5 "$work/log" >&2 || true; exit 1; }
 
 data=data/debtags-topical
 training=(--model.encoder "${GPUHPC_MODELS:-.deps/models}/all-MiniLM-L6-v2" --device.kind cpu --device.threads 1 --train.precision fp32 --train.layers 1
-          --train.max-length 24 --train.batch 8 --train.micro-batch 2 --train.dropout 0.1 --train.checkpoint-every 1)
+          --train.max-length 24 --train.batch $((4 * ranks)) --train.micro-batch 2 --train.dropout 0.1 --train.checkpoint-every 1)  # of 2 * RANKS ranks too
 mkdir -p "$work/input/train" "$work/input/test"
 cp "$data"/label*.txt "$work/input"
 gzip -dc "$data/train/corpus.txt.gz" | sed -n 1,120p > "$work/input/train/corpus.txt"
