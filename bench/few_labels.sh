@@ -15,25 +15,23 @@ peer() { "$python" bench/peers/few_labels.py --data $data --run $run "$@" | tee 
 : >runs/few-labels/table
 echo "| labels | which | Example-F1 | P@1 | macro-F1 | leaves expected | logistic regression: Example-F1 | its P@1 | ECE, best class | ECE, labels |"
 echo "|---|---|---|---|---|---|---|---|---|---|"
-# ask SIZE SEED [ARGUMENTS...]: rows for so many documents of `select` from the run as it stands
-ask() {
-  peer --fill runs/few-labels/select-$1.csv --labels runs/few-labels/labels.txt
-  label --input.labels runs/few-labels/labels.txt "${@:3}"
-  peer --row "$1 | select$2" --labels runs/few-labels/labels.txt
+# corrected NAME [ARGUMENTS...]: the row of the run with the labels that lie in labels.txt
+corrected() {
+  label --input.labels runs/few-labels/labels.txt "${@:2}"
+  peer --row "$1" --labels runs/few-labels/labels.txt
 }
-select_documents() { "$program" select --run.dir $run --select.documents "$1" --output.file runs/few-labels/select-"$1".csv >runs/few-labels/log 2>&1; }
-random() { # SIZE SEED NAME [ARGUMENTS...]
-  peer --draw "$1" --seed "$2" --labels runs/few-labels/labels.txt
-  label --input.labels runs/few-labels/labels.txt "${@:4}"
-  peer --row "$1 | random, $3" --labels runs/few-labels/labels.txt
-}
+draw() { peer --draw "$1" --seed "$2" --labels runs/few-labels/labels.txt; }
+fill() { peer --fill runs/few-labels/select-"$1".csv --labels runs/few-labels/labels.txt; }
+choose() { "$program" select --run.dir $run --select.documents "$1" --output.file runs/few-labels/select-"$1".csv >runs/few-labels/log 2>&1; }
 if [ -n "${SEEDS:-}" ]; then
   for seed in $(seq "$SEEDS"); do
     label --train.seed "$seed" "$@"
-    for size in 50 100; do select_documents $size; done
+    for size in 50 100; do choose $size; done
     for size in 50 100; do
-      ask $size ", seed $seed" --train.seed "$seed" "$@"
-      random $size "$seed" "seed $seed" --train.seed "$seed" "$@"
+      fill $size
+      corrected "$size | select, seed $seed" --train.seed "$seed" "$@"
+      draw $size "$seed"
+      corrected "$size | random, seed $seed" --train.seed "$seed" "$@"
     done
   done
   exit
@@ -44,10 +42,14 @@ label --decode.expected-leaves 3 "$@"
 peer --row "0 | none, L=3 given"
 for size in 10 25 50 100 250 400; do
   for seed in $(seq "${DRAWS:-3}"); do
-    random $size "$seed" "draw $seed" "$@"
+    draw $size "$seed"
+    corrected "$size | random, draw $seed" "$@"
   done
 done
 label "$@"
-for size in 25 50 100; do select_documents $size; done
-for size in 25 50 100; do ask $size "" "$@"; done
+for size in 25 50 100; do choose $size; done
+for size in 25 50 100; do
+  fill $size
+  corrected "$size | select" "$@"
+done
 peer --means runs/few-labels/table

@@ -2,8 +2,7 @@
 # soak.sh SECONDS [RANKS]   a training with the real program that goes on for SECONDS (R14): a small BERT from the demo's texts, RANKS (2) ranks, a
 # checkpoint every 20 updates, validation after each epoch, both logs. Every half minute it writes down each rank's resident memory and open
 # descriptors; from the second quarter to the last neither may grow: the median of descriptors at all, the most memory by more than 1% and 4 MiB.
-# At the end SIGUSR1: exit 75.
-# GPUHPC names another binary.
+# At the end SIGUSR1: exit 75. Memory needs a minute or more to settle: for less it may say that it grows. GPUHPC names another binary.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:?usage: soak.sh SECONDS [RANKS]} ranks=${2:-2}
@@ -39,21 +38,20 @@ pid=0
 [ "$code" = 75 ] || die "SIGUSR1 at the end: exit $code, not 75"
 updates=$(wc -l < "$(find "$work/run" -name metrics.jsonl)")
 [ "$updates" -gt 40 ] || die "only $updates updates: no checkpoint was due often enough to tell"
-awk -v seconds="$seconds" -v updates="$updates" '
-  function most(values, name, n,   i, top) {for (i = 1; i <= n[name]; i++) if (values[name, i] > top) top = values[name, i]; return top}
-  function median(values, name, n,   i, j, less) {  # the smallest that at least half of them do not exceed
-    for (i = 1; i <= n[name]; i++) {less = 0; for (j = 1; j <= n[name]; j++) less += values[name, j] <= values[name, i]
-      if (2 * less >= n[name] && (best[name] == "" || values[name, i] < best[name])) best[name] = values[name, i]}
-    return best[name]}
-  {quarter = int(4 * $1 / seconds); name = $2 " " quarter; memory[name, ++count[name]] = $3; files[name, count[name]] = $4; rank[$2]}
-  END {
-    for (r in rank) {
-      before = r " 1"; after = r " 3"; ranks++
-      printf "rank %d: resident memory at most %d KiB in the second quarter, %d in the last; open descriptors %d, %d (medians)\n", ranks,
-        most(memory, before, count), most(memory, after, count), median(files, before, count), median(files, after, count)
-      if (most(memory, after, count) > 1.01 * most(memory, before, count) + 4096) grown = 1
-      if (median(files, after, count) > median(files, before, count)) grown = 1
-    }
-    printf "%d updates in %d s on %d ranks: %s\n", updates, seconds, ranks, grown ? "it GROWS" : "flat"
-    exit grown || ranks == 0
-  }' "$work/samples" || die "memory or descriptors grow"
+python3 - "$seconds" "$updates" "$work/samples" <<'PYTHON' || die "memory or descriptors grow"
+import collections, statistics, sys
+seconds, updates = map(int, sys.argv[1:3])
+quarters = collections.defaultdict(lambda: [([], []) for _ in range(5)])  # of each process: memory and descriptors
+for line in open(sys.argv[3]):
+    second, process, memory, files = map(int, line.split())
+    for values, value in zip(quarters[process][4 * second // seconds], (memory, files)):
+        values.append(value)
+grown = False
+for process, (_, before, _, after, _) in quarters.items():
+    memory, files = [max(q[0]) for q in (before, after)], [statistics.median_low(q[1]) for q in (before, after)]
+    print(f"process {process}: resident memory at most {memory[0]} KiB in the second quarter, {memory[1]} in the last; "
+          f"open descriptors {files[0]}, {files[1]} (medians)")
+    grown |= memory[1] > 1.01 * memory[0] + 4096 or files[1] > files[0]
+print(f"{updates} updates in {seconds} s on {len(quarters)} ranks: {'it GROWS' if grown else 'flat'}")
+sys.exit(grown or not quarters)
+PYTHON

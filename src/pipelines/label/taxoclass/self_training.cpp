@@ -216,10 +216,9 @@ class SelfTraining final : public DocumentTask {
 
 // Silver labels are those of documents that are easy to label: a head that learnt them is too sure
 // of the others. By this temperature its log odds give a posterior over paths that is nearest to
-// the sentence encoder's on the training texts. `model` has the encoder, and the head as it was
-// learnt.
+// the sentence encoder's on the training texts. `model` has the encoder.
 double temperature_of(const StageContext& c, const SelfTrainingStage& stage, const GraphTask& task,
-                      const fs::path& model) {
+                      const ClassGraphHead& head, const fs::path& model) {
   constexpr std::int64_t most = 4096;  // documents; they tell one number
   const MappedMatrix posterior(stage.posterior->posterior);
   const std::int64_t count = std::min(most, posterior.view().rows);
@@ -229,9 +228,8 @@ double temperature_of(const StageContext& c, const SelfTrainingStage& stage, con
                            [&](std::int64_t i) { return all.name(document(i)); }};
   Matrix vectors = TextEncoder(model, stage.infer, c.device, c.comm, c.log).encode(sample, c.comm);
   centre_rows(vectors.view(), task.common);
-  const Hdf5File head(model / "gpuhpc" / "head.h5");
-  const PathModel paths =
-      leaf_odds(task.taxonomy, head.matrix("class_embeddings"), head.dataset<float>("bias"));
+  const Matrix class_vectors = head.class_vectors();
+  const PathModel paths = leaf_odds(task.taxonomy, class_vectors.view(), head.bias());
   Matrix logits(count, paths.vectors.rows), targets(count, paths.vectors.rows);
   score_paths(std::as_const(vectors).view(), paths.vectors.view(), logits.view());
   to_logits(logits.view(), paths.hubness, paths.temperature, paths.csls);
@@ -302,7 +300,7 @@ void SelfTrainingStage::run(const StageContext& c, const SelfTrainingFiles& out)
   // (debtags' training side: error of the best class .03, with a divided one .08).
   if (options.labels_from == "classifier" && posterior &&
       inputs.graph.link_kind() == Link::sigmoid) {
-    const double temperature = temperature_of(c, *this, model, out.model);
+    const double temperature = temperature_of(c, *this, model, head, out.model);
     if (c.comm.is_root())
       c.log->info(
           "the classifier's log odds are divided by {:.2f}: as sure as the sentence encoder is of "
