@@ -21,7 +21,7 @@ add_custom_target(gpu_tests)   # what `ctest -L gpu` runs
 add_custom_target(benches)     # those of GPUHPC_BENCH
 
 function(gpuhpc_room room)
-  cmake_parse_arguments(ARG "" "" "USES;TESTS_USE;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "TENSOR_TESTS" "" "USES;TESTS_USE;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     ${CMAKE_SOURCE_DIR}/src/${room}/*.cpp ${CMAKE_SOURCE_DIR}/include/gpuhpc/${room}/*.hpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
@@ -98,6 +98,26 @@ function(gpuhpc_test_paths target room)
     GPUHPC_MODELS="$<PATH:RELATIVE_PATH,${GPUHPC_DEPS}/models,${CMAKE_SOURCE_DIR}>")
 endfunction()
 
+# Reading LibTorch and GoogleTest is half of what a test of tensors takes to compile: they are read once for all of these.
+# ccache needs the sloppiness that scripts/build.sh sets.
+function(gpuhpc_test_headers)
+  if(NOT TARGET test_headers)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "int main() {}\n")
+    add_executable(test_headers ${CMAKE_BINARY_DIR}/test_headers.cpp)  # compiled as the tests are, or GCC refuses to reuse it
+    target_link_libraries(test_headers PRIVATE gpuhpc_flags gpuhpc::torch GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
+    target_compile_options(test_headers PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+    target_precompile_headers(test_headers PRIVATE <algorithm> <filesystem> <fstream> <map> <string> <vector>
+      <ATen/TensorOperators.h> <ATen/core/Tensor.h> <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
+    gpuhpc_quick_compile(test_headers)
+  endif()
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+      target_precompile_headers(${target} REUSE_FROM test_headers)
+    endif()
+  endforeach()
+endfunction()
+
 # tests/<room>/*_test.cpp -> test_<room> (label unit); *_mpi_test.cpp -> test_<room>_mpi,
 # run on 1, 2 and 4 ranks, comm's on 3 as well (label mpi); *_gpu_test.cpp -> test_<room>_gpu (label gpu), only where they are
 # asked for: without a GPU they fail.
@@ -147,6 +167,9 @@ function(gpuhpc_room_tests room)
     add_dependencies(gpu_tests test_${room}_gpu)
   endif()
   gpuhpc_quick_compile(test_${room} test_${room}_mpi)
+  if(ARG_TENSOR_TESTS)
+    gpuhpc_test_headers(test_${room} test_${room}_mpi)
+  endif()
 endfunction()
 
 function(gpuhpc_program)

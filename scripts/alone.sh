@@ -17,7 +17,11 @@ for entry in json.load(open("build/cpu/compile_commands.json")):
     words = [w for w in words if not w.endswith("ccache")]
     at = words.index("-o")
     path = os.path.relpath(entry["file"], root)
-    flags[path] = [w for w in words[:at] + words[at + 2 :] if w not in ("-c", entry["file"])]
+    words = words[:at] + words[at + 2 :]
+    if "-include" in words:  # what tests share
+        at = words.index("-include")
+        words = words[:at] + words[at + 2 :]
+    flags[path] = [w for w in words if w not in ("-c", entry["file"])]
     if path.startswith("src/"):
         rooms.setdefault(path.split("/")[1], flags[path])
 jobs = []

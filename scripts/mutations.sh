@@ -72,7 +72,7 @@ done
 (cd "$copy" && find . -type f -not -path './build/*' | cut -c3-) | while IFS= read -r file; do [ -e "$file" ] || rm "$copy/$file"; done
 ln -sfn "$tree/.deps" "$copy/.deps"
 begin=$SECONDS
-export CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1  # as scripts/build.sh, whose objects serve here
+export CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros  # as scripts/build.sh, whose objects serve here
 (cd "$copy" && cmake --preset release) >"$logs/configure.log" 2>&1 || { tail -20 "$logs/configure.log" >&2; exit 70; }
 mapfile -t needed < <(for i in "${chosen[@]}"; do echo "${targets[i]}"; done | sort -u)
 build "${needed[@]}" >"$logs/build.log" 2>&1 || { grep -E 'error|FAILED' -A3 "$logs/build.log" | tail -30 >&2; exit 70; }

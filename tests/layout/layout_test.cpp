@@ -50,7 +50,7 @@ struct House {
   }
 };
 
-// gpuhpc_room(NAME [USES ROOM...] [TESTS_USE ROOM...] [LIBRARIES TARGET...]) of CMakeLists.txt.
+// gpuhpc_room(NAME [TENSOR_TESTS] [USES ROOM...] [TESTS_USE ROOM...] [LIBRARIES TARGET...]) of CMakeLists.txt.
 House read_house(const fs::path& root) {
   static const std::regex comment("#[^\n]*"), declaration(R"(gpuhpc_room\(\s*(\w+)([^)]*)\))");
   House house;
@@ -61,7 +61,7 @@ House read_house(const fs::path& root) {
     std::istringstream words(match[2]);
     std::string keyword;
     for (std::string word; words >> word;) {
-      if (word == "USES" || word == "TESTS_USE" || word == "LIBRARIES") {
+      if (word == "USES" || word == "TESTS_USE" || word == "LIBRARIES" || word == "TENSOR_TESTS") {
         keyword = word;
       } else if (keyword != "LIBRARIES") {
         (keyword == "USES" ? room.uses : room.tests_use).insert(word);
