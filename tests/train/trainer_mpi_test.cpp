@@ -66,6 +66,17 @@ TEST(TrainerMpi, NanOnOneRankSkipsTheSameStepOnAll) {
   for (const float weight : task.weights()) ASSERT_TRUE(std::isfinite(weight));
 }
 
+TEST(TrainerMpi, SaysThatRanksShareAMicroBatch) {
+  const auto comm = MpiSession::world();
+  TinyTask task(96, comm->size());
+  const std::string line = Trainer(task.arena, task, tiny_options(), {.comm = *comm}).describe(),
+                    expected = comm->size() == 1
+                                   ? "micro-batch 24 x"
+                                   : fmt::format("micro-batch {} (not 24: ranks share the batch) x",
+                                                 24 / comm->size());
+  EXPECT_NE(line.find(expected), std::string::npos) << line;
+}
+
 TEST(TrainerMpi, AnErrorOnOneRankIsThrownOnAll) {
   const auto comm = MpiSession::world();
   TinyTask task(240, comm->size());
