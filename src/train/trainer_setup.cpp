@@ -338,19 +338,19 @@ std::string Trainer::describe() const {
   const std::string epochs =
       course_.max_steps > 0 ? "" : fmt::format("{} epochs, ", course_.epochs);
   // More ranks than the micro-batches of that size: each rank gets a smaller one.
-  const bool shared = state_.micro_batch > 0 &&
-                      piece_count(documents, state_.micro_batch, comm_.size()) >
-                          block_count(documents, state_.micro_batch);
-  const std::string micro_batch =
-      fmt::format("{}{}", shape.micro_batch,
-                  shared ? fmt::format(" (not {}: ranks share the batch)", state_.micro_batch) : "");
+  const bool shared =
+      state_.micro_batch > 0 && piece_count(documents, state_.micro_batch, comm_.size()) >
+                                    block_count(documents, state_.micro_batch);
+  const std::string micro_batch = fmt::format(
+      "{}{}", shape.micro_batch,
+      shared ? fmt::format(" (not {}: ranks share the batch)", state_.micro_batch) : "");
   return fmt::format(
       "training {} parameters on {} documents, {}{} steps: {} ranks x micro-batch {} x "
       "accumulation {} {} global batch {}; base rates {} for a batch of {}, rule {}, peak rates {} "
       "after {} steps, then {}; {}, {}, {}; {}; seed {}",
-      model_.parameter_count(), sampler_.items(), epochs, total_steps(), shape.ranks,
-      micro_batch, shape.accumulation, exact ? "=" : ">=", batch, base, options_.base_batch,
-      name_of(rule_), peak, schedule_.warmup_steps, name_of(course_.decay), options_.optimizer,
+      model_.parameter_count(), sampler_.items(), epochs, total_steps(), shape.ranks, micro_batch,
+      shape.accumulation, exact ? "=" : ">=", batch, base, options_.base_batch, name_of(rule_),
+      peak, schedule_.warmup_steps, name_of(course_.decay), options_.optimizer,
       name_of(options_.precision_kind(model_.parameters().device())), context_.parallel.strategy,
       loader_.has_threads() ? fmt::format("{} loader threads, prefetch {}", loader_.threads(),
                                           context_.loader.prefetch)

@@ -50,7 +50,8 @@ struct House {
   }
 };
 
-// gpuhpc_room(NAME [TENSOR_TESTS] [USES ROOM...] [TESTS_USE ROOM...] [LIBRARIES TARGET...]) of CMakeLists.txt.
+// gpuhpc_room(NAME [TENSOR_TESTS] [USES ROOM...] [TESTS_USE ROOM...] [LIBRARIES TARGET...]) of
+// CMakeLists.txt.
 House read_house(const fs::path& root) {
   static const std::regex comment("#[^\n]*"), declaration(R"(gpuhpc_room\(\s*(\w+)([^)]*)\))");
   House house;
