@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tidy.sh [ROOM...]   clang-tidy over the sources of all rooms, or of these; any finding of .clang-tidy fails. The files of a
-# room are read a dozen at a time, because reading LibTorch's headers takes most of the time; a dozen that does not compile as
+# tidy.sh [--changed | ROOM...]   clang-tidy over the sources of all rooms, or of these, or of those with a file that changed in the last 20
+# commits (all where there are not as many); any finding of .clang-tidy fails. The files of a room are read a dozen at a time, because reading LibTorch's headers takes most of the time; a dozen that does not compile as
 # one file is read one by one.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,6 +10,13 @@ exec python3 - "$@" <<'PYTHON'
 import concurrent.futures, json, os, shlex, subprocess, sys
 
 root, wanted = os.getcwd(), sys.argv[1:]
+if wanted == ["--changed"]:
+    changed = subprocess.run(["git", "diff", "--name-only", "HEAD~20", "--", "src", "include"], capture_output=True, text=True)
+    parts = [path.removeprefix("include/gpuhpc/").removeprefix("src/").split("/") for path in changed.stdout.split()]
+    wanted = sorted({part[0] for part in parts if os.path.isdir("src/" + part[0])})
+    if changed.returncode == 0 and not wanted:
+        sys.exit(print("tidy: no room has changed"))
+    print("tidy:", *(wanted or ["all rooms"]))
 os.makedirs("build/tidy", exist_ok=True)
 rooms = {}
 for entry in json.load(open("build/cpu/compile_commands.json")):
