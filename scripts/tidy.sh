@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tidy.sh [--changed | ROOM...]   clang-tidy over the sources of all rooms, or of these, or of those with a file that changed in the last 20
-# commits (all where there are not as many); any finding of .clang-tidy fails. The files of a room are read a dozen at a time, because reading LibTorch's headers takes most of the time; a dozen that does not compile as
-# one file is read one by one.
+# tidy.sh [--changed | ROOM...]   clang-tidy over the sources of all rooms, or of these, or of those with a file that changed in
+# the last 20 commits (all where there are not as many); any finding of .clang-tidy fails. The files of a room are read a dozen
+# at a time, because reading LibTorch's headers takes most of the time; a dozen that does not compile as one file is read one
+# by one.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p build
