@@ -69,7 +69,9 @@ TEST(TrainerMpi, NanOnOneRankSkipsTheSameStepOnAll) {
 TEST(TrainerMpi, SaysThatRanksShareAMicroBatch) {
   const auto comm = MpiSession::world();
   TinyTask task(96, comm->size());
-  const std::string line = Trainer(task.arena, task, tiny_options(), {.comm = *comm}).describe(),
+  TrainOptions options = tiny_options();
+  options.micro_batch = 24;
+  const std::string line = Trainer(task.arena, task, options, {.comm = *comm}).describe(),
                     expected = comm->size() == 1
                                    ? "micro-batch 24 x"
                                    : fmt::format("micro-batch {} (not 24: ranks share the batch) x",
