@@ -102,18 +102,19 @@ endfunction()
 # ccache needs the sloppiness that scripts/build.sh sets. GCC 12 warns of bounds within the standard library's headers, which as
 # a precompiled header are no longer exempt.
 function(gpuhpc_test_headers)
+  set(options "$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess;-Wno-array-bounds;-Wno-stringop-overflow>")
   if(NOT TARGET test_headers)
     file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "int main() {}\n")
     add_executable(test_headers ${CMAKE_BINARY_DIR}/test_headers.cpp)  # compiled as the tests are, or GCC refuses to reuse it
     target_link_libraries(test_headers PRIVATE gpuhpc_flags gpuhpc::torch GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
-    target_compile_options(test_headers PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess;-Wno-array-bounds;-Wno-stringop-overflow>")
     target_precompile_headers(test_headers PRIVATE <algorithm> <filesystem> <fstream> <map> <string> <vector>
       <ATen/TensorOperators.h> <ATen/core/Tensor.h> <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
     gpuhpc_quick_compile(test_headers)
+    target_compile_options(test_headers PRIVATE "${options}")
   endif()
   foreach(target ${ARGN})
     if(TARGET ${target})
-      target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess;-Wno-array-bounds;-Wno-stringop-overflow>")
+      target_compile_options(${target} PRIVATE "${options}")
       target_precompile_headers(${target} REUSE_FROM test_headers)
     endif()
   endforeach()

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p build
-cmake --preset cpu -DCMAKE_UNITY_BUILD=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >build/alone.log 2>&1 || { tail -5 build/alone.log >&2; exit 70; }
+cmake --preset cpu -DCMAKE_UNITY_BUILD=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >build/alone.log 2>&1 || { tail -5 build/alone.log >&2; exit 70; }
 commits=${1:-20}
 # A clone without that many commits: all files.
 { git diff --name-only --diff-filter=d "HEAD~$commits" 2>/dev/null || git ls-files; git ls-files --others --exclude-standard; } >build/alone.files
@@ -17,11 +17,7 @@ for entry in json.load(open("build/cpu/compile_commands.json")):
     words = [w for w in words if not w.endswith("ccache")]
     at = words.index("-o")
     path = os.path.relpath(entry["file"], root)
-    words = words[:at] + words[at + 2 :]
-    if "-include" in words:  # what tests share
-        at = words.index("-include")
-        words = words[:at] + words[at + 2 :]
-    flags[path] = [w for w in words if w not in ("-c", entry["file"])]
+    flags[path] = [w for w in words[:at] + words[at + 2 :] if w not in ("-c", entry["file"])]
     if path.startswith("src/"):
         rooms.setdefault(path.split("/")[1], flags[path])
 jobs = []
