@@ -47,11 +47,14 @@ target_include_directories(gpuhpc::torch SYSTEM INTERFACE
 target_link_libraries(gpuhpc::torch INTERFACE
   ${torch}/lib/libtorch_cpu.so ${torch}/lib/libc10.so Threads::Threads)
 # at::parallel_for is compiled into its callers: without OpenMP it would run on one thread. The runtime is LibTorch's own,
-# two in one process would fight for the cores. (clang, which only the fuzzers use, has another one.)
+# two in one process would fight for the cores. clang, which compiles for sanitizers and fuzzers, knows another one, to which LibTorch's
+# calls go too: it has libgomp's symbols and is loaded before it.
+target_compile_options(gpuhpc::torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   file(GLOB libgomp ${torch}/lib/libgomp*.so*)
-  target_compile_options(gpuhpc::torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
   target_link_libraries(gpuhpc::torch INTERFACE ${libgomp})
+else()
+  target_link_options(gpuhpc::torch INTERFACE -fopenmp)
 endif()
 if(GPUHPC_WITH_CUDA)
   list(APPEND GPUHPC_RUNTIME_DIRS ${GPUHPC_DEPS}/nvidia/cusparselt/lib

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fuzz.sh [--planted] [SECONDS]   builds every libFuzzer target (tests/*/*_fuzz.cpp) with ASan and UBSan, runs each from its real seeds
-# for SECONDS (60), and prints runs and coverage. Needs clang and libclang-rt-14-dev. A finding ends it with exit 70 and the input's path.
+# for SECONDS (60), and prints runs and coverage. Needs what `setup.sh --sanitizers` installs. A finding ends it with exit 70 and the input's path.
 # --planted proves that the targets can find something: in a copy of the tree each loses one check, and every loss must be found
 # (seconds as a rule, 300 at most).
 set -eu
@@ -29,13 +29,13 @@ if [ -n "$planted" ]; then
   plant src/io/safetensors.cpp 'placed.end - placed.begin != bytes' 'false'
 fi
 # shellcheck disable=SC2086
-bash scripts/build.sh fuzz $targets
+bash scripts/build.sh asan $targets
 mkdir -p build/fuzz/findings
 for target in $targets; do
   corpus=build/fuzz/corpus-$target; mkdir -p "$corpus"
   log=build/fuzz/$target.log; found=
   # libFuzzer copies what it learns into the first folder; the seeds stay as they are.
-  "build/fuzz/$target" "$corpus" "${seeds[$target]}" -max_total_time="$seconds" -artifact_prefix="build/fuzz/findings/$target-" \
+  "build/asan/$target" "$corpus" "${seeds[$target]}" -max_total_time="$seconds" -artifact_prefix="build/fuzz/findings/$target-" \
     -print_final_stats=1 -rss_limit_mb=4096 >"$log" 2>&1 || found=1
   if [ -n "$planted" ]; then
     [ -n "$found" ] || { echo "fuzz: $target did not find the planted bug in $seconds s" >&2; exit 70; }

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# setup.sh [--cluster | --fuzz | --cuda-headers | --model all-mpnet-base-v2]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
-# encoder weights into .deps/. Safe to run again: what is there is kept. --cluster: also Slurm and what else the cluster tests need. --fuzz: also clang with the fuzzers' runtime.
+# setup.sh [--cluster | --sanitizers | --cuda-headers | --model all-mpnet-base-v2]   Debian 12: installs the packages (root) or names the missing ones, then fetches the pinned LibTorch and
+# encoder weights into .deps/. Safe to run again: what is there is kept. --cluster: also Slurm and what else the cluster tests need. --sanitizers: also clang with the runtimes of its sanitizers, of libFuzzer and of OpenMP.
 # --cuda-headers: also the headers that scripts/cuda_check.sh compiles against, for a machine without a CUDA toolkit.
 # --model: also that encoder, into .deps/models/.
 set -eu
 cd "$(dirname "$0")/.."
 start=$SECONDS
 case "${1:-} ${2:-}" in
-  ' ' | '--cluster ' | '--fuzz ' | '--cuda-headers ' | '--model all-mpnet-base-v2') ;;
+  ' ' | '--cluster ' | '--sanitizers ' | '--cuda-headers ' | '--model all-mpnet-base-v2') ;;
   --model*) echo "setup: there is no model \"${2:-}\"; those that can be fetched: all-mpnet-base-v2" >&2; exit 2 ;;
-  *) echo "setup: unknown argument \"$1\"; setup.sh [--cluster | --fuzz | --cuda-headers | --model all-mpnet-base-v2]" >&2; exit 2 ;;
+  *) echo "setup: unknown argument \"$1\"; setup.sh [--cluster | --sanitizers | --cuda-headers | --model all-mpnet-base-v2]" >&2; exit 2 ;;
 esac
 packages="ca-certificates git cmake g++ ninja-build ccache mold unzip python3 python3-pip libopenmpi-dev openmpi-bin libhdf5-dev
   libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev procps xz-utils clang-format clang-tidy"
 [ "${1:-}" != --cluster ] || packages="$packages slurmctld slurmd slurm-client munge iproute2"
-[ "${1:-}" != --fuzz ] || packages="$packages clang libclang-rt-14-dev"
+[ "${1:-}" != --sanitizers ] || packages="$packages clang libclang-rt-14-dev libomp-14-dev"
 
 missing=
 for p in $packages; do

@@ -87,7 +87,12 @@ TEST(SafeTensors, EveryMalformedHeaderIsRefused) {
       R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})";
   EXPECT_NO_THROW(parse(with_header(good, 11)));
   EXPECT_NO_THROW(parse(with_header("{}", 0)));
-  const std::vector<std::tuple<std::string, std::size_t, std::string>> wrong{
+  struct Case {
+    std::string header;
+    std::size_t data;
+    std::string message;
+  };
+  const std::vector<Case> wrong{
       {good, 10, "lies outside the file"},
       {good, 12, "1 bytes after the last tensor"},
       {"{}", 1, "1 bytes after the last tensor"},
@@ -122,10 +127,10 @@ TEST(SafeTensors, EveryMalformedHeaderIsRefused) {
       {R"({"__metadata__":[]})", 0, "not an object"},
       {"{\"\xFF\":1}", 0, "not valid JSON"},
   };
-  for (const auto& [header, data, message] : wrong) {
-    EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(with_header(header, data)); }),
-                HasSubstr(message))
-        << header;
+  for (const Case& each : wrong) {
+    EXPECT_THAT(error_of(ExitCode::bad_data, [&] { parse(with_header(each.header, each.data)); }),
+                HasSubstr(each.message))
+        << each.header;
   }
 }
 

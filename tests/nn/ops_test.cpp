@@ -46,7 +46,7 @@ struct Case {
 class Attention : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Attention, EqualsPaddedAttentionWithGradients) {
-  const auto [cross, causal, biased] = GetParam();
+  const bool cross = GetParam().cross, causal = GetParam().causal, biased = GetParam().biased;
   constexpr std::int64_t heads = 3, size = 5;
   const PackedTokens queries = sequences({4, 1, 9}), keys = cross ? sequences({7, 2, 1}) : queries;
   const at::Tensor q = leaf({queries.tokens(), heads, size}),
