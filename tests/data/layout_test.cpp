@@ -141,6 +141,14 @@ TEST_F(ClassFiles, TermsByName) {
   EXPECT_THAT(terms[3], ElementsAre("all glued together"));
 }
 
+TEST_F(ClassFiles, TermsAreThoseOfTheLongestNameInFrontOfAColon) {
+  const auto terms =
+      read_class_terms(file("k.txt", "works-with::image:raster,vector\nworks-with:formats\n"),
+                       {"works-with", "works-with::image"});
+  EXPECT_THAT(terms[0], ElementsAre("formats"));
+  EXPECT_THAT(terms[1], ElementsAre("raster", "vector"));
+}
+
 TEST_F(ClassFiles, TermErrors) {
   const auto refused = [&](const std::string& text) {
     return error_of(ExitCode::bad_data, [&] { read_class_terms(file("k.txt", text), names); });

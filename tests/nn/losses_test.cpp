@@ -1,5 +1,7 @@
 #include "gpuhpc/nn/losses.hpp"
 
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,6 +24,38 @@ TEST(Losses, AreSumsOverDocuments) {
               1e-5);
   EXPECT_NEAR(masked_binary_cross_entropy(logits, ones, ones, 10).item<double>(),
               120 * std::log(2.0), 1e-3);
+}
+
+// The definitions, number by number.
+TEST(Losses, LeaveOutWhatIsMaskedAndWeighDocuments) {
+  const std::vector<std::vector<double>> logits = {{.3, -1.2, 2}, {-.7, .9, .1}},
+                                         targets = {{1, 0, 0}, {0, .4, 1}},
+                                         mask = {{1, 0, 1}, {1, 1, 0}};
+  const std::vector<double> weights = {.3, 1.7};
+  constexpr double positive = 2.5;
+  double binary = 0, soft = 0;
+  for (std::size_t d = 0; d < 2; ++d) {
+    double sum = 0;
+    for (const double logit : logits[d]) sum += std::exp(logit);
+    for (std::size_t c = 0; c < 3; ++c) {
+      const double p = 1 / (1 + std::exp(-logits[d][c])), t = targets[d][c];
+      binary -= weights[d] * mask[d][c] * (positive * t * std::log(p) + (1 - t) * std::log(1 - p));
+      soft -= weights[d] * t * (logits[d][c] - std::log(sum));
+    }
+  }
+  const auto tensor = [](const std::vector<std::vector<double>>& rows) {
+    std::vector<at::Tensor> tensors;
+    for (const auto& row : rows) tensors.push_back(at::tensor(row, at::kFloat));
+    return at::stack(tensors);
+  };
+  const at::Tensor of_documents = at::tensor(weights, at::kFloat);
+  EXPECT_NEAR(masked_binary_cross_entropy(tensor(logits), tensor(targets), tensor(mask), positive,
+                                          of_documents)
+                  .item<double>(),
+              binary, 1e-5);
+  EXPECT_NEAR(
+      soft_target_cross_entropy(tensor(logits), tensor(targets), of_documents).item<double>(), soft,
+      1e-5);
 }
 
 TEST(Losses, StayFiniteAtExtremeLogits) {
