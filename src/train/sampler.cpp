@@ -268,16 +268,12 @@ std::int64_t fastest_size(std::int64_t limit, const std::function<double(std::in
     for (std::size_t i = 0; i < sizes.size(); ++i) see(i);
   } else {
     while (sizes[best] < std::min(foreseen, limit)) ++best;
-    for (bool faster = true; faster;) {
-      faster = best > 0 && see(best - 1);
-      if (best + 1 < sizes.size() && see(best + 1)) faster = true;
-    }
-    while (best > 0 && each(best - 1) <= as_fast * each(best)) --best;
-    return sizes[best];
+    while (best + 1 < sizes.size() && see(best + 1)) continue;
+    while (best > 0 && see(best - 1)) continue;
   }
-  const auto near = std::ranges::find_if(
-      tried, [&](const std::optional<double>& t) { return *t <= as_fast * *tried[best]; });
-  return sizes[static_cast<std::size_t>(near - tried.begin())];
+  std::size_t near = best;
+  while (near > 0 && each(near - 1) <= as_fast * each(best)) --near;
+  return sizes[near];
 }
 
 std::int64_t piece_count(std::int64_t items, std::int64_t micro_batch, int ranks) {
