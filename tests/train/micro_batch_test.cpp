@@ -115,13 +115,16 @@ TEST(FastestSize, TriesTheNeighboursOfWhatWasForeseen) {
   EXPECT_EQ(fastest_size(
                 4, [](std::int64_t n) { return static_cast<double>(n); }, 4),
             1);
-  // Each a little slower than the one above it: as fast as the fastest, not as its neighbour.
-  const std::map<std::int64_t, double> per_item = {{1, 1.13}, {2, 1.08}, {4, 1.04}, {8, 1.0}};
-  for (const std::int64_t foreseen : {0, 2, 8})
-    EXPECT_EQ(
-        fastest_size(
-            8, [&](std::int64_t n) { return static_cast<double>(n) * per_item.at(n); }, foreseen),
-        4);
+  // Each a little slower than the one above it: as fast as the fastest, not as its neighbour or as
+  // what was foreseen.
+  const auto of = [](const std::map<std::int64_t, double>& per_item, std::int64_t foreseen) {
+    return fastest_size(
+        8, [&](std::int64_t n) { return static_cast<double>(n) * per_item.at(n); }, foreseen);
+  };
+  for (const std::int64_t foreseen : {0, 2, 8}) {
+    EXPECT_EQ(of({{1, 1.13}, {2, 1.08}, {4, 1.04}, {8, 1.0}}, foreseen), 4);
+    EXPECT_EQ(of({{1, 1.1}, {2, 1.0}, {4, 1.04}, {8, 1.2}}, foreseen), 2);
+  }
 }
 
 TEST(Batches, SeedsOfMicroBatchesDiffer) {
