@@ -60,7 +60,7 @@ function(gpuhpc_room room)
   endif()
   if(GPUHPC_FUZZ)
     file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_fuzz.cpp)
-    if(fuzzers)  # these rooms alone: where the coverage of comparisons is counted, arithmetic takes ten times as long
+    if(fuzzers)  # these rooms alone: where comparisons are counted, arithmetic takes twice as long
       target_compile_options(gpuhpc_${room} PRIVATE -fsanitize=fuzzer-no-link)
     endif()
     foreach(fuzzer ${fuzzers})
