@@ -4,7 +4,7 @@
 #include "gpuhpc/comm/mpi.hpp"
 
 int main(int argc, char** argv) {
-  gpuhpc::MpiSession mpi(&argc, &argv);
+  gpuhpc::MpiSession mpi;
   testing::InitGoogleTest(&argc, argv);
   const int failed = RUN_ALL_TESTS();
   return gpuhpc::MpiSession::world()->all_reduce_value<std::int32_t>(failed, gpuhpc::Reduce::max);

@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
   try {
     gpuhpc::check_launch(std::getenv);
     gpuhpc::hold_stop_signals();
-    gpuhpc::MpiSession mpi(&argc, &argv);
+    gpuhpc::MpiSession mpi;
     const std::vector<std::string> arguments(argv + 1, argv + argc);
     const auto world = gpuhpc::MpiSession::world();
     return gpuhpc::run_application(*world, arguments);

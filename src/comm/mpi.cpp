@@ -184,24 +184,35 @@ class MpiCommunicator final : public Communicator {
 
 }  // namespace
 
-MpiSession::MpiSession(int* argc, char*** argv) {
-  // Alone (no launcher) Open MPI would look for a daemon, or in a step of Slurm (srun -n1) for
-  // Slurm's; this keeps a single process self-contained.
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr) {
-    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-    unsetenv("SLURM_STEPID");
-    unsetenv("SLURM_STEP_ID");
-  }
-  const StartDeadline deadline(StartDeadline::limit());
-  int provided = 0;
-  check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+namespace {
+
+// By mpirun, or by srun --mpi=pmix.
+bool launched(const Environment& environment) {
+  return environment("OMPI_COMM_WORLD_SIZE") != nullptr || environment("PMIX_RANK") != nullptr;
 }
 
-MpiSession::~MpiSession() { MPI_Finalize(); }
+bool started() {
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  return initialized != 0;
+}
+
+}  // namespace
+
+MpiSession::MpiSession() {
+  if (!launched(std::getenv)) return;
+  const StartDeadline deadline(StartDeadline::limit());
+  int provided = 0;
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+}
+
+MpiSession::~MpiSession() {
+  if (started()) MPI_Finalize();
+}
 
 std::unique_ptr<Communicator> MpiSession::world(const ParallelOptions& options) {
   int size = 1, threads = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (started()) MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size == 1) return make_single_communicator();
   MPI_Query_thread(&threads);
   if (threads < MPI_THREAD_MULTIPLE)
@@ -213,7 +224,7 @@ std::unique_ptr<Communicator> MpiSession::world(const ParallelOptions& options) 
 }
 
 void MpiSession::abort(int code) {
-  MPI_Abort(MPI_COMM_WORLD, code);
+  if (started()) MPI_Abort(MPI_COMM_WORLD, code);
   std::exit(code);
 }
 
@@ -234,13 +245,11 @@ void check_temporary_folder(const Environment& environment) {
 }  // namespace
 
 void check_launch(const Environment& environment) {
-  check_temporary_folder(environment);
+  if (launched(environment)) return check_temporary_folder(environment);
   // srun tells its tasks how many they are. SLURM_NTASKS would not do: a batch script's shell has
   // it, too.
   const char* tasks = environment("SLURM_STEP_NUM_TASKS");
   if (tasks == nullptr || std::atoi(tasks) < 2) return;
-  // srun --mpi=pmix, and mpirun, whose daemons srun has started one per node.
-  if (environment("PMIX_RANK") != nullptr || environment("OMPI_COMM_WORLD_SIZE") != nullptr) return;
   throw configuration_error(
       "srun started {} tasks without MPI, and each would do the whole work alone; start them with "
       "srun --mpi=pmix, with mpirun inside the allocation, or one alone with srun -n1",

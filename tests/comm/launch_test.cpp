@@ -40,8 +40,12 @@ TEST(CheckLaunch, SeveralTasksWithoutMpiAreRefusedWithTheCure) {
   EXPECT_THAT(sentence, HasSubstr("srun --mpi=pmix"));
 }
 TEST(CheckLaunch, AFolderThatMpiCannotUseIsNamed) {
-  EXPECT_THAT(problem({{"TMPDIR", "/proc/nowhere"}}), HasSubstr("78: TMPDIR is /proc/nowhere"));
-  EXPECT_EQ(problem({{"TMPDIR", "/tmp"}}), "");
+  const auto rank = [](const std::string& folder) {
+    return problem({{"PMIX_RANK", "0"}, {"TMPDIR", folder}});
+  };
+  EXPECT_THAT(rank("/proc/nowhere"), HasSubstr("78: TMPDIR is /proc/nowhere"));
+  EXPECT_EQ(rank("/tmp"), "");
+  EXPECT_EQ(problem({{"TMPDIR", "/proc/nowhere"}}), "") << "one process needs no MPI";
 }
 TEST(CheckLaunch, RightLaunchesPass) {
   EXPECT_EQ(problem({}), "") << "no Slurm";

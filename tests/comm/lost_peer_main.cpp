@@ -56,7 +56,7 @@ int run(gpuhpc::Communicator& comm, const std::string& way) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  gpuhpc::MpiSession mpi(&argc, &argv);
+  gpuhpc::MpiSession mpi;
   const std::string way = argc > 1 ? argv[1] : "frozen";
   gpuhpc::ParallelOptions options;
   options.timeout = 2;

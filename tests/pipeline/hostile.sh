@@ -45,7 +45,7 @@ one() {
   local name=$1 code=$2 says=$3 before after sentence
   enter "$name"
   ( eval "$4" ) > "$W/cases/$name.out" 2>&1 || fail "$name" "its own preparation failed"
-  # Of its own: Open MPI's start fails now and then where two programs begin in one folder.
+  # Of its own: mpirun fails now and then where another one ends in the same folder.
   mkdir "$W/cases/$name.tmp" && export TMPDIR=$W/cases/$name.tmp && chmod 1777 "$TMPDIR"
   before=$(files)
   # A minute of processor time is far more than any case takes: one that needs more ends by a signal.

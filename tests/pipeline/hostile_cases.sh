@@ -30,7 +30,8 @@ accepted config-of-a-taxoclass-run '$run --pipeline.method taxoclass --pipeline.
 
 # --- where it runs
 refused working-folder 78 'the working folder of this shell was removed; cd to one' '' 'mkdir x; cd x; rmdir ../x; $G --version'
-refused tmpdir 78 'TMPDIR is /proc/nowhere*name a folder that may be written to' '' 'TMPDIR=/proc/nowhere $G --version'
+refused tmpdir 78 'TMPDIR is /proc/nowhere*name a folder that may be written to' '' 'PMIX_RANK=0 TMPDIR=/proc/nowhere $G --version'
+accepted tmpdir-of-one-process '' 'TMPDIR=/proc/nowhere $G --version > out' 'grep -q "^gpuhpc " out'
 refused full-help 74 'cannot write*the disk is full' '' '$G --help all > /dev/full'
 refused full-version 74 'cannot write standard output: the disk is full' '' '$G --version > /dev/full'
 refused full-table 74 'cannot write standard output: the disk is full' '' '$evaluate --eval.predictions $W/done/predictions.jsonl > /dev/full'

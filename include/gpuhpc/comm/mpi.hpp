@@ -6,19 +6,19 @@
 
 namespace gpuhpc {
 
-// Starts MPI for the life of this object (one per process, made by main). A launch whose ranks do
+// Starts MPI for the life of this object (one per process, made by main) where mpirun or srun
+// --mpi=pmix started the process; one that was started alone needs no MPI. A launch whose ranks do
 // not find each other within GPUHPC_START_SECONDS (an environment variable; 300) ends with exit
 // code 79 and a sentence.
 class MpiSession {
  public:
-  MpiSession(int* argc, char*** argv);
+  MpiSession();
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
-  // The world: an MPI communicator, or the single one when there is one rank. MPI must have been
-  // started. Collectives run on a thread of the communicator; a rank that dies or hangs ends all
-  // others with exit code 79 and a sentence that names it, out of that thread, within
-  // options.timeout and a few seconds.
+  // The world: an MPI communicator, or the single one when there is one rank. Collectives run on a
+  // thread of the communicator; a rank that dies or hangs ends all others with exit code 79 and a
+  // sentence that names it, out of that thread, within options.timeout and a few seconds.
   static std::unique_ptr<Communicator> world(const ParallelOptions& options = {});
   // Ends all ranks at once with this exit code: the last resort between outstanding collectives.
   [[noreturn]] static void abort(int code);
