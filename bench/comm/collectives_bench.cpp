@@ -148,7 +148,7 @@ void measure_overlap(Communicator& comm) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  gpuhpc::MpiSession mpi(&argc, &argv);
+  gpuhpc::MpiSession mpi;
   const auto comm = gpuhpc::MpiSession::world();
   if (comm->is_root()) fmt::print("{} ranks\n", comm->size());
   measure_sizes(*comm);
