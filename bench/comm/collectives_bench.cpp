@@ -147,7 +147,7 @@ void measure_overlap(Communicator& comm) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() {
   gpuhpc::MpiSession mpi;
   const auto comm = gpuhpc::MpiSession::world();
   if (comm->is_root()) fmt::print("{} ranks\n", comm->size());

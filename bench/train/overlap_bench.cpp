@@ -207,7 +207,7 @@ void run(Communicator& comm, const Settings& settings) {
 }  // namespace gpuhpc
 
 int main(int argc, char** argv) {
-  const gpuhpc::MpiSession session(&argc, &argv);
+  const gpuhpc::MpiSession session;
   gpuhpc::Settings settings;
   std::int64_t* const places[] = {&settings.documents, &settings.steps, &settings.layers,
                                   &settings.bucket_mib};

@@ -312,7 +312,7 @@ void run(Communicator& comm, const std::vector<std::string>& arguments) {
 }  // namespace gpuhpc
 
 int main(int argc, char** argv) {
-  const gpuhpc::MpiSession session(&argc, &argv);
+  const gpuhpc::MpiSession session;
   const auto comm = gpuhpc::MpiSession::world();
   try {
     gpuhpc::run(*comm, {argv + 1, argv + argc});
