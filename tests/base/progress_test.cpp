@@ -13,6 +13,7 @@
 namespace gpuhpc {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 // Standard error is a terminal of that width for its life.
@@ -103,9 +104,8 @@ TEST(Progress, DoneBeforeCountsButNotForTheRate) {
   progress.resume(900);
   pause();
   progress.advance(1);
-  const std::string sent = terminal.sent();
-  EXPECT_THAT(sent, HasSubstr("901/1000 steps, 4."));
-  EXPECT_THAT(sent, HasSubstr("/s, 0:2"));
+  // At least 210 ms for one; where others need the processor, more.
+  EXPECT_THAT(terminal.sent(), ContainsRegex("901/1000 steps, [2-4]\\.[0-9]+/s, 0:[2-4]"));
 }
 
 }  // namespace
