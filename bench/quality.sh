@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2046,SC2086  # options are passed as several words on purpose
-# quality.sh [--students] [--presets]   Every step of the `recommended` preset on debtags-topical test: our figures beside the
-# prototype's. --students adds the runs that train (minutes each), --presets the published pipelines (longer).
+# quality.sh [--students] [--encoders] [--presets]   Every step of the `recommended` preset on debtags-topical test: our figures beside
+# the prototype's. --students adds the runs that train (minutes each), --encoders those of every encoder in .deps/models (half an hour
+# for MPNet), --presets the published pipelines (longer).
 # Gold is read for reporting only. The table goes to standard output, runs to runs/quality/.
 set -eu
 cd "$(dirname "$0")/.."
 program=build/release/gpuhpc
-students=; presets=
-for word in "$@"; do case $word in --students) students=1 ;; --presets) presets=1 ;; *) echo "quality: unknown option $word" >&2; exit 2 ;; esac; done
+students=; encoders=; presets=
+for word in "$@"; do case $word in --students) students=1 ;; --encoders) encoders=1 ;; --presets) presets=1 ;; *) echo "quality: unknown option $word" >&2; exit 2 ;; esac; done
 
 # row TITLE PROTOTYPE ARGS...: PROTOTYPE = Example-F1/P@1/macro-F1 as published in the design, or -
 row() {
@@ -51,6 +52,14 @@ row "one chain" ".430/-/-" $none --decode.mode chain $(L 1.5)
 if [ -n "$students" ]; then
   row "recommended with the student, L=3" "-" $(L 3)
   row "recommended with the student, L=1.5 (the default)" "-" $(L 1.5)
+fi
+if [ -n "$encoders" ]; then
+  for encoder in .deps/models/all-*; do
+    name=${encoder##*/}
+    row "$name without the student, L=3" "-" --model.encoder "$encoder" $untrained $(L 3)
+    row "$name with the student, L=3" "-" --model.encoder "$encoder" $(L 3)
+    row "$name that learnt from the corpus, without the student, L=3" "-" --model.encoder "$encoder" --pipeline.adapt sentences $untrained $(L 3)
+  done
 fi
 if [ -n "$presets" ]; then
   for preset in paper code multi-gpu; do
