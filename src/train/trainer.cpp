@@ -71,6 +71,7 @@ TrainSummary Trainer::run() {
                                        report.tokens_per_second));
     end_of_step();
   }
+  if (checkpointer_) checkpointer_->finish();
   if (progress) progress->finish();
   own.seconds = seconds_since(start);
   own.other_seconds = own.seconds - steps;

@@ -55,10 +55,10 @@ class Resume : public CheckpointFolder {
     bool before_step(std::int64_t done) override {
       if (first < 0) first = done;
       step = done;
-      return true;
+      return done != ends_at;
     }
     bool wants_stop() const { return stop_here && step + 1 == stop_at; }
-    std::int64_t first = -1, step = 0, stop_at = 0;  // step: done so far
+    std::int64_t first = -1, step = 0, stop_at = 0, ends_at = -1;  // step: done so far
     bool asked = false, stop_here = false;
   };
   // One start of the program. `stop_at`: asked to stop on rank `stop_rank` while the micro-batches
@@ -67,6 +67,7 @@ class Resume : public CheckpointFolder {
                 int stop_rank = 0) {
     Stopped task(comm.size());
     task.stop_at = stop_at, task.stop_here = comm.rank() == stop_rank;
+    task.ends_at = task_ends_at_;
     Outcome outcome;
     ParallelOptions parallel;
     parallel.strategy = strategy;
@@ -127,6 +128,7 @@ class Resume : public CheckpointFolder {
   }
   TrainOptions options_ = resume_options();
   std::function<void(std::int64_t)> after_step_;
+  std::int64_t task_ends_at_ = -1;  // the task itself ends the training after this step
   bool restore_best_ = false;              // at the end of a start that is not stopped
   std::vector<float> weights_of_step_20_;  // when the last start passed it
 };

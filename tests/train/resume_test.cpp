@@ -174,5 +174,26 @@ TEST_F(ResumeTest, ASaveThatFailsEndsTheRunAndTheCheckpointBeforeLoads) {
   EXPECT_EQ(start(*comm_, "ddp", 60).resumed_after, 30);
 }
 
+// As self-training does that gets no better.
+TEST_F(ResumeTest, ATaskThatEndsTheTrainingWaitsForItsCheckpoint) {
+  options_.checkpoint_every = 20;
+  task_ends_at_ = 40;
+  start(*comm_);
+  EXPECT_EQ(checkpoints().back(), "step-00000040");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / checkpoints().back() / "manifest.json"));
+  clear(*comm_);
+  after_step_ = [&](std::int64_t step) {
+    if (step == 39)
+      std::filesystem::create_directories(folder_ / "step-00000040" / "manifest.json.tmp");
+  };
+  try {
+    start(*comm_);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::io);
+    EXPECT_THAT(error.what(), testing::HasSubstr("the checkpoint of step 40 failed"));
+  }
+}
+
 }  // namespace
 }  // namespace gpuhpc
