@@ -128,7 +128,7 @@ class Resume : public CheckpointFolder {
   }
   TrainOptions options_ = resume_options();
   std::function<void(std::int64_t)> after_step_;
-  std::int64_t task_ends_at_ = -1;  // the task itself ends the training after this step
+  std::int64_t task_ends_at_ = -1;         // the task itself ends the training after this step
   bool restore_best_ = false;              // at the end of a start that is not stopped
   std::vector<float> weights_of_step_20_;  // when the last start passed it
 };
