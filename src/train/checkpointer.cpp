@@ -67,7 +67,6 @@ void Checkpointer::after_step(Trainer& trainer, const WriterStatus& anywhere, bo
   const bool now = last ? store_.last_step() != state.step && (!over || store_.last_step() >= 0)
                         : wanted_ && !store_.started();
   if (now) save(trainer, state);
-  if (last) finish();
 }
 
 void Checkpointer::save(Trainer& trainer, const TrainerState& state) {

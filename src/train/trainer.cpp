@@ -58,7 +58,7 @@ TrainSummary Trainer::run() {
   if (context_.log)
     progress.emplace(context_.log, "training", total_steps(), "steps", comm_.is_root());
   if (progress && state_.step > 0) progress->resume(state_.step);
-  for (; more; more = goes_on()) {
+  for (; more; more = !stop_ && goes_on()) {
     const StepReport report = step();
     ++own.own_steps, own.own_tokens += static_cast<std::int64_t>(report.own_tokens),
         steps += report.step_seconds;
@@ -71,7 +71,7 @@ TrainSummary Trainer::run() {
                                        report.tokens_per_second));
     end_of_step();
   }
-  if (checkpointer_) checkpointer_->finish();
+  end_of_steps();
   if (progress) progress->finish();
   own.seconds = seconds_since(start);
   own.other_seconds = own.seconds - steps;
@@ -397,7 +397,14 @@ void Trainer::end_of_step() {
                        : batch_in_hand_.ends_epoch || state_.step == total_steps();
   if (due && !sampler_.validation().empty()) validate();
   if (checkpointer_) checkpointer_->after_step(*this, writers_, stop_ || over());
-  if (trace_ && trace_->complete(state_.step, stop_ || over()))
+  if (trace_ && trace_->complete(state_.step, false))
+    run_collectively(comm_, [&] { trace_->write(); });
+}
+
+// The training is over, its task has ended it, or somebody asked.
+void Trainer::end_of_steps() {
+  if (checkpointer_) checkpointer_->finish();
+  if (trace_ && trace_->complete(state_.step, true))
     run_collectively(comm_, [&] { trace_->write(); });
   if (stop_ && !over())
     throw Error(

@@ -6,8 +6,13 @@
 #include <chrono>
 #include <thread>
 
+#include "../io/expect_error.hpp"
+
 namespace gpuhpc {
 namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
 
 class ResumeTest : public Resume {
  protected:
@@ -92,13 +97,8 @@ TEST_F(ResumeTest, ADamagedBestIsNamedAndNotReplacedByAnother) {
   restore_best_ = true;
   ASSERT_TRUE(start(*comm_, "ddp", 55).stopped);
   flip(folder_ / "step-00000020" / "part-00000-of-00001.bin", 12345);
-  try {
-    start(*comm_);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    EXPECT_THAT(error.what(), testing::HasSubstr("step-00000020/part-00000-of-00001.bin: damaged"));
-  }
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { start(*comm_); }),
+              HasSubstr("step-00000020/part-00000-of-00001.bin: damaged"));
 }
 
 TEST_F(ResumeTest, AMicroBatchHalvedOnTheWayStaysHalved) {
@@ -128,13 +128,8 @@ TEST_F(ResumeTest, AMicroBatchHalvedOnTheWayStaysHalved) {
 TEST_F(ResumeTest, ACheckpointOfOtherBatchesIsRefused) {
   ASSERT_TRUE(start(*comm_, "ddp", 30).stopped);
   options_.batch = 12;
-  try {
-    start(*comm_);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::configuration);
-    EXPECT_THAT(error.what(), testing::HasSubstr("was made with batches of 8, these are of 12"));
-  }
+  EXPECT_THAT(error_of(ExitCode::configuration, [&] { start(*comm_); }),
+              HasSubstr("was made with batches of 8, these are of 12"));
 }
 
 // Four epochs and forty: what is kept of a run does not grow with its steps.
@@ -163,13 +158,8 @@ TEST_F(ResumeTest, ASaveThatFailsEndsTheRunAndTheCheckpointBeforeLoads) {
       std::filesystem::create_directories(folder_ / "step-00000040" /
                                           "part-00000-of-00001.bin");  // cannot be written
   };
-  try {
-    start(*comm_);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::io);
-    EXPECT_THAT(error.what(), testing::HasSubstr("the checkpoint of step 40 failed"));
-  }
+  EXPECT_THAT(error_of(ExitCode::io, [&] { start(*comm_); }),
+              HasSubstr("the checkpoint of step 40 failed"));
   after_step_ = {};
   EXPECT_EQ(start(*comm_, "ddp", 60).resumed_after, 30);
 }
@@ -186,13 +176,8 @@ TEST_F(ResumeTest, ATaskThatEndsTheTrainingWaitsForItsCheckpoint) {
     if (step == 39)
       std::filesystem::create_directories(folder_ / "step-00000040" / "manifest.json.tmp");
   };
-  try {
-    start(*comm_);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::io);
-    EXPECT_THAT(error.what(), testing::HasSubstr("the checkpoint of step 40 failed"));
-  }
+  EXPECT_THAT(error_of(ExitCode::io, [&] { start(*comm_); }),
+              HasSubstr("the checkpoint of step 40 failed"));
 }
 
 }  // namespace

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <thread>
 
 #include "../comm/over_another.hpp"
+#include "../io/scratch_folder.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/train/sampler.hpp"
 #include "tiny_model.hpp"
@@ -379,8 +381,17 @@ TEST(Trainer, ATaskMayEndTheTraining) {
   };
   Ending task(100);
   const auto comm = make_single_communicator();
-  EXPECT_EQ(Trainer(task.arena, task, tiny_options(), {.comm = *comm}).run().steps, 3);
+  const testing::ScratchFolder folder;
+  EXPECT_EQ(Trainer(task.arena, task, tiny_options(),
+                    {.comm = *comm,
+                     .profile = {"2-9"},  // what was recorded until then is written
+                     .run_folder = folder / "",
+                     .stage = "tiny"})
+                .run()
+                .steps,
+            3);
   EXPECT_EQ(task.asked, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_TRUE(std::filesystem::exists(folder / "trace/tiny/rank-00000.json"));
 }
 
 // What a task's loss needs may be made before the first step, and --train.micro-batch auto tries

@@ -49,8 +49,7 @@ class Checkpointer {
   // Collective, after each step and its validation; `last`: the run ends here, because somebody
   // asked or because it is over.
   void after_step(Trainer& trainer, const WriterStatus& anywhere, bool last);
-  // Collective, after the last step, which may be one that the task ended the training after: waits
-  // for the checkpoint under way, and throws what became of it.
+  // Collective, after the last step: waits for the checkpoint under way, and throws when it failed.
   void finish() { store_.finish(); }
   // Collective, after the run: the weights are those of the best validation, from its checkpoint.
   // diverged: no validation was finite.

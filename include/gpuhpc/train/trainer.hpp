@@ -109,6 +109,7 @@ class Trainer {
   std::uint64_t seed(std::int64_t micro_batch) const;
   void count(const StepReport& report);
   void end_of_step();
+  void end_of_steps();
   // What surrounds the steps (trainer_setup.cpp).
   void warm_up();
   void prepare();
