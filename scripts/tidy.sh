@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# tidy.sh [--changed | ROOM...]   clang-tidy over the sources of all rooms, or of these, or of those with a file that changed in
-# the last 20 commits (all where there are not as many); any finding of .clang-tidy fails. The files of a room are read a dozen
-# at a time, because reading LibTorch's headers takes most of the time; a dozen that does not compile as one file is read one
-# by one.
+# tidy.sh [--changed | ROOM...]   clang-tidy over the sources of all rooms, or of these, or over the sources and headers that
+# changed in the last 20 commits (all where there are not as many); any finding of .clang-tidy fails. The files of a room are
+# read a dozen at a time, because reading LibTorch's headers takes most of the time; a dozen that does not compile as one file
+# is read one by one.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p build
@@ -10,16 +10,17 @@ cmake --preset cpu -DCMAKE_UNITY_BUILD=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >b
 exec python3 - "$@" <<'PYTHON'
 import concurrent.futures, json, os, shlex, subprocess, sys
 
-root, wanted = os.getcwd(), sys.argv[1:]
+root, wanted, changed = os.getcwd(), sys.argv[1:], None
 if wanted == ["--changed"]:
-    changed = subprocess.run(["git", "diff", "--name-only", "HEAD~20", "--", "src", "include"], capture_output=True, text=True)
-    parts = [path.removeprefix("include/gpuhpc/").removeprefix("src/").split("/") for path in changed.stdout.split()]
-    wanted = sorted({part[0] for part in parts if os.path.isdir("src/" + part[0])})
-    if changed.returncode == 0 and not wanted:
-        sys.exit(print("tidy: no room has changed"))
-    print("tidy:", *(wanted or ["all rooms"]))
+    wanted = []
+    diff = subprocess.run(["git", "diff", "--name-only", "--diff-filter=d", "HEAD~20", "--", "src", "include"], capture_output=True, text=True)
+    if diff.returncode == 0:
+        changed = [path for path in diff.stdout.split() if path.endswith((".cpp", ".hpp"))]
+        if not changed:
+            sys.exit(print("tidy: no source has changed"))
+    print("tidy:", *(changed or ["all rooms"]))
 os.makedirs("build/tidy", exist_ok=True)
-rooms = {}
+rooms, flags_of = {}, {}
 for entry in json.load(open("build/cpu/compile_commands.json")):
     path = os.path.relpath(entry["file"], root)
     if not path.startswith("src/") or wanted and path.split("/")[1] not in wanted:
@@ -30,7 +31,14 @@ for entry in json.load(open("build/cpu/compile_commands.json")):
             flags += [word, after]
         elif word.startswith(("-I", "-D", "-std=")):
             flags.append(word)
-    rooms.setdefault(path.split("/")[1], []).append((path, flags))
+    room = path.split("/")[1]
+    flags_of[room] = flags
+    if changed is None or path in changed:
+        rooms.setdefault(room, []).append((path, flags))
+for path in changed or []:  # its sources may not have changed
+    room = path.removeprefix("include/gpuhpc/").removeprefix("src/").split("/")[0]
+    if path.endswith(".hpp") and room in flags_of:
+        rooms.setdefault(room, []).append((path, flags_of[room]))
 
 if not rooms:
     sys.exit("tidy: no source of these rooms is in build/cpu/compile_commands.json")
