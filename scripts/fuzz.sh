@@ -31,21 +31,30 @@ fi
 # shellcheck disable=SC2086
 bash scripts/build.sh asan $targets
 mkdir -p build/fuzz/findings
-for target in $targets; do
-  corpus=build/fuzz/corpus-$target; mkdir -p "$corpus"
-  log=build/fuzz/$target.log; found=
+
+round() {
+  local target=$1 corpus=build/fuzz/corpus-$1 log=build/fuzz/$1.log found=
+  mkdir -p "$corpus"
   # libFuzzer copies what it learns into the first folder; the seeds stay as they are.
   "build/asan/$target" "$corpus" "${seeds[$target]}" -max_total_time="$seconds" -artifact_prefix="build/fuzz/findings/$target-" \
     -print_final_stats=1 -rss_limit_mb=4096 >"$log" 2>&1 || found=1
   if [ -n "$planted" ]; then
-    [ -n "$found" ] || { echo "fuzz: $target did not find the planted bug in $seconds s" >&2; exit 70; }
+    [ -n "$found" ] || { echo "fuzz: $target did not find the planted bug in $seconds s" >&2; return 70; }
     echo "$target: the planted bug was found"
-    continue
-  fi
-  if [ -n "$found" ]; then
+  elif [ -n "$found" ]; then
     tail -30 "$log" >&2
     echo "fuzz: $target found something; the input is in build/fuzz/findings" >&2
-    exit 70
+    return 70
+  else
+    echo "$target: $(grep -oE 'stat::number_of_executed_units: *[0-9]+' "$log" | grep -oE '[0-9]+$') runs, $(grep -oE 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -1)"
   fi
-  echo "$target: $(grep -oE 'stat::number_of_executed_units: *[0-9]+' "$log" | grep -oE '[0-9]+$') runs, $(grep -oE 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -1)"
+}
+# One on each core.
+running=0 failed=0
+for target in $targets; do
+  [ "$running" -lt "$(nproc)" ] || { wait -n || failed=70; running=$((running - 1)); }
+  round "$target" &
+  running=$((running + 1))
 done
+while [ "$running" -gt 0 ]; do wait -n || failed=70; running=$((running - 1)); done
+exit $failed
