@@ -132,7 +132,6 @@ endfunction()
 # run on 1, 2 and 4 ranks, comm's on 3 as well (label mpi); *_gpu_test.cpp -> test_<room>_gpu (label gpu), only where they are
 # asked for: without a GPU they fail.
 function(gpuhpc_room_tests room)
-  set(CMAKE_UNITY_BUILD OFF)  # of the targets made here: helpers of two tests may share a name
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
   set(mpi_tests ${tests})
   list(FILTER mpi_tests INCLUDE REGEX "_mpi_test\\.cpp$")

@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using testing::ScratchFolder;
 
 int start_or_end() { return 0; }
 int handle(const char* bus, void** device) {

@@ -9,7 +9,6 @@
 namespace gpuhpc {
 namespace {
 using ::testing::ElementsAre;
-using testing::error_of;
 
 TEST(Windows, TruncateAndMean) {
   std::vector<std::int32_t> tokens(10);

@@ -10,10 +10,7 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
-using testing::write_unsynced;
 
 class Scan : public ::testing::Test {
  protected:

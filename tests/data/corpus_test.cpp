@@ -13,10 +13,7 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
-using testing::write_unsynced;
 
 class CorpusFile : public ::testing::Test {
  protected:

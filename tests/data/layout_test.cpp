@@ -12,11 +12,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::ScratchFolder;
-using testing::write_unsynced;
 
 class Layout : public ::testing::Test {
  protected:

@@ -10,11 +10,7 @@
 namespace gpuhpc {
 namespace {
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
-using testing::WordTokenizer;
-using testing::write_unsynced;
 
 using Fields = std::vector<std::vector<std::string>>;
 

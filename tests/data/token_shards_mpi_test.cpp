@@ -13,8 +13,6 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-using testing::WordTokenizer;
-using testing::write_unsynced;
 
 class ShardsMpi : public ::testing::Test {
  protected:
@@ -87,7 +85,7 @@ TEST_F(ShardsMpi, AFileThatChangesBehindTheScanStopsAllRanksAndLeavesNothing) {
     prepare_shards(scan, WordTokenizer(), folder / "shards", {}, Texts::keep, *comm, 1);
   };
   EXPECT_EQ(
-      testing::error_of(ExitCode::bad_data, prepare_again),
+      error_of(ExitCode::bad_data, prepare_again),
       (folder / "c.txt").string() + ": it was changed while this program read it; start again");
   comm->barrier();
   EXPECT_FALSE(fs::exists(folder / "shards"));

@@ -13,11 +13,7 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
-using testing::WordTokenizer;
-using testing::write_unsynced;
 
 class Shards : public ::testing::Test {
  protected:
@@ -109,7 +105,7 @@ TEST_F(Shards, BadTextAndAMissingCorpusKeepTheOldShards) {
 
 TEST_F(Shards, ATokenOutsideTheVocabularyLeavesNoShards) {
   prepare();
-  class Wrong final : public testing::WordTokenizer {
+  class Wrong final : public WordTokenizer {
    public:
     std::int64_t vocabulary_size() const override { return 5; }
   };

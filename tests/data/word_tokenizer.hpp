@@ -2,7 +2,7 @@
 // A tokenizer for tests: one id a blank-separated word.
 #include "gpuhpc/text/tokenizer.hpp"
 
-namespace gpuhpc::testing {
+namespace gpuhpc {
 
 class WordTokenizer : public Tokenizer {
  public:
@@ -35,4 +35,4 @@ class WordTokenizer : public Tokenizer {
   SpecialTokens special_{{{1}, {2}}, {}, 0, 3, 4, -1, {0, 1, 2, 3, 4}};
 };
 
-}  // namespace gpuhpc::testing
+}  // namespace gpuhpc

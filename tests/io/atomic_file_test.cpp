@@ -13,9 +13,7 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;

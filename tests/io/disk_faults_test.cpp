@@ -10,11 +10,9 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using failing_calls::faults;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 
-void write_sample(const fs::path& path) {
+void write_rows(const fs::path& path) {
   const std::vector<float> values(50'000, .3F);
   const std::vector<std::string> texts(3, std::string(9000, 'x'));
   Hdf5Writer file(path);
@@ -35,7 +33,7 @@ TEST(DiskFaults, OfAnHdf5FileAreOneSentenceAndLeaveNothing) {
       faults.left = call, faults.error = error;
       faults.on = true;
       try {
-        write_sample(path);
+        write_rows(path);
       } catch (const Error& failed) {
         faults.on = false;
         EXPECT_EQ(failed.code(), ExitCode::io) << failed.what();
@@ -53,7 +51,7 @@ TEST(DiskFaults, OfAnHdf5FileAreOneSentenceAndLeaveNothing) {
     }
   }
   EXPECT_GT(failures, 3 * 8);
-  write_sample(path);
+  write_rows(path);
   EXPECT_EQ(Hdf5File(path).variable_strings("texts").size(), 3u);
 }
 

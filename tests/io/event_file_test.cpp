@@ -14,11 +14,9 @@
 namespace gpuhpc {
 namespace {
 
-using testing::read_events;
-
 TEST(EventFile, HoldsWhatWasWrittenInRecordsWithTheirChecksums) {
-  ASSERT_EQ(testing::crc32c("123456789"), 0xE3069283U);  // the check value of CRC-32C
-  const testing::ScratchFolder folder;
+  ASSERT_EQ(crc32c("123456789"), 0xE3069283U);  // the check value of CRC-32C
+  const ScratchFolder folder;
   const std::time_t now = std::time(nullptr);
   EventFile file(folder / "events", "node1", 1700000000.25);
   EXPECT_EQ(file.path().parent_path(), folder / "events");
@@ -49,7 +47,7 @@ TEST(EventFile, HoldsWhatWasWrittenInRecordsWithTheirChecksums) {
 }
 
 TEST(EventFile, SaysWhyItCannotBeWritten) {
-  EXPECT_THAT(testing::error_of(ExitCode::io, [] { EventFile("/proc/nowhere", "host", 0); }),
+  EXPECT_THAT(error_of(ExitCode::io, [] { EventFile("/proc/nowhere", "host", 0); }),
               ::testing::HasSubstr("/proc/nowhere"));
 }
 

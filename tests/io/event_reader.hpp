@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace gpuhpc::testing {
+namespace gpuhpc {
 
 // Bit by bit, polynomial 0x1EDC6F41 reflected.
 inline std::uint32_t crc32c(const std::string& bytes) {
@@ -145,4 +145,4 @@ inline std::filesystem::path event_file(const std::filesystem::path& folder) {
   return files.at(0);
 }
 
-}  // namespace gpuhpc::testing
+}  // namespace gpuhpc

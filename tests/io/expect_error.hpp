@@ -6,7 +6,7 @@
 
 #include "gpuhpc/base/error.hpp"
 
-namespace gpuhpc::testing {
+namespace gpuhpc {
 
 // Runs `work`, which must throw an Error with this exit code; returns its message ("" otherwise).
 inline std::string error_of(ExitCode code, const std::function<void()>& work) {
@@ -20,4 +20,4 @@ inline std::string error_of(ExitCode code, const std::function<void()>& work) {
   return "";
 }
 
-}  // namespace gpuhpc::testing
+}  // namespace gpuhpc

@@ -15,10 +15,7 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
-using testing::write_unsynced;
 
 void write_sample(const fs::path& path, std::int64_t rows = 300'000) {
   Hdf5Writer file(path);

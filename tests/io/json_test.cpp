@@ -7,9 +7,7 @@
 
 namespace gpuhpc {
 namespace {
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 
 TEST(JsonFile, WritesAndReadsBack) {
   const ScratchFolder folder;

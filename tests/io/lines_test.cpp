@@ -12,10 +12,7 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
-using testing::write_unsynced;
 
 void write_gzip(const fs::path& path, const std::string& text, const char* mode = "wb") {
   gzFile file = gzopen(path.c_str(), mode);

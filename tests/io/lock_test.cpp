@@ -10,9 +10,7 @@
 
 namespace gpuhpc {
 namespace {
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 
 TEST(FolderLock, SecondHolderIsRefusedByName) {
   const ScratchFolder folder;

@@ -14,9 +14,7 @@
 
 namespace gpuhpc {
 namespace {
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 
 TEST(MappedFile, BytesMovesAndEmptyFiles) {
   const ScratchFolder folder;

@@ -12,9 +12,7 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 
 TEST(ResumableLines, WholeBlocksOfTheSameTaskStay) {
   const ScratchFolder folder;

@@ -15,9 +15,7 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 
 const fs::path every_type = fs::path(GPUHPC_FIXTURES) / "every_type.safetensors";
 

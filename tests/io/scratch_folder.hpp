@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-namespace gpuhpc::testing {
+namespace gpuhpc {
 
 // For the thousands of damaged copies: no fsync, and a new file each time (overwriting one makes
 // some file systems wait).
@@ -34,4 +34,4 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace gpuhpc::testing
+}  // namespace gpuhpc

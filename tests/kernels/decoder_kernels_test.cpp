@@ -41,7 +41,7 @@ void check_rms_norm(Isa isa) {
 }
 
 template <typename T>
-void check_attention(Isa isa) {
+void check_cached_attention(Isa isa) {
   Random random(3);
   const std::int64_t heads = 3, queries = 2;
   for (const std::int64_t head_size : {32, 64, 96, 128})
@@ -179,8 +179,8 @@ void check_some_queries(Isa isa) {
 class DecoderKernelsTest : public testing::TestWithParam<Isa> {};
 TEST_P(DecoderKernelsTest, RmsNormFp32) { check_rms_norm<float>(GetParam()); }
 TEST_P(DecoderKernelsTest, RmsNormBf16) { check_rms_norm<BFloat16>(GetParam()); }
-TEST_P(DecoderKernelsTest, CachedAttentionFp32) { check_attention<float>(GetParam()); }
-TEST_P(DecoderKernelsTest, CachedAttentionBf16) { check_attention<BFloat16>(GetParam()); }
+TEST_P(DecoderKernelsTest, CachedAttentionFp32) { check_cached_attention<float>(GetParam()); }
+TEST_P(DecoderKernelsTest, CachedAttentionBf16) { check_cached_attention<BFloat16>(GetParam()); }
 TEST_P(DecoderKernelsTest, GateFp32) { check_gate<float>(GetParam()); }
 TEST_P(DecoderKernelsTest, GateBf16) { check_gate<BFloat16>(GetParam()); }
 

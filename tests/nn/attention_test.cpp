@@ -15,20 +15,20 @@
 namespace gpuhpc {
 namespace {
 
-struct Case {
+struct AttentionCase {
   std::int64_t heads, size;
   std::vector<std::int32_t> lengths;
   double divisor;
   bool causal, biased;
 };
 
-std::ostream& operator<<(std::ostream& out, const Case& c) {
+std::ostream& operator<<(std::ostream& out, const AttentionCase& c) {
   return out << c.heads << " heads of " << c.size << ", " << c.lengths.size()
              << " documents, causal " << c.causal << ", bias " << c.biased << ", divisor "
              << c.divisor;
 }
 
-const Case cases[] = {
+const AttentionCase cases[] = {
     {3, 32, {1, 33, 64, 7, 150}, 1, false, true},
     {3, 32, {1, 33, 64, 7, 150}, 1, true, true},
     {4, 6, {5, 1, 31, 47}, 1, false, true},
@@ -55,7 +55,7 @@ struct Inputs {
   PackedOffsets offsets;
   at::Tensor qkv, bias, weights;  // of the sum that is differentiated
 
-  Inputs(const Case& c, at::ScalarType type) : offsets(offsets_of(c.lengths)) {
+  Inputs(const AttentionCase& c, at::ScalarType type) : offsets(offsets_of(c.lengths)) {
     const std::int64_t tokens = offsets.offsets.back(), inner = c.heads * c.size;
     const at::Generator random = make_generator(at::kCPU, 5);
     qkv = at::randn({tokens, 3 * inner}, random).mul_(.7).to(type).set_requires_grad(true);
@@ -69,7 +69,7 @@ struct Outcome {
   at::Tensor output, of_qkv, of_bias;
 };
 
-Outcome outcome(const Case& c, const Inputs& inputs, bool plain, double dropout = 0,
+Outcome outcome(const AttentionCase& c, const Inputs& inputs, bool plain, double dropout = 0,
                 std::uint64_t seed = 1) {
   AttentionOptions options{.divisor = c.divisor, .causal = c.causal, .bias = inputs.bias};
   if (plain) options.scores = as_they_are;
@@ -87,7 +87,8 @@ double relative(const at::Tensor& ours, const at::Tensor& wanted) {
          wanted.abs().max().item<double>();
 }
 
-void expect_close(const Case& c, const Outcome& ours, const Outcome& wanted, double tolerance) {
+void expect_close(const AttentionCase& c, const Outcome& ours, const Outcome& wanted,
+                  double tolerance) {
   EXPECT_LE(relative(ours.output, wanted.output), tolerance) << c;
   EXPECT_LE(relative(ours.of_qkv, wanted.of_qkv), tolerance) << c;
   if (c.biased) {
@@ -96,7 +97,7 @@ void expect_close(const Case& c, const Outcome& ours, const Outcome& wanted, dou
 }
 
 TEST(SelfAttention, WithABiasEqualsThePlainFormula) {
-  for (const Case& c : cases) {
+  for (const AttentionCase& c : cases) {
     const Inputs inputs(c, at::kFloat);
     expect_close(c, outcome(c, inputs, false), outcome(c, inputs, true), 1e-5);
   }
@@ -104,7 +105,7 @@ TEST(SelfAttention, WithABiasEqualsThePlainFormula) {
 
 // The plain formula in fp32 of what was rounded.
 TEST(SelfAttention, InBf16StaysNearFullPrecision) {
-  for (const Case& c : cases) {
+  for (const AttentionCase& c : cases) {
     Inputs inputs(c, at::kBFloat16), exact(c, at::kFloat);
     exact.qkv = inputs.qkv.detach().to(at::kFloat).set_requires_grad(true);
     expect_close(c, outcome(c, inputs, false), outcome(c, exact, true), .015);
@@ -115,7 +116,7 @@ TEST(SelfAttention, InBf16StaysNearFullPrecision) {
 TEST(SelfAttention, SeesNothingBehindItsPlace) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
     for (const double dropout : {0., .2}) {
-      const Case c{2, 32, {70}, 1, true, true};
+      const AttentionCase c{2, 32, {70}, 1, true, true};
       const Inputs inputs(c, type);
       const at::Tensor before = outcome(c, inputs, false, dropout).output;
       {
@@ -131,7 +132,7 @@ TEST(SelfAttention, SeesNothingBehindItsPlace) {
 TEST(SelfAttention, IsTheSameOnAnyNumberOfThreads) {
   const int before = at::get_num_threads();
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    const Case c{3, 32, {50, 3, 77, 12, 64, 1, 30}, 1, false, true};
+    const AttentionCase c{3, 32, {50, 3, 77, 12, 64, 1, 30}, 1, false, true};
     const Inputs inputs(c, type);
     at::set_num_threads(1);
     const Outcome alone = outcome(c, inputs, false, .1);
@@ -149,7 +150,7 @@ TEST(SelfAttention, IsTheSameOnAnyNumberOfThreads) {
 // Values of one give sums of what stays of the probabilities: 1 on average, and 0 or more than 1
 // where there is one key.
 TEST(SelfAttention, DropsTheShareThatWasAsked) {
-  const Case c{4, 32, std::vector<std::int32_t>(300, 1), 1, false, true};
+  const AttentionCase c{4, 32, std::vector<std::int32_t>(300, 1), 1, false, true};
   const Inputs inputs(c, at::kFloat);
   {
     const at::NoGradGuard no_grad;
@@ -185,7 +186,7 @@ void expect_slopes(const std::vector<at::Tensor>& inputs, const Loss& loss) {
 }
 
 TEST(SelfAttention, GradientsFollowTheDropout) {
-  for (const Case& c : cases) {
+  for (const AttentionCase& c : cases) {
     const Inputs inputs(c, at::kFloat);
     const std::vector<at::Tensor> learnt =
         c.biased ? std::vector<at::Tensor>{inputs.qkv, inputs.bias} : std::vector{inputs.qkv};

@@ -83,13 +83,13 @@ Result train(const EncoderConfig& config, const PackedTokens& batch, ForwardOpti
   return result;
 }
 
-struct Case {
+struct CheckpointCase {
   const char* name;
   at::ScalarType compute;
   double dropout;
 };
 
-class Checkpointing : public ::testing::TestWithParam<Case> {};
+class Checkpointing : public ::testing::TestWithParam<CheckpointCase> {};
 
 TEST_P(Checkpointing, GivesTheSameBitsForLessMemory) {
   at::set_num_threads(1);
@@ -114,11 +114,11 @@ TEST_P(Checkpointing, GivesTheSameBitsForLessMemory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, Checkpointing,
-                         ::testing::Values(Case{"fp32", at::kFloat, 0},
-                                           Case{"bf16", at::kBFloat16, 0},
-                                           Case{"fp16", at::kHalf, 0},
-                                           Case{"fp32_dropout", at::kFloat, .1},
-                                           Case{"bf16_dropout", at::kBFloat16, .1}),
+                         ::testing::Values(CheckpointCase{"fp32", at::kFloat, 0},
+                                           CheckpointCase{"bf16", at::kBFloat16, 0},
+                                           CheckpointCase{"fp16", at::kHalf, 0},
+                                           CheckpointCase{"fp32_dropout", at::kFloat, .1},
+                                           CheckpointCase{"bf16_dropout", at::kBFloat16, .1}),
                          [](const auto& which) { return std::string(which.param.name); });
 
 // The gradient under dropout is the slope of what the forward pass computes with the same seed.

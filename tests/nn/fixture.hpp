@@ -12,6 +12,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,17 @@ inline const bool one_thread = (at::set_num_threads(1), true);
 
 inline std::filesystem::path fixture_path(const std::string& name) {
   return std::filesystem::path(GPUHPC_FIXTURES) / name;
+}
+
+inline const std::filesystem::path minilm_folder =
+    std::filesystem::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2";
+
+// Of all tensors of a model folder.
+inline std::set<std::string> names_in(const std::filesystem::path& folder) {
+  const SafeTensors file(folder / "model.safetensors");
+  std::set<std::string> names;
+  for (const TensorView& tensor : file.tensors()) names.insert(tensor.name);
+  return names;
 }
 
 inline at::Tensor read_floats(const SafeTensors& file, const std::string& name) {

@@ -27,8 +27,6 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const fs::path minilm_folder = fs::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2";
-
 class Folder : public ::testing::Test {
  protected:
   void SetUp() override {

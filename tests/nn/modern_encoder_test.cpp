@@ -314,13 +314,6 @@ TEST_F(ModernFolder, WhatIsNotSupportedIsNamed) {
   EXPECT_THROW(SequenceClassifier::load(fixture_path("tiny_modern"), at::kCPU), Error);
 }
 
-std::set<std::string> names_in(const fs::path& folder) {
-  std::set<std::string> names;
-  const SafeTensors file(folder / "model.safetensors");
-  for (const TensorView& tensor : file.tensors()) names.insert(tensor.name);
-  return names;
-}
-
 TEST_F(ModernFolder, IsSavedUnderTransformersNames) {
   const LoadedEncoder loaded = load_encoder(fixture_path("tiny_modern_old"));
   const PackedTokens batch = ragged({40, 2}).batch();

@@ -40,10 +40,10 @@ at::Tensor spread(const at::Tensor& bias, std::int64_t queries, std::int64_t key
   return at::cat(rows, 1).unsqueeze(0);
 }
 
-struct Case {
+struct AttentionKind {
   bool cross, causal, biased;
 };
-class Attention : public ::testing::TestWithParam<Case> {};
+class Attention : public ::testing::TestWithParam<AttentionKind> {};
 
 TEST_P(Attention, EqualsPaddedAttentionWithGradients) {
   const bool cross = GetParam().cross, causal = GetParam().causal, biased = GetParam().biased;
@@ -80,10 +80,11 @@ TEST_P(Attention, EqualsPaddedAttentionWithGradients) {
   for (std::size_t i = 0; i < expected.size(); ++i)
     EXPECT_LE(largest_difference(of_ours[i], expected[i]), 5e-6) << i;
 }
-INSTANTIATE_TEST_SUITE_P(Kinds, Attention,
-                         ::testing::Values(Case{false, false, false}, Case{false, true, false},
-                                           Case{false, true, true}, Case{false, false, true},
-                                           Case{true, false, false}, Case{true, false, true}));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Attention,
+    ::testing::Values(AttentionKind{false, false, false}, AttentionKind{false, true, false},
+                      AttentionKind{false, true, true}, AttentionKind{false, false, true},
+                      AttentionKind{true, false, false}, AttentionKind{true, false, true}));
 
 TEST(Packed, ACopyOnTheHostIsWholeRowsOfFloats) {
   const at::Tensor values = at::randn({3, 5}).to(at::kBFloat16).t();  // (5,3), every third number

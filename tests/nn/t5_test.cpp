@@ -90,15 +90,8 @@ TEST_P(T5Models, CheckpointedLayersGiveTheSameBitsWithDropout) {
         << model.parameters()[i].name;
 }
 
-std::set<std::string> names_in(const fs::path& folder) {
-  const SafeTensors file(folder / "model.safetensors");
-  std::set<std::string> names;
-  for (const TensorView& tensor : file.tensors()) names.insert(tensor.name);
-  return names;
-}
-
 TEST_P(T5Models, AreSavedUnderTransformersNames) {
-  const testing::ScratchFolder scratch;
+  const ScratchFolder scratch;
   const fs::path folder = scratch / "model";
   save_t5(folder, model, fixture_path(name));
   EXPECT_EQ(names_in(folder), names_in(fixture_path(name)));
@@ -173,7 +166,7 @@ TEST(T5Precision, HalfPrecisionSurvivesOverflowsOfAttention) {
 T5Config published(nlohmann::ordered_json changes, const std::string& size = "small") {
   nlohmann::ordered_json config = new_t5_config(size, 32128);
   for (const auto& [key, value] : changes.items()) config[key] = value;
-  const testing::ScratchFolder folder;
+  const ScratchFolder folder;
   write_json(folder / "config.json", config);
   return read_t5_config(folder / "config.json");
 }
@@ -212,7 +205,7 @@ TEST(T5Configs, AreRefusedByTheKeyThatIsNotSupported) {
 }
 
 TEST(T5Folders, WithForeignOrMissingWeightsAreRefused) {
-  const testing::ScratchFolder scratch;
+  const ScratchFolder scratch;
   const fs::path folder = scratch / "model";
   fs::copy(fixture_path("t5_plain"), folder);
   nlohmann::ordered_json config =

@@ -99,7 +99,7 @@ TEST_F(Taxoclass, RanksAgree) {
 // Killed after its first blocks, it keeps them; two ranks give the bytes of one.
 TEST_F(Taxoclass, EntailmentGoesOnAfterAKillOnAnyNumberOfRanks) {
   const fs::path run = root_ / "killed-entailment", alone = root_ / "entailment";
-  const std::string only = entailment() + " --pipeline.to similarity";
+  const std::string only = entailment() + " --taxoclass.premise-tokens 16 --pipeline.to similarity";
   ASSERT_EQ(gpuhpc(words(alone) + only).code, 0);
   kill_when_there(run / "checkpoints", "similarity-000000000.h5", words(run) + only);
   ASSERT_EQ(gpuhpc(words(run) + only, 2).code, 0);

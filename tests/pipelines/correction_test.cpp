@@ -19,10 +19,8 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
-using testing::ScratchFolder;
 
 const Taxonomy& five_classes() {
   static const Taxonomy taxonomy({"a", "b", "a1", "a2", "b1"}, {{0, 2}, {0, 3}, {1, 4}});

@@ -81,8 +81,8 @@ class ColumnTexts {
     const auto alone = make_single_communicator();
     for (std::size_t c = 0; c < 4; ++c) {
       const auto lines = folder_ / fmt::format("{}.txt", c);
-      testing::write_unsynced(lines, column_of(c));
-      prepare_shards(scan_corpus(lines, {.format = "lines"}, *alone), testing::WordTokenizer(90),
+      write_unsynced(lines, column_of(c));
+      prepare_shards(scan_corpus(lines, {.format = "lines"}, *alone), WordTokenizer(90),
                      folder_ / std::to_string(c), {}, Texts::keep, *alone, 1);
     }
   }
@@ -99,7 +99,7 @@ class ColumnTexts {
   }
 
  private:
-  testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 // With so large an epsilon AdamW is plain gradient descent.
@@ -244,7 +244,7 @@ TEST(EmbeddingLosses, ParaphrasesAreFoundAsBySentenceTransformersOnAnyRanks) {
       normalise(units.row(i));
     }
     PairSet duplicates;
-    const testing::ScratchFolder folder;
+    const ScratchFolder folder;
     std::string first, second;
     const auto add = [&](std::int64_t a, std::int64_t b) {
       first += fmt::format("{} w\n", a), second += fmt::format("{} w\n", b);
@@ -268,9 +268,9 @@ TEST(EmbeddingLosses, ParaphrasesAreFoundAsBySentenceTransformersOnAnyRanks) {
     std::vector<TokenDataset> columns;
     for (const std::string& lines : {first, second}) {
       const std::filesystem::path path = folder / std::to_string(columns.size());
-      testing::write_unsynced(path.string() + ".txt", lines);
+      write_unsynced(path.string() + ".txt", lines);
       prepare_shards(scan_corpus(path.string() + ".txt", {.format = "lines"}, *alone),
-                     testing::WordTokenizer(90), path, {}, Texts::keep, *alone, 1);
+                     WordTokenizer(90), path, {}, Texts::keep, *alone, 1);
       columns.emplace_back(path);
     }
     const RowEvaluator evaluator(columns, all_rows(columns[0]), {},

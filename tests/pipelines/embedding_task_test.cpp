@@ -17,8 +17,6 @@
 namespace gpuhpc {
 namespace {
 
-using testing::ScratchFolder;
-using testing::WordTokenizer;
 using Items = std::vector<std::int64_t>;
 
 class MixedTask : public ::testing::Test {
@@ -31,7 +29,7 @@ class MixedTask : public ::testing::Test {
     prepare("later", "s t\nu\n");
   }
   void prepare(const std::string& name, const std::string& lines) {
-    testing::write_unsynced(folder / (name + ".txt"), lines);
+    write_unsynced(folder / (name + ".txt"), lines);
     const auto comm = make_single_communicator();
     prepare_shards(scan_corpus(folder / (name + ".txt"), {.format = "lines"}, *comm),
                    WordTokenizer(), folder / name, {}, Texts::keep, *comm, 1);

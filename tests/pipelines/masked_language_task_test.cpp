@@ -18,8 +18,6 @@ namespace gpuhpc {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::ScratchFolder;
-using testing::WordTokenizer;
 
 class MaskedTask : public ::testing::Test {
  protected:
@@ -31,7 +29,7 @@ class MaskedTask : public ::testing::Test {
     prepare("second", "r s t u v w x y z one\n");
   }
   void prepare(const std::string& name, const std::string& lines) {
-    testing::write_unsynced(folder / (name + ".txt"), lines);
+    write_unsynced(folder / (name + ".txt"), lines);
     const auto comm = make_single_communicator();
     prepare_shards(scan_corpus(folder / (name + ".txt"), {.format = "lines"}, *comm), tokenizer,
                    folder / name, {}, Texts::leave, *comm, 1);

@@ -15,11 +15,9 @@
 namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
-using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using testing::ScratchFolder;
 
 // What the manifest and the settings are about, without an encoder.
 class ModelFolderFiles : public ::testing::Test {

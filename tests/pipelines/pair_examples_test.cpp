@@ -16,7 +16,6 @@ namespace gpuhpc {
 namespace {
 
 using ::testing::IsEmpty;
-using testing::ScratchFolder;
 
 // Classes: a over b and c; d. Paths: a b, a c, d.
 struct Corpus {

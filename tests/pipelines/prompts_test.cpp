@@ -18,7 +18,6 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
@@ -54,7 +53,7 @@ class PromptedFolder : public ::testing::Test {
             << i << ", " << j;
   }
 
-  const testing::ScratchFolder folder_;
+  const ScratchFolder folder_;
   const fs::path model_ = folder_ / "model";
   const std::unique_ptr<Communicator> comm_ = make_single_communicator();
   const Log log_ =

@@ -18,11 +18,11 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 using testing::ElementsAre;
 
-const std::string fixtures = std::string(GPUHPC_FIXTURES) + "/tokenizers/";
+const std::string tokenizers = std::string(GPUHPC_FIXTURES) + "/tokenizers/";
 
-std::vector<std::string> fixture_lines() {
+std::vector<std::string> tokenizer_lines() {
   std::vector<std::string> lines;
-  for (const auto& record : read_records<char>(fixtures + "lines.gz"))
+  for (const auto& record : read_records<char>(tokenizers + "lines.gz"))
     lines.emplace_back(record.begin(), record.end());
   return lines;
 }
@@ -33,12 +33,12 @@ std::string test_name(const testing::TestParamInfo<const char*>& kind) {
   return name;
 }
 
-class Subwords : public testing::TestWithParam<const char*> {};
+class SubwordTokenizers : public testing::TestWithParam<const char*> {};
 
-TEST_P(Subwords, IdsEqualHuggingFace) {
-  const auto tokenizer = load_tokenizer(fixtures + GetParam());
-  const auto lines = fixture_lines();
-  const auto expected = read_records<std::int32_t>(fixtures + GetParam() + "/ids.gz");
+TEST_P(SubwordTokenizers, IdsEqualHuggingFace) {
+  const auto tokenizer = load_tokenizer(tokenizers + GetParam());
+  const auto lines = tokenizer_lines();
+  const auto expected = read_records<std::int32_t>(tokenizers + GetParam() + "/ids.gz");
   ASSERT_EQ(lines.size(), 300u);
   ASSERT_EQ(expected.size(), lines.size());
   const auto scratch = tokenizer->make_scratch();
@@ -59,9 +59,9 @@ std::int32_t checksum(const std::string& text) {
 }
 
 // Ids of texts between special tokens, and random ones, of which a few are in no vocabulary.
-TEST_P(Subwords, DecodedTextsEqualHuggingFace) {
-  const auto tokenizer = load_tokenizer(fixtures + GetParam());
-  const auto expected = read_records<std::int32_t>(fixtures + GetParam() + "/decoded.gz");
+TEST_P(SubwordTokenizers, DecodedTextsEqualHuggingFace) {
+  const auto tokenizer = load_tokenizer(tokenizers + GetParam());
+  const auto expected = read_records<std::int32_t>(tokenizers + GetParam() + "/decoded.gz");
   ASSERT_EQ(expected.size(), 120u);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const std::span<const std::int32_t> ids = std::span(expected[i]).subspan(2);
@@ -75,9 +75,9 @@ class SubwordPairs : public testing::TestWithParam<const char*> {};
 
 // The first four characters of the second text, both together at most 24 tokens.
 TEST_P(SubwordPairs, EqualHuggingFace) {
-  const auto tokenizer = load_tokenizer(fixtures + GetParam());
-  const auto lines = fixture_lines();
-  const auto expected = read_records<std::int32_t>(fixtures + GetParam() + "/pairs.gz");
+  const auto tokenizer = load_tokenizer(tokenizers + GetParam());
+  const auto lines = tokenizer_lines();
+  const auto expected = read_records<std::int32_t>(tokenizers + GetParam() + "/pairs.gz");
   ASSERT_EQ(expected.size(), 2 * (lines.size() - 1));
   int compared = 0;
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
@@ -94,7 +94,7 @@ TEST_P(SubwordPairs, EqualHuggingFace) {
   EXPECT_GT(compared, 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Subwords,
+INSTANTIATE_TEST_SUITE_P(Kinds, SubwordTokenizers,
                          testing::Values("deberta-files", "deberta-v3", "deberta-v3-charsmap",
                                          "deberta-v3-files", "gpt2-files", "modernbert", "mpnet",
                                          "mpnet-files", "mt5-steps", "roberta", "roberta-added",
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SubwordPairs,
 PairTemplate::Special special(std::int32_t id, std::int32_t segment) { return {id, segment}; }
 
 TEST(SubwordSpecials, RobertaHasTwoSeparatorsAndOneSegment) {
-  const auto tokenizer = load_tokenizer(fixtures + "roberta-files");
+  const auto tokenizer = load_tokenizer(tokenizers + "roberta-files");
   const SpecialTokens& special_tokens = tokenizer->special();
   EXPECT_THAT(special_tokens.single.before, ElementsAre(0));
   EXPECT_THAT(special_tokens.single.after, ElementsAre(2));
@@ -127,7 +127,7 @@ TEST(SubwordSpecials, RobertaHasTwoSeparatorsAndOneSegment) {
 
 // ModernBERT's tokens for runs of spaces take the longest that fits; words keep their last space.
 TEST(SubwordSpecials, RunsOfSpacesAreTokens) {
-  const auto tokenizer = load_tokenizer(fixtures + "modernbert");
+  const auto tokenizer = load_tokenizer(tokenizers + "modernbert");
   const auto of_spaces = [&](std::size_t count) {
     return ids_of(*tokenizer, std::string(count, ' '));
   };
@@ -146,7 +146,7 @@ TEST(SubwordSpecials, RunsOfSpacesAreTokens) {
 // As the model was trained; DebertaTokenizer of transformers 5.23 writes the separator between the
 // texts twice.
 TEST(SubwordSpecials, DebertaFilesHaveOneSeparator) {
-  const auto tokenizer = load_tokenizer(fixtures + "deberta-files");
+  const auto tokenizer = load_tokenizer(tokenizers + "deberta-files");
   EXPECT_EQ(tokenizer->special().mask, 600) << "behind the vocabulary";
   const PairTemplate pair = tokenizer->special().pair;
   EXPECT_THAT(pair.before, ElementsAre(special(0, 0)));
@@ -156,8 +156,8 @@ TEST(SubwordSpecials, DebertaFilesHaveOneSeparator) {
 }
 
 TEST(SubwordSpecials, T5EndsTextsAndGpt2HasNone) {
-  const auto t5 = load_tokenizer(fixtures + "t5-files"),
-             gpt2 = load_tokenizer(fixtures + "gpt2-files");
+  const auto t5 = load_tokenizer(tokenizers + "t5-files"),
+             gpt2 = load_tokenizer(tokenizers + "gpt2-files");
   EXPECT_THAT(t5->special().single.before, ElementsAre());
   EXPECT_THAT(t5->special().single.after, ElementsAre(1));
   EXPECT_EQ(t5->special().eos, 1);
@@ -166,7 +166,7 @@ TEST(SubwordSpecials, T5EndsTextsAndGpt2HasNone) {
 }
 
 TEST(SubwordSpecials, PairNeedsRoomForTheFirstText) {
-  const PairTemplate pair = load_tokenizer(fixtures + "roberta-files")->special().pair;
+  const PairTemplate pair = load_tokenizer(tokenizers + "roberta-files")->special().pair;
   EXPECT_THAT(paired(pair, Ids{7, 8, 9}, Ids{5}, 6).ids, ElementsAre(0, 7, 2, 2, 5, 2));
   EXPECT_THAT(paired(pair, Ids{7, 8, 9}, Ids{5}, 99).ids, ElementsAre(0, 7, 8, 9, 2, 2, 5, 2));
   EXPECT_THROW(paired(pair, Ids{7, 8, 9}, Ids{5}, 5), Error);
@@ -183,11 +183,12 @@ TEST(SubwordSpecials, BertPairHasTwoSegments) {
 
 TEST(SubwordThreads, ThreadsGetTheSameIds) {
   for (const char* kind : {"roberta", "deberta-v3-charsmap"})
-    expect_same_ids_in_threads(*load_tokenizer(fixtures + kind), fixture_lines(), 20000);
+    expect_same_ids_in_threads(*load_tokenizer(tokenizers + kind), tokenizer_lines(), 20000);
 }
 
 TEST(SubwordThreads, ScratchOfAnotherTokenizerIsRefused) {
-  const auto one = load_tokenizer(fixtures + "roberta"), two = load_tokenizer(fixtures + "roberta");
+  const auto one = load_tokenizer(tokenizers + "roberta"),
+             two = load_tokenizer(tokenizers + "roberta");
   const auto scratch = one->make_scratch();
   Ids ids;
   EXPECT_THROW(two->encode_with(*scratch, "text", ids), Error);
@@ -195,8 +196,8 @@ TEST(SubwordThreads, ScratchOfAnotherTokenizerIsRefused) {
 
 // One word of a megabyte: the merges of a long word go through a heap, those of a short one do not.
 TEST(SubwordWords, LongWordsMergeAsShortOnesDo) {
-  const auto tokenizer = load_tokenizer(fixtures + "roberta");
-  const auto lines = fixture_lines();
+  const auto tokenizer = load_tokenizer(tokenizers + "roberta");
+  const auto lines = tokenizer_lines();
   for (const std::string unit : {"aaaa", "tion", "\xF0\x9F\x98\x80"}) {
     std::string word;
     for (int i = 0; i < 8; ++i) word += unit;
@@ -210,7 +211,8 @@ TEST(SubwordWords, LongWordsMergeAsShortOnesDo) {
                            of_long.begin()))
         << unit;
   }
-  EXPECT_GT(ids_of(*load_tokenizer(fixtures + "deberta-v3"), std::string(1000000, 'q')).size(), 0u);
+  EXPECT_GT(ids_of(*load_tokenizer(tokenizers + "deberta-v3"), std::string(1000000, 'q')).size(),
+            0u);
 }
 
 }  // namespace

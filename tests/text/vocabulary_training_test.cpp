@@ -15,11 +15,9 @@
 namespace gpuhpc {
 namespace {
 
-const std::string fixtures = GPUHPC_FIXTURES;
-
 std::vector<std::string> texts() {
   std::vector<std::string> texts;
-  for (const auto& record : read_records<char>(fixtures + "/wordpiece_lines.gz")) {
+  for (const auto& record : read_records<char>(GPUHPC_FIXTURES "/wordpiece_lines.gz")) {
     std::string text(record.begin(), record.end());
     if (find_invalid_utf8(text) == std::string::npos) texts.push_back(std::move(text));
   }
@@ -41,7 +39,7 @@ LearntVocabulary learn(const WordCounts& counts, const Json& expected) {
 
 TEST(LearntVocabulary, EqualsHuggingFacesEntriesAndIds) {
   const std::vector<std::string> lines = texts();
-  for (const Json& expected : Json::parse(read_gz(fixtures + "/vocabularies.json.gz"))) {
+  for (const Json& expected : Json::parse(read_gz(GPUHPC_FIXTURES "/vocabularies.json.gz"))) {
     SCOPED_TRACE(expected.at("kind").get<std::string>() + " of " + expected.at("size").dump());
     WordCounts counts(kind_of(expected));
     for (const std::string& line : lines) counts.add(line);
@@ -71,7 +69,7 @@ TEST(LearntVocabulary, EqualsHuggingFacesEntriesAndIds) {
 }
 
 TEST(LearntVocabulary, CountsOfSeveralRanksAddUp) {
-  const Json expected = Json::parse(read_gz(fixtures + "/vocabularies.json.gz"))[0];
+  const Json expected = Json::parse(read_gz(GPUHPC_FIXTURES "/vocabularies.json.gz"))[0];
   WordCounts odd(Subwords::wordpiece), all(Subwords::wordpiece);
   std::size_t i = 0;
   for (const std::string& line : texts()) (i++ % 2 == 0 ? all : odd).add(line);

@@ -19,13 +19,13 @@ using testing::ElementsAre;
 const std::string fixtures = GPUHPC_FIXTURES;
 const std::string uncased_model = std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2";
 
-Ids encoded(const Tokenizer& tokenizer, std::string_view text) {
+Ids wordpiece_ids(const Tokenizer& tokenizer, std::string_view text) {
   Ids ids;
   tokenizer.encode(text, ids);
   return ids;
 }
 
-std::vector<std::string> fixture_lines() {
+std::vector<std::string> wordpiece_lines() {
   std::vector<std::string> lines;
   for (const auto& record : read_records<char>(fixtures + "/wordpiece_lines.gz"))
     lines.emplace_back(record.begin(), record.end());
@@ -34,13 +34,13 @@ std::vector<std::string> fixture_lines() {
 
 // Lines whose ids differ from Hugging Face's, by all three ways to encode.
 void expect_equal_ids(const Tokenizer& tokenizer, const std::string& ids_file) {
-  const auto lines = fixture_lines();
+  const auto lines = wordpiece_lines();
   const auto expected = read_records<std::int32_t>(ids_file);
   ASSERT_EQ(lines.size(), 5000u);
   ASSERT_EQ(expected.size(), lines.size());
   const auto scratch = tokenizer.make_scratch();
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    ASSERT_EQ(encoded(tokenizer, lines[i]), expected[i]) << "line " << i << ": " << lines[i];
+    ASSERT_EQ(wordpiece_ids(tokenizer, lines[i]), expected[i]) << "line " << i << ": " << lines[i];
     Ids ids{7};
     tokenizer.encode_with(*scratch, lines[i], ids);
     ASSERT_EQ(ids.front(), 7) << "ids are appended";
@@ -59,12 +59,12 @@ TEST(WordPiece, CasedIdsEqualHuggingFace) {
 
 TEST(WordPiece, TruncationEqualsHuggingFace) {
   const auto tokenizer = load_tokenizer(uncased_model);
-  const auto lines = fixture_lines();
+  const auto lines = wordpiece_lines();
   const auto expected = read_records<std::int32_t>(fixtures + "/wordpiece_truncated.gz");
   const TextTemplate& form = tokenizer->special().single;
   ASSERT_EQ(expected.size(), lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const Ids ids = encoded(*tokenizer, lines[i]);
+    const Ids ids = wordpiece_ids(*tokenizer, lines[i]);
     Ids cut = form.before;
     cut.insert(cut.end(), ids.begin(),
                ids.begin() + std::min(std::ssize(ids), 16 - form.specials()));
@@ -80,41 +80,41 @@ TEST(WordPiece, LongTextsEqualTheirLines) {
   const auto tokenizer = load_tokenizer(uncased_model);
   std::string all;
   Ids expected;
-  for (const auto& line : fixture_lines()) {
+  for (const auto& line : wordpiece_lines()) {
     all += line + "\n";
     tokenizer->encode(line, expected);
   }
-  EXPECT_EQ(encoded(*tokenizer, all), expected);
+  EXPECT_EQ(wordpiece_ids(*tokenizer, all), expected);
 }
 
 TEST(WordPiece, RunsAcrossPiecesAreOneWord) {
   const auto tokenizer = load_tokenizer(uncased_model);
-  EXPECT_THAT(encoded(*tokenizer, std::string(10000, 'a')), ElementsAre(100));
-  EXPECT_THAT(encoded(*tokenizer, std::string(10000, 'a') + " the"), ElementsAre(100, 1996));
+  EXPECT_THAT(wordpiece_ids(*tokenizer, std::string(10000, 'a')), ElementsAre(100));
+  EXPECT_THAT(wordpiece_ids(*tokenizer, std::string(10000, 'a') + " the"), ElementsAre(100, 1996));
   std::string ideographs;
   for (int i = 0; i < 5000; ++i) ideographs += "一";
-  EXPECT_EQ(encoded(*tokenizer, ideographs), Ids(5000, 1740));
-  EXPECT_EQ(encoded(*tokenizer, std::string(9000, ' ')), Ids{});
-  EXPECT_EQ(encoded(*tokenizer, std::string(9000, '.')), Ids(9000, 1012));
+  EXPECT_EQ(wordpiece_ids(*tokenizer, ideographs), Ids(5000, 1740));
+  EXPECT_EQ(wordpiece_ids(*tokenizer, std::string(9000, ' ')), Ids{});
+  EXPECT_EQ(wordpiece_ids(*tokenizer, std::string(9000, '.')), Ids(9000, 1012));
   for (std::size_t before = 4080; before < 4110; ++before) {  // a word on every side of the cut
     Ids ids(before, 1012);
     ids.push_back(1996);
-    EXPECT_EQ(encoded(*tokenizer, std::string(before, '.') + "The "), ids);
+    EXPECT_EQ(wordpiece_ids(*tokenizer, std::string(before, '.') + "The "), ids);
   }
 }
 
 TEST(WordPiece, VeryLongWordIsUnknown) {
   const auto tokenizer = load_tokenizer(uncased_model);
-  EXPECT_EQ(encoded(*tokenizer, std::string(101, 'a')), Ids{tokenizer->special().unk});
-  EXPECT_NE(encoded(*tokenizer, std::string(100, 'a')), Ids{tokenizer->special().unk});
+  EXPECT_EQ(wordpiece_ids(*tokenizer, std::string(101, 'a')), Ids{tokenizer->special().unk});
+  EXPECT_NE(wordpiece_ids(*tokenizer, std::string(100, 'a')), Ids{tokenizer->special().unk});
   std::string accents;
   for (int i = 0; i < 100; ++i)
     accents += "é";  // 100 characters after normalisation, 200 bytes before
-  EXPECT_EQ(encoded(*tokenizer, accents), encoded(*tokenizer, std::string(100, 'e')));
+  EXPECT_EQ(wordpiece_ids(*tokenizer, accents), wordpiece_ids(*tokenizer, std::string(100, 'e')));
 }
 
 TEST(WordPiece, ThreadsGetTheSameIds) {
-  expect_same_ids_in_threads(*load_tokenizer(uncased_model), fixture_lines(), 100000);
+  expect_same_ids_in_threads(*load_tokenizer(uncased_model), wordpiece_lines(), 100000);
 }
 
 TEST(WordPiece, ScratchOfAnotherTokenizerIsRefused) {
@@ -134,7 +134,7 @@ TEST(WordPiece, MoreWordsThanTheCacheHolds) {
       Ids ids;
       tokenizer->encode_with(*scratch, word, ids);
       if (i % 1000 != 0) continue;
-      EXPECT_EQ(ids, encoded(*tokenizer, word));
+      EXPECT_EQ(ids, wordpiece_ids(*tokenizer, word));
     }
   }
 }
@@ -163,8 +163,8 @@ std::unique_ptr<Tokenizer> small_tokenizer(bool lowercase, bool clean_text = tru
 
 TEST(WordPiece, CaseAndSpecialTokens) {
   const auto cased = small_tokenizer(false), uncased = small_tokenizer(true);
-  EXPECT_THAT(encoded(*cased, "unaffable The the THE."), ElementsAre(5, 6, 7, 8, 9, 1, 10));
-  EXPECT_THAT(encoded(*cased, "un[MASK]able[SEP] aff"), ElementsAre(5, 4, 1, 3, 1));
+  EXPECT_THAT(wordpiece_ids(*cased, "unaffable The the THE."), ElementsAre(5, 6, 7, 8, 9, 1, 10));
+  EXPECT_THAT(wordpiece_ids(*cased, "un[MASK]able[SEP] aff"), ElementsAre(5, 4, 1, 3, 1));
   EXPECT_EQ(cased->vocabulary_size(), 11);
   const SpecialTokens& special = cased->special();
   EXPECT_EQ(special.pad, 0);
@@ -174,7 +174,7 @@ TEST(WordPiece, CaseAndSpecialTokens) {
   EXPECT_THAT(special.ids, ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(special.single.before, ElementsAre(2));
   EXPECT_THAT(special.single.after, ElementsAre(3));
-  EXPECT_THAT(encoded(*uncased, "UNaffáble The the THE."), ElementsAre(5, 6, 7, 9, 9, 9, 10));
+  EXPECT_THAT(wordpiece_ids(*uncased, "UNaffáble The the THE."), ElementsAre(5, 6, 7, 9, 9, 9, 10));
   EXPECT_NE(cased->fingerprint(), uncased->fingerprint());
   EXPECT_EQ(cased->fingerprint(), small_tokenizer(false)->fingerprint());
   EXPECT_EQ(cased->fingerprint().size(), 32u);
@@ -183,14 +183,14 @@ TEST(WordPiece, CaseAndSpecialTokens) {
 TEST(WordPiece, NulBytesCountOnlyWithoutCleaning) {
   const std::string_view text("un\0the", 6), head("un\0", 3);
   const auto cleaning = small_tokenizer(false);
-  EXPECT_THAT(encoded(*cleaning, "un"), ElementsAre(5));
-  EXPECT_THAT(encoded(*cleaning, head), ElementsAre(5));
-  EXPECT_THAT(encoded(*cleaning, std::string_view("\0\0\0\0\0\0\0\0\0", 9)), ElementsAre());
+  EXPECT_THAT(wordpiece_ids(*cleaning, "un"), ElementsAre(5));
+  EXPECT_THAT(wordpiece_ids(*cleaning, head), ElementsAre(5));
+  EXPECT_THAT(wordpiece_ids(*cleaning, std::string_view("\0\0\0\0\0\0\0\0\0", 9)), ElementsAre());
   const auto raw = small_tokenizer(false, false);
-  EXPECT_THAT(encoded(*raw, "un"), ElementsAre(5));
-  EXPECT_THAT(encoded(*raw, head), ElementsAre(1));
-  EXPECT_THAT(encoded(*raw, text), ElementsAre(1));
-  EXPECT_THAT(encoded(*raw, std::string_view("\0", 1)), ElementsAre(1));
+  EXPECT_THAT(wordpiece_ids(*raw, "un"), ElementsAre(5));
+  EXPECT_THAT(wordpiece_ids(*raw, head), ElementsAre(1));
+  EXPECT_THAT(wordpiece_ids(*raw, text), ElementsAre(1));
+  EXPECT_THAT(wordpiece_ids(*raw, std::string_view("\0", 1)), ElementsAre(1));
 }
 
 TEST(WordPiece, BrokenUtf8DecodesAsPythonDoes) {

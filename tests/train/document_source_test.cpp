@@ -14,13 +14,10 @@
 namespace gpuhpc {
 namespace {
 
-using testing::ScratchFolder;
-using testing::WordTokenizer;
-
 class Documents : public ::testing::Test {
  protected:
   TokenDataset prepare(const std::string& name, const std::string& corpus) {
-    testing::write_unsynced(folder / (name + ".txt"), corpus);
+    write_unsynced(folder / (name + ".txt"), corpus);
     const auto comm = make_single_communicator();
     prepare_shards(scan_corpus(folder / (name + ".txt"), {}, *comm), tokenizer, folder / name, {},
                    Texts::leave, *comm, 1);

@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 
 // Says what it loads, for which update, and takes its time about it.
-class Watched : public TinyTask {
+class WatchedTask : public TinyTask {
  public:
   using TinyTask::TinyTask;
   std::any load(std::span<const std::int64_t> items,
@@ -70,7 +70,7 @@ struct Trained {
 
 // Three epochs of 7 updates, the last short; four micro-batches in most.
 Trained train(LoaderOptions loader, bool starved = false) {
-  Watched task(79, 1, .2);
+  WatchedTask task(79, 1, .2);
   bool refused = !starved;
   task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
     if (!refused && batch.size() > 1 && batch.documents[0] % 5 == 3) {
@@ -116,7 +116,7 @@ TEST(Loader, BatchesAreCutAnewAfterOutOfMemory) {
 }
 
 TEST(Loader, LoadsWhatComesNextWhileTheLossIsComputed) {
-  Watched task(60);
+  WatchedTask task(60);
   std::int64_t computed = 0, in_time = 0;
   constexpr std::int64_t pieces = 20, ahead = 3;
   task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
@@ -138,7 +138,7 @@ TEST(Loader, LoadsWhatComesNextWhileTheLossIsComputed) {
 TEST(Loader, ThreadsHideSlowPacking) {
   constexpr std::int64_t pieces = 20;
   for (const std::int64_t workers : {0, 2}) {
-    Watched task(60);
+    WatchedTask task(60);
     std::int64_t computed = 0, waited_for = 0;
     task.compute = [&](const PackedIds& batch, DropoutSeed seed) {
       const std::int64_t next = std::min(pieces, ++computed + 1);

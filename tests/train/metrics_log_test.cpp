@@ -13,8 +13,6 @@
 namespace gpuhpc {
 namespace {
 
-using testing::ReadEvent;
-using testing::ScratchFolder;
 using ::testing::UnorderedElementsAre;
 
 std::vector<Json> lines_of(const std::filesystem::path& path) {
@@ -78,7 +76,7 @@ TEST(MetricsLog, WritesALineAndAnEventAStep) {
                             {"validation_loss", 1.25},
                             {"samples", Json::array({"a text"})}}));
 
-  const std::vector<ReadEvent> events = testing::read_events(testing::event_file(watched.events));
+  const std::vector<ReadEvent> events = read_events(event_file(watched.events));
   ASSERT_EQ(events.size(), 5U);
   EXPECT_EQ(events[2].step, 1);
   EXPECT_EQ(
@@ -101,7 +99,7 @@ TEST(MetricsLog, ARunThatGoesOnIsOneCurve) {
   Watched killed;
   killed.log.begin(0);
   for (int step = 1; step <= 5; ++step) killed.log.step(report(step));
-  std::ofstream(testing::event_file(killed.events), std::ios::app) << "half a rec";
+  std::ofstream(event_file(killed.events), std::ios::app) << "half a rec";
   const std::filesystem::path older = killed.events / "events.out.tfevents.1.other.1",
                               oldest = killed.events / "events.out.tfevents.0.other.1";
   std::ofstream(older, std::ios::binary) << "an older one";
@@ -109,7 +107,7 @@ TEST(MetricsLog, ARunThatGoesOnIsOneCurve) {
   MetricsLog log(killed.lines, killed.events, killed.task.arena, {}, killed.comm->host());
   log.begin(3);
   for (int step = 4; step <= 6; ++step) log.step(report(step));
-  const std::vector<ReadEvent> events = testing::read_events(testing::event_file(killed.events));
+  const std::vector<ReadEvent> events = read_events(event_file(killed.events));
   ASSERT_EQ(events.size(), 8U);
   EXPECT_EQ(std::filesystem::file_size(older), 0U);
   EXPECT_FALSE(std::filesystem::exists(oldest));

@@ -96,7 +96,7 @@ TrainOptions descent(std::int64_t micro_batch) {
   return options;
 }
 
-struct Outcome {
+struct PairsOutcome {
   std::vector<double> losses, norms;
   std::vector<float> weights;  // without padding
 };
@@ -110,9 +110,9 @@ void add_weights(const PairModel& model, std::vector<float>& weights) {
 }
 
 // The definition: automatic differentiation over each whole batch, w -= .1 x mean gradient.
-Outcome reference() {
+PairsOutcome reference() {
   PairModel model;
-  Outcome outcome;
+  PairsOutcome outcome;
   const PairsTask task(1);
   Sampler sampler(task, descent(0), descent(0).course(), 12);
   for (std::int64_t step = 0; step < sampler.total_steps(); ++step) {
@@ -137,9 +137,9 @@ Outcome reference() {
   return outcome;
 }
 
-Outcome train(PairsTask& task, std::int64_t micro_batch, Communicator& comm,
-              const std::string& strategy = "ddp") {
-  Outcome outcome;
+PairsOutcome train(PairsTask& task, std::int64_t micro_batch, Communicator& comm,
+                   const std::string& strategy = "ddp") {
+  PairsOutcome outcome;
   ParallelOptions parallel;
   parallel.strategy = strategy;
   Trainer(task.arena, task, descent(micro_batch),
@@ -154,7 +154,7 @@ Outcome train(PairsTask& task, std::int64_t micro_batch, Communicator& comm,
   return outcome;
 }
 
-void expect_near(const Outcome& found, const Outcome& wanted) {
+void expect_near(const PairsOutcome& found, const PairsOutcome& wanted) {
   ASSERT_EQ(found.losses.size(), wanted.losses.size());
   for (std::size_t i = 0; i < wanted.losses.size(); ++i) {
     EXPECT_NEAR(found.losses[i], wanted.losses[i], 1e-5) << "step " << i + 1;
@@ -166,7 +166,7 @@ void expect_near(const Outcome& found, const Outcome& wanted) {
 
 TEST(Pairs, OneAnswerForEveryMicroBatchAndAnyRanks) {
   const auto comm = MpiSession::world();
-  const Outcome wanted = reference();
+  const PairsOutcome wanted = reference();
   ASSERT_EQ(wanted.losses.size(), 12U);
   ASSERT_LT(wanted.losses[8], wanted.losses[0]);
   for (const char* strategy : {"ddp", "zero1"})

@@ -13,8 +13,6 @@
 namespace gpuhpc {
 namespace {
 
-using testing::ScratchFolder;
-
 TEST(ProfileOptions, AreOneStepOrTwoWithADash) {
   const auto range = [](const std::string& steps) {
     const Range chosen = ProfileOptions{steps}.range();

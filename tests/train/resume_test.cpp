@@ -11,7 +11,6 @@
 namespace gpuhpc {
 namespace {
 
-using testing::error_of;
 using ::testing::HasSubstr;
 
 class ResumeTest : public Resume {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* strategies[] = {"ddp", "zero1"};
 
-ParallelOptions parallel_options(const std::string& strategy) {
+ParallelOptions of_small_buckets(const std::string& strategy) {
   ParallelOptions parallel;
   parallel.strategy = strategy;
   parallel.bucket_bytes = 512;
@@ -130,12 +130,12 @@ TEST(TrainerMpi, OutOfMemoryOnOneRankShrinksTheMicroBatchOfAll) {
     });
     Trainer(task.arena, task, options,
             {.comm = *comm,
-             .parallel = parallel_options(strategy),
+             .parallel = of_small_buckets(strategy),
              .report = [&](const StepReport& r) { healed.push_back(r); }})
         .run();
     Trainer(other.arena, other, options,
             {.comm = *comm,
-             .parallel = parallel_options(strategy),
+             .parallel = of_small_buckets(strategy),
              .report = [&](const StepReport& r) { clean.push_back(r); }})
         .run();
     EXPECT_EQ(failures, comm->rank() == comm->size() - 1 ? 1 : 0);  // one batch was computed twice
@@ -261,7 +261,7 @@ TEST(TrainerMpi, TheLossScaleIsTheSameOnAllRanks) {
     };
     Trainer trainer(
         task.arena, task, options,
-        {.comm = *comm, .parallel = parallel_options(strategy), .report = [&](const StepReport& r) {
+        {.comm = *comm, .parallel = of_small_buckets(strategy), .report = [&](const StepReport& r) {
            scales.push_back(r.loss_scale), skipped.push_back(r.skipped);
          }});
     for (int step = 0; step < 9; ++step) trainer.step();
@@ -335,7 +335,7 @@ TEST(TrainerMpi, ARankThatWaitsForItsDataIsSlow) {
 // Each gradient bucket leaves within the backward pass or the sum, and comes back within the sum.
 TEST(TrainerMpi, ATraceShowsEachBucket) {
   const auto comm = MpiSession::world();
-  const testing::ScratchFolder folder;
+  const ScratchFolder folder;
   TinyTask task(240, comm->size());
   ParallelOptions parallel;
   parallel.bucket_bytes = 1024;

@@ -381,7 +381,7 @@ TEST(Trainer, ATaskMayEndTheTraining) {
   };
   Ending task(100);
   const auto comm = make_single_communicator();
-  const testing::ScratchFolder folder;
+  const ScratchFolder folder;
   EXPECT_EQ(Trainer(task.arena, task, tiny_options(),
                     {.comm = *comm,
                      .profile = {"2-9"},  // what was recorded until then is written
