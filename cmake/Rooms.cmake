@@ -171,6 +171,7 @@ function(gpuhpc_room_tests room)
     add_executable(test_${room}_gpu ${gpu_tests} ${CMAKE_SOURCE_DIR}/tests/gpu_main.cpp)
     target_link_libraries(test_${room}_gpu PRIVATE ${GPUHPC_TEST_ROOMS} GTest::gtest GTest::gmock)
     gpuhpc_test_paths(test_${room}_gpu ${room})
+    set_target_properties(test_${room}_gpu PROPERTIES UNITY_BUILD OFF)  # two of them may share a name
     add_test(NAME ${room}.gpu COMMAND test_${room}_gpu WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${room}.gpu PROPERTIES LABELS gpu TIMEOUT 300 RUN_SERIAL TRUE)
     add_dependencies(gpu_tests test_${room}_gpu)
