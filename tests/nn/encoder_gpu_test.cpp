@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../gpu.hpp"
+#include "fixture.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -66,12 +67,6 @@ Result learn(Encoder& encoder, const ForwardOptions& options, Pooling pooling = 
   return result;
 }
 
-ForwardOptions in(at::ScalarType compute) {
-  ForwardOptions options;
-  options.compute = compute;
-  return options;
-}
-
 struct Case {
   const char* name;
   std::int64_t layers, hidden;
@@ -86,8 +81,9 @@ TEST_P(EncoderOnGpu, VectorsAndGradientsAreTheProcessors) {
   const Case& c = GetParam();
   Encoder here = random_bert(c.layers, c.hidden, at::kCPU),
           there = random_bert(c.layers, c.hidden, gpu());
-  const Result wanted = learn(here, in(at::kFloat)),
-               ours = learn(there, in(c.compute), Pooling::mean, c.compute == at::kHalf ? 1024 : 1);
+  const Result wanted = learn(here, computing_in(at::kFloat)),
+               ours = learn(there, computing_in(c.compute), Pooling::mean,
+                            c.compute == at::kHalf ? 1024 : 1);
   EXPECT_TRUE(ours.rows.is_cuda());
   EXPECT_EQ(ours.rows.scalar_type(), at::kFloat);
   const double rows = distance(ours.rows, wanted.rows),
@@ -111,8 +107,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Pooling, IsTheProcessorsOnAGpu) {
   for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler}) {
     Encoder here = random_bert(2, 128, at::kCPU), there = random_bert(2, 128, gpu());
-    const Result wanted = learn(here, in(at::kFloat), pooling),
-                 ours = learn(there, in(at::kFloat), pooling);
+    const Result wanted = learn(here, computing_in(at::kFloat), pooling),
+                 ours = learn(there, computing_in(at::kFloat), pooling);
     EXPECT_LE(distance(ours.rows, wanted.rows), 1e-5) << to_string(pooling);
     EXPECT_LE(distance(ours.gradient, wanted.gradient), 1e-5) << to_string(pooling);
   }
@@ -123,13 +119,14 @@ TEST(PackedOnGpu, DocumentsDoNotSeeTheirNeighbours) {
   const Encoder encoder = random_bert(3, 384, gpu());
   for (const auto& [compute, bound] : {std::pair{at::kFloat, 1e-6}, {at::kBFloat16, 1e-2}}) {
     const PackedTokens batch = ragged_batch(gpu(), ragged);
-    const at::Tensor together = encoder.embed(batch, {Pooling::mean, true, 512}, in(compute)),
+    const at::Tensor together =
+                         encoder.embed(batch, {Pooling::mean, true, 512}, computing_in(compute)),
                      ids = batch.token_ids.to(at::kCPU, at::kInt);
     for (std::size_t b = 0; b < ragged.size(); ++b) {
       const std::int32_t* first = ids.const_data_ptr<std::int32_t>() + batch.offsets[b];
       const std::vector<std::int32_t> own(first, first + ragged[b]), offsets{0, ragged[b]};
       EXPECT_LE(distance(encoder.embed(pack_tokens(own, offsets, gpu()), {Pooling::mean, true, 512},
-                                       in(compute))[0],
+                                       computing_in(compute))[0],
                          together[static_cast<std::int64_t>(b)]),
                 bound)
           << b;
@@ -151,7 +148,9 @@ TEST(CheckpointingOnGpu, GivesTheSameBitsForLessMemory) {
   for (const at::ScalarType compute : {at::kFloat, at::kBFloat16, at::kHalf})
     for (const double rate : {0.0, .1}) {
       Encoder encoder = random_bert(6, 384, gpu());
-      const auto options = [&] { return rate > 0 ? dropping(in(compute), 7, rate) : in(compute); };
+      const auto options = [&] {
+        return rate > 0 ? dropping(computing_in(compute), 7, rate) : computing_in(compute);
+      };
       const Result whole = learn(encoder, options());
       ForwardOptions checkpointing = options();
       checkpointing.checkpoint_layers = true;
@@ -170,7 +169,7 @@ TEST(DropoutOnGpu, IsSeeded) {
   const Encoder encoder = random_bert(2, 128, gpu());
   const PackedTokens batch = ragged_batch(gpu(), ragged);
   const auto run = [&](std::uint64_t seed) {
-    return encoder.forward(batch, dropping(in(at::kBFloat16), seed));
+    return encoder.forward(batch, dropping(computing_in(at::kBFloat16), seed));
   };
   EXPECT_TRUE(at::equal(run(3), run(3)));
   EXPECT_GT(distance(run(3), run(4)), 1e-2);

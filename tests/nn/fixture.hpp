@@ -2,6 +2,7 @@
 // Tensors and batches out of the committed safetensors fixtures (made by
 // data_tools/fixtures/make_nn.py).
 #include <gpuhpc/io/safetensors.hpp>
+#include <gpuhpc/nn/encoder.hpp>
 #include <gpuhpc/nn/packed.hpp>
 
 #include <ATen/Parallel.h>
@@ -35,6 +36,12 @@ inline std::set<std::string> names_in(const std::filesystem::path& folder) {
   std::set<std::string> names;
   for (const TensorView& tensor : file.tensors()) names.insert(tensor.name);
   return names;
+}
+
+inline ForwardOptions computing_in(at::ScalarType compute) {
+  ForwardOptions options;
+  options.compute = compute;
+  return options;
 }
 
 inline at::Tensor read_floats(const SafeTensors& file, const std::string& name) {

@@ -24,12 +24,6 @@ PackedTokens batch_on_gpu(const SafeTensors& file, const std::string& prefix,
       segments ? read_ints(file, "segment_ids") : std::vector<std::int32_t>{});
 }
 
-ForwardOptions in(at::ScalarType compute) {
-  ForwardOptions options;
-  options.compute = compute;
-  return options;
-}
-
 // fp32 sums in another order; 16 bits round every product.
 const std::vector<std::pair<at::ScalarType, double>> kPrecisions = {
     {at::kFloat, 1e-4}, {at::kBFloat16, 4e-2}, {at::kHalf, 6e-3}};
@@ -71,9 +65,9 @@ void expect_transformers_figures(const std::string& name) {
   {
     const c10::NoGradGuard no_grad;
     for (const auto& [compute, bound] : kPrecisions)
-      EXPECT_LE(
-          distance(loaded.encoder.forward(batch, in(compute)), read_floats(expected, "hidden")),
-          bound)
+      EXPECT_LE(distance(loaded.encoder.forward(batch, computing_in(compute)),
+                         read_floats(expected, "hidden")),
+                bound)
           << name << " " << compute;
   }
   loaded.encoder.train_top_layers(-1);
@@ -107,10 +101,12 @@ TEST(MaskedLanguageOnGpu, LossAndGradientsEqualTransformers) {
   const std::vector<std::int64_t> places = integers("places"), targets = integers("targets");
   const double wanted = read_floats(expected, "loss").item<double>();
   for (const auto& [compute, bound] : kPrecisions) {
-    EXPECT_LE(distance(model.logits(batch, places, in(compute)), read_floats(expected, "logits")),
+    EXPECT_LE(distance(model.logits(batch, places, computing_in(compute)),
+                       read_floats(expected, "logits")),
               bound)
         << compute;
-    EXPECT_NEAR(model.loss(batch, places, targets, in(compute)).item<double>() / wanted, 1, bound)
+    EXPECT_NEAR(model.loss(batch, places, targets, computing_in(compute)).item<double>() / wanted,
+                1, bound)
         << compute;
   }
   model.loss(batch, places, targets).backward();
@@ -129,7 +125,8 @@ TEST(DebertaOnGpu, LogitsEqualTransformers) {
     const PackedTokens batch =
         batch_on_gpu(expected, "token_", expected.find("segment_ids") != nullptr);
     for (const auto& [compute, bound] : kPrecisions)
-      EXPECT_LE(distance(classifier.logits(batch, in(compute)), read_floats(expected, "logits")),
+      EXPECT_LE(distance(classifier.logits(batch, computing_in(compute)),
+                         read_floats(expected, "logits")),
                 bound)
           << name << " " << compute;
   }
@@ -175,7 +172,8 @@ TEST(T5OnGpu, LossesAndGradientsEqualTransformers) {
                        target = batch_on_gpu(expected, "target_");
     const double wanted = read_floats(expected, "loss").item<double>();
     for (const auto& [compute, bound] : kPrecisions)
-      EXPECT_NEAR(model.loss(source, target, 0, in(compute)).item<double>() / wanted, 1, bound)
+      EXPECT_NEAR(model.loss(source, target, 0, computing_in(compute)).item<double>() / wanted, 1,
+                  bound)
           << name << " " << compute;
     model.learn_everything();
     model.loss(source, target, .13).backward();
