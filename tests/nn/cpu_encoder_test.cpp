@@ -41,8 +41,7 @@ Documents ragged(std::initializer_list<std::int64_t> lengths) {
 }
 
 const LoadedEncoder& model() {
-  static const LoadedEncoder loaded =
-      load_encoder(std::string(GPUHPC_MODELS) + "/all-MiniLM-L6-v2");
+  static const LoadedEncoder loaded = load_encoder(minilm_folder);
   return loaded;
 }
 
