@@ -1,6 +1,7 @@
 #include "gpuhpc/config/ini.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <unordered_map>
 
@@ -50,13 +51,18 @@ std::string read_whole(const std::filesystem::path& file) {
     throw input_error("{}: this is a folder; name a config file", file.string());
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw input_error("{}: cannot open this config file; check --config", file.string());
-  std::string text(largest_file + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  std::string text;
+  std::array<char, 1 << 14> part;
+  do {
+    stream.read(part.data(), part.size());
+    text.append(part.data(), static_cast<std::size_t>(stream.gcount()));
+  } while (stream && text.size() <= largest_file);
   if (stream.bad())
     throw input_error("{}: cannot read this config file; check the disk", file.string());
-  if (text.size() > largest_file || text.find('\0') != text.npos ||
-      find_invalid_utf8(text) != std::string_view::npos)
+  if (text.size() > largest_file)
+    throw input_error("{}: a config file larger than 4 MiB; name another with --config",
+                      file.string());
+  if (text.find('\0') != text.npos || find_invalid_utf8(text) != std::string_view::npos)
     throw input_error(
         "{}: this is not a config file in UTF-8; write [section] and key = value lines",
         file.string());

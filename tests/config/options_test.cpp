@@ -127,6 +127,18 @@ TEST_F(OptionsTest, WhatIsNoConfigFileIsNamed) {
   write(std::string("\xFF\xFE[\0d\0", 6));
   EXPECT_THAT(error_of({}, path_), HasSubstr("not a config file in UTF-8"));
 }
+TEST_F(OptionsTest, AFileIsReadWholeUpToFourMiB) {
+  const std::string body = "[demo]\ncount = 7\n", tail = "\nmode = slow\n";
+  const auto of_size = [&](std::size_t size) {
+    return body + "#" + std::string(size - body.size() - tail.size() - 1, 'x') + tail;
+  };
+  write(of_size(4 << 20));
+  set_.parse(path_, {});
+  EXPECT_EQ(example_.count, 7);
+  EXPECT_EQ(example_.mode, "slow");
+  write(of_size((4 << 20) + 1));
+  EXPECT_THAT(error_of({}, path_), HasSubstr("larger than 4 MiB"));
+}
 TEST_F(OptionsTest, AWordStandsForOneValueOfANumber) {
   set_.section("demo").option("size", example_.size, "how large").range(-1, 100).word("auto", -1);
   EXPECT_THAT(set_.help({"demo"}),
