@@ -16,7 +16,7 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::size_t input_bytes = std::size_t{1} << 18;
+constexpr std::size_t input_bytes = std::size_t{1} << 16;
 
 }  // namespace
 
