@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/program_options.hpp>
 #include <cctype>
 #include <charconv>
@@ -181,27 +182,50 @@ void OptionSet::add_section_of(const std::string& name) {
   }
 }
 
+// "`a`" or "`a` or `b`": the option whose name is a letter or two away; else those of the section,
+// or of any, that end with the word, have it in their name or say it in their help. Empty: none, or
+// too many.
 std::string OptionSet::nearest(const std::string& name) const {
-  std::string best;
-  std::size_t best_distance = name.size();
-  for (const Section& section : sections_)
-    for (const Option& option : section.options_) {
-      const std::size_t distance = edit_distance(name, option.name_);
-      if (distance < best_distance) {
-        best_distance = distance;
-        best = option.name_;
-      }
+  const std::size_t dot = name.rfind('.');
+  const std::string section = dot == name.npos ? "" : name.substr(0, dot),
+                    key = dot == name.npos ? name : name.substr(dot + 1);
+  std::string spoken = key, best;
+  std::ranges::replace(spoken, '-', ' ');
+  std::size_t best_distance = std::min<std::size_t>(3, name.size());
+  std::array<std::vector<std::string>, 6> near;  // the nearest first
+  for (const Section& each : sections_) {
+    if (is_pattern(each)) continue;
+    for (const Option& option : each.options_) {
+      if (const std::size_t distance = edit_distance(name, option.name_); distance < best_distance)
+        best_distance = distance, best = option.name_;
+      const std::string other = option.name_.substr(each.name_.size() + 1);
+      const bool inside = other.find(key) != other.npos || key.find(other) != key.npos;
+      if (key.size() > 1 && (inside || option.help_.find(spoken) != std::string::npos))
+        near[(each.name_ == section ? 0U : 3U) + (other == key ? 0U
+                                                  : inside     ? 1U
+                                                               : 2U)]
+            .push_back("`" + option.name_ + "`");
     }
-  return best;
+  }
+  if (!best.empty()) return "`" + best + "`";
+  const auto found = std::ranges::find_if(near, [](const auto& names) { return !names.empty(); });
+  constexpr std::size_t most = 4;
+  if (found == near.end() || found->size() > most) return "";
+  const std::string last = found->back();
+  found->pop_back();
+  return found->empty() ? last : fmt::format("{} or {}", fmt::join(*found, ", "), last);
 }
 
 void OptionSet::assign(const std::string& name, const std::string& value, const std::string& where,
                        std::vector<std::string>& problems) {
   Option* option = find(name);
   if (option == nullptr) {
-    const std::string near = nearest(name);
-    problems.push_back(fmt::format("{}: unknown option `{}`{}", where, name,
-                                   near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
+    const std::string near = nearest(name), own = name.substr(0, name.rfind('.'));
+    const bool known = std::ranges::find(sections_, own, &Section::name_) != sections_.end();
+    problems.push_back(
+        fmt::format("{}: unknown option `{}`; {}", where, name,
+                    near.empty() ? fmt::format("--help {} lists what there is", known ? own : "all")
+                                 : fmt::format("did you mean {}?", near)));
     return;
   }
   if (find_invalid_utf8(value) != std::string_view::npos) {

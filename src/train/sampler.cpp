@@ -64,7 +64,7 @@ Sampler::Sampler(const Task& task, const TrainOptions& options, const Course& co
   std::int64_t drawn = 0;
   for (const Stream& stream : count.streams_) drawn += stream.drawn;
   mean_batch_ = batch_tokens_ > 0 ? static_cast<double>(drawn) / static_cast<double>(first)
-                                  : static_cast<double>(batch_size_);
+                                  : static_cast<double>(largest_);
   total_ = course.max_steps;
   if (by_items && course.max_steps == 0) {
     total_ = first * course.epochs;

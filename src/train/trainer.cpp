@@ -54,7 +54,7 @@ TrainSummary Trainer::run() {
   bool more = goes_on();  // before prepare(): a task may have no loss before its first step
   if (more) warm_up(), prepare();
   if (context_.log && comm_.is_root()) context_.log->info(describe());
-  warn_of_warmup();
+  warn_of_limits();
   if (context_.log)
     progress.emplace(context_.log, "training", total_steps(), "steps", comm_.is_root());
   if (progress && state_.step > 0) progress->resume(state_.step);

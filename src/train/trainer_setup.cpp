@@ -111,14 +111,20 @@ void check_one_precision(Communicator& comm, Precision precision) {
                 true);
 }
 
-void Trainer::warn_of_warmup() const {
+// What is asked and never reached.
+void Trainer::warn_of_limits() const {
+  if (!context_.log || !comm_.is_root() || total_steps() == 0) return;
   const auto steps = static_cast<double>(total_steps());
-  if (course_.warmup >= 1 && course_.warmup > steps && steps > 0 && context_.log && comm_.is_root())
+  if (course_.warmup >= 1 && course_.warmup > steps)
     context_.log->warn(
         "--train.warmup {:.0f} is longer than the {:.0f} updates of this training: the rates rise "
-        "to "
-        "their peak over all of them and never fall; give fewer, or a share such as .1",
+        "to their peak over all of them and never fall; give fewer, or a share such as .1",
         course_.warmup, steps);
+  if (options_.batch_tokens == 0 && sampler_.largest_batch() < batch_)
+    context_.log->warn(
+        "no batch of this training has {} documents: the largest has {}, and the rates are those "
+        "of that size",
+        batch_, sampler_.largest_batch());
 }
 
 std::int64_t Trainer::load_checkpoint() { return checkpointer_ ? checkpointer_->resume(*this) : 0; }

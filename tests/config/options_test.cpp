@@ -67,6 +67,17 @@ TEST_F(OptionsTest, EveryProblemIsReportedAtOnceWithTheNearestName) {
   EXPECT_EQ(example_.count, 3);
   EXPECT_THAT(text, testing::Not(HasSubstr("unexpected argument")));
 }
+TEST_F(OptionsTest, AWordOfANameOrOfItsHelpIsEnough) {
+  set_.section("other", "more").option("head-rate", example_.rate, "peak of the head");
+  EXPECT_THAT(error_of({"--demo.learning-rate", "1"}), HasSubstr("did you mean `demo.rate`?"));
+  EXPECT_THAT(error_of({"--other.rate", "1"}), HasSubstr("did you mean `other.head-rate`?"));
+  EXPECT_THAT(error_of({"--rates", "1"}), HasSubstr("did you mean `demo.rate`?"));
+  EXPECT_THAT(error_of({"--peak", "1"}), HasSubstr("did you mean `other.head-rate`?"));
+  EXPECT_THAT(error_of({"--e", "1"}), HasSubstr("`e`; --help all lists"));
+  EXPECT_THAT(error_of({"--demo.how-many", "1"}), HasSubstr("did you mean `demo.count`?"));
+  EXPECT_THAT(error_of({"--demo.zebra", "1"}), HasSubstr("`demo.zebra`; --help demo lists"));
+  EXPECT_THAT(error_of({"--zebra", "1"}), HasSubstr("`zebra`; --help all lists"));
+}
 TEST_F(OptionsTest, OnlyThePathThatIsUsedMustExist) {
   write("[demo]\nfile = /no/such\n");
   EXPECT_THAT(error_of({}, path_),

@@ -4,6 +4,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <limits>
 #include <numeric>
+#include <sstream>
 #include <thread>
 
 #include "../comm/over_another.hpp"
@@ -215,6 +217,27 @@ TEST(Trainer, DescribesTheRunInOneLine) {
             "24 x accumulation 1 = global batch 24 documents; base rates model 0.01, "
             "model.no-decay 0.01 for a batch of 32, rule none, peak rates 0.01, 0.01 after 1 "
             "steps, then linear; adamw, fp32, ddp; no loader threads; seed 42");
+}
+
+TEST(Trainer, ABatchOfMoreThanThereIsIsSaidAndHasTheRatesOfWhatThereIs) {
+  const auto comm = make_single_communicator();
+  const auto train = [&](std::int64_t batch, std::string* said = nullptr) {
+    TinyTask task(100);
+    std::ostringstream text;
+    const Log log = std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+    TrainOptions options = tiny_options();
+    options.batch = batch, options.micro_batch = 24, options.rate_rule = "linear";
+    Trainer(task.arena, task, options, {.comm = *comm, .log = log}).run();
+    if (said) *said = text.str();
+    return task.weights();
+  };
+  std::string said, unsaid;
+  EXPECT_EQ(train(100'000, &said), train(100, &unsaid));
+  EXPECT_THAT(said, testing::HasSubstr(
+                        "no batch of this training has 100000 documents: the largest has 100"));
+  EXPECT_THAT(said, testing::HasSubstr("peak rates 0.03125, 0.03125 after"));  // .01 x 100 / 32
+  EXPECT_THAT(unsaid, testing::Not(testing::HasSubstr("no batch of this training")));
 }
 
 // Validation of 100 documents and these; their loss is minus `values`, one an epoch.

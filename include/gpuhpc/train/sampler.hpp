@@ -39,9 +39,10 @@ class Sampler {
   // As if `batch` batches of `epoch` had been drawn: a pass over what they hold.
   void seek(std::int64_t epoch, std::int64_t batch);
 
-  std::int64_t items() const { return items_; }            // that are learnt from
-  std::int64_t total_steps() const { return total_; }      // course.max_steps, or all epochs
-  double mean_batch() const { return mean_batch_; }        // items
+  std::int64_t items() const { return items_; }        // that are learnt from
+  std::int64_t total_steps() const { return total_; }  // course.max_steps, or all epochs
+  // Items of a batch that is cut by its tokens, on average; else of the largest one.
+  double mean_batch() const { return mean_batch_; }
   std::int64_t largest_batch() const { return largest_; }  // items, in the first epoch
   const std::vector<std::int64_t>& validation() const { return validation_; }
 

@@ -115,7 +115,7 @@ class Trainer {
   void prepare();
   bool fits(std::span<const std::int64_t> items);
   std::int64_t fastest_of(std::int64_t limit, std::int64_t foreseen, std::int64_t& trials);
-  void warn_of_warmup() const;
+  void warn_of_limits() const;
   void resume();
   void validate();
   std::int64_t items_at_once() const;
