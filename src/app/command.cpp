@@ -81,9 +81,8 @@ std::span<const Command> commands() {
            vectors + jobs + learning + labelling},
       {"evaluate", "predictions against gold (--eval.predictions, --eval.gold)", evaluate_command,
        labelling_preset, false,
-       "input.file output pipeline stage model prepare infer scoring teleclass taxoclass tfidf "
-       "neighbours "
-       "decode " +
+       "input.file output run.export pipeline stage model prepare infer scoring teleclass "
+       "taxoclass tfidf neighbours decode " +
            jobs + learning + beside_runs},
       {"report", "one HTML page of one or several run folders (--report.runs)", report_command,
        labelling_preset, false,

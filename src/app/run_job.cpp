@@ -5,6 +5,7 @@
 
 #include "gpuhpc/app/launch.hpp"
 #include "gpuhpc/app/ledger.hpp"
+#include "gpuhpc/app/outputs.hpp"
 #include "gpuhpc/app/run_folder.hpp"
 #include "gpuhpc/app/run_report.hpp"
 #include "gpuhpc/app/signals.hpp"
@@ -63,6 +64,7 @@ void run_job(CommandContext& c, Job job) {
     if (!exported.empty() && !fs::exists(run / "ledger.json"))
       throw usage_error("--run.export: {} holds no run; name its folder with --run.dir",
                         run.string());
+    check_run_folder(run);
     create_folder(run);
     lock.emplace(run);
     if (!exported.empty()) return;

@@ -134,6 +134,7 @@ accepted names-shared-taxoclass 'sed -i "s/jazz/optics/" in/labels.txt' '$run --
 # --- the run folder and contradicting options
 refused run-below-file 74 'cannot create x/r*check the path' 'echo > x' '$run --run.dir x/r'
 refused run-is-file 74 'cannot create x: a part of the path is a file' 'echo > x' '$run --run.dir x'
+refused run-over-another 2 '--run.dir .: `model` is there already and of no run*give a new folder' '' '$G run $options --run.dir .'
 refused run-nowhere 74 'cannot create /proc/r*' '' '$run --run.dir /proc/r'
 refused run-predictions 2 '--eval.predictions is for evaluate' '' '$run --eval.predictions $W/done/predictions.jsonl'
 refused stage-unknown 2 'pipeline.to*labelling' '' '$run --pipeline.to labelling'
@@ -178,11 +179,16 @@ refused prepare-folder 65 'in: this is no regular file*give a file' '' '$prepare
 refused prepare-output 74 'cannot create in/labels.txt: a part of the path is a file' '' '$prepare --input.file in/test/corpus.txt --output.dir in/labels.txt'
 refused prepare-row 65 'in/test/corpus.txt:41: no tab between id and text; write' 'echo x >> in/test/corpus.txt' '$prepare --input.file in/test/corpus.txt'
 refused prepare-size 2 '`prepare.*` must be between' '' '$prepare --input.file in/test/corpus.txt --prepare.shard-documents 0'
+refused prepare-over-another 2 '--output.dir out/manifest.json: there is a file of that name*give another name' 'mkdir out; echo "{\"name\": 1}" > out/manifest.json' '$prepare --input.file in/test/corpus.txt'
+accepted prepare-again '$prepare --input.file in/train/corpus.txt' '$prepare --input.file in/test/corpus.txt' 'grep -q "\"documents\": 40" out/manifest.json'
 
 # --- encode
 refused encode-output 74 'none/out*check the path' '' '$encode --input.file in/test/corpus.txt --output.file none/out'
 refused encode-folder 74 'cannot write in: this is a folder; give the path of a file' '' '$encode --input.file in/test/corpus.txt --output.file in'
 refused encode-row 65 'in/test/corpus.txt:41: no tab between id and text; write' 'echo x >> in/test/corpus.txt' '$encode --input.file in/test/corpus.txt'
+refused encode-over-input 2 '--output.file x: this is the text that is read (--input.file)*give another name' 'cp in/test/corpus.txt x; ln -s x y' '$G encode --model.encoder model $cpu --input.file y --output.file x'
+refused encode-over-another 2 '--output.file in/labels.txt: there is a file of that name*give another name' '' '$G encode --model.encoder model $cpu --input.file in/test/corpus.txt --output.file in/labels.txt'
+accepted encode-again '$encode --input.file in/train/corpus.txt' '$encode --input.file in/test/corpus.txt' 'head -1 out | grep -q t0'
 refused encode-stdin 65 'standard input:0: there is no document in it; give' '' '$encode --input.file -'
 refused encode-endless 65 '/dev/zero:1: *' '' '$encode --input.file /dev/zero'
 accepted encode-closed-stdin '' '$encode --input.file in/test/corpus.txt <&-' '[ $(wc -l < out) = 40 ]'
@@ -194,6 +200,8 @@ refused predict-encoder 65 'model: not a finished model*name the model/ folder o
 refused predict-run 65 'done: not a finished model*name the model/ folder of a finished run' '' '$predict --model.dir $W/done --input.file in/test/corpus.txt'
 refused predict-output 74 'none/out*check the path' 'ln -s $W/done/model m' '$predict --input.file in/test/corpus.txt --output.file none/out'
 refused predict-row 65 'in/test/corpus.txt:41: no tab between id and text; write' 'ln -s $W/done/model m; echo x >> in/test/corpus.txt' '$predict --input.file in/test/corpus.txt'
+refused predict-over-input 2 '--output.file x.jsonl: this is the text that is read*give another name' 'ln -s $W/done/model m; echo "{\"id\": \"a\", \"text\": \"light\"}" > x.jsonl' '$G predict --model.dir m $cpu --input.file x.jsonl --output.file x.jsonl'
+accepted predict-again 'ln -s $W/done/model m; $predict --input.file in/train/corpus.txt' '$predict --input.file in/test/corpus.txt' 'head -1 out | grep -q t0'
 refused predict-settings 65 'settings.json*' 'cp -r $W/done/model m; echo "{" > m/gpuhpc/settings.json' '$predict --input.file in/test/corpus.txt'
 accepted predict-stdin 'ln -s $W/done/model m' '$predict --input.file - < in/test/corpus.txt' '[ $(wc -l < out) = 40 ]'
 accepted predict-interrupted 'ln -s $W/done/model m; mkfifo p' \
@@ -217,6 +225,8 @@ refused evaluate-score 76 'p.jsonl:1: document `t0`: its score of class `jazz` i
 refused evaluate-some-scores 65 'p.jsonl:2: has no "scores" where the first line has them; give' 'printf "{\"id\": \"t0\", \"labels\": [], \"scores\": {}}\n{\"id\": \"t1\", \"labels\": []}\n" > p.jsonl' '$evaluate --eval.predictions p.jsonl'
 accepted evaluate-prints-alone 'cp -r $W/done r' '$evaluate --eval.predictions r/submission.csv > out' 'grep -q "nothing is written" out && cmp r/metrics.json $W/done/metrics.json'
 accepted evaluate-keeps '' '$evaluate --eval.predictions $W/done/submission.csv --run.dir kept' 'grep -q example_f1 kept/metrics.json && [ -e kept/evaluation.json ]'
+accepted evaluate-again '$evaluate --eval.predictions $W/done/submission.csv --run.dir kept' '$evaluate --eval.predictions $W/done/submission.csv --run.dir kept' 'grep -q example_f1 kept/metrics.json'
+refused evaluate-over-another 2 '--run.dir in: metrics.json is there already*give a new folder' 'echo > in/metrics.json' '$evaluate --eval.predictions $W/done/submission.csv --run.dir in'
 
 # --- report
 refused report-missing 65 'none: there is no such folder; name run folders' '' '$report --run.dir none'
@@ -228,6 +238,9 @@ refused report-evaluation 65 'r/evaluation.json*' 'cp -r $W/done r; echo "{}" > 
 refused report-comma 2 'a folder is missing beside a comma; write' '' '$report --report.runs a,,b'
 refused report-many 2 'names 9 folders; 8 runs at most' '' '$report --report.runs a,b,c,d,e,f,g,h,i'
 refused report-output 74 'none/x*check the path' '' '$report --run.dir $W/done --report.output none/x.html'
+refused report-over-another 2 '--report.output r/predictions.jsonl: there is a file of that name*give another name' 'cp -r $W/done r' '$report --run.dir r --report.output r/predictions.jsonl'
+refused report-data-over-another 2 'would be written over r/metrics.json*give another name' 'cp -r $W/done r' '$report --run.dir r --report.output r/metrics.html'
+accepted report-again '$report --run.dir $W/done --report.output x.html' '$report --run.dir $W/done --report.output x.html' '[ -s x.json ]'
 
 # --- a model folder is one thing; its run's options travel with it
 damaged="--input.file in/test/corpus.txt"

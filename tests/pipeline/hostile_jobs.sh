@@ -87,6 +87,7 @@ refused generate-sample 2 'generate.beams 1*' '' '$generate --model.dir $t5 --in
 refused generate-lengths 2 'generate.min-length*' '' '$generate --model.dir $t5 --input.file in/test/corpus.txt --generate.min-length 9'
 refused generate-row 65 'in/test/corpus.txt:41: no tab between id and text; write' 'echo x >> in/test/corpus.txt' '$generate --model.dir $t5 --input.file in/test/corpus.txt'
 refused generate-output 74 'none/out*check the path' '' '$generate --model.dir $t5 --input.file in/test/corpus.txt --output.file none/out'
+refused generate-over-input 2 '--output.file x: this is the text that is read*give another name' 'cp in/test/corpus.txt x' '$G generate --model.dir $t5 $cpu --generate.max-length 4 --input.file x --output.file x'
 accepted generate-empty-text 'printf "a\t\nb\tjazz\n" > few.txt' '$generate --model.dir $t5 --input.file few.txt' '[ $(wc -l < out) = 2 ]'
 
 # --- pretrain
@@ -114,6 +115,9 @@ refused labels-given-missing 2 '`input.labels` names `l.txt`, which does not exi
 refused plan-gpu 2 '--plan.gpu titan: there is no such GPU here; there are v100-16' '' '$G plan --plan.gpu titan'
 refused plan-model 2 'plan.model*' '' '$plan --plan.model gpt-9'
 refused plan-json 74 'none/p*check the path' '' '$plan --plan.model bert-base --plan.job encode --plan.json none/p'
+refused plan-over-config 2 '--plan.config job.ini: there is a file of that name*give another name' 'printf "[train]\nepochs = 3\n" > job.ini' '$plan --config job.ini --plan.model bert-base --plan.job encode --plan.config job.ini'
+accepted plan-again '$plan --plan.model bert-base --plan.job encode --plan.config p.ini --plan.json p.json' '$plan --plan.model bert-base --plan.job encode --plan.config p.ini --plan.json p.json' '[ -s p.ini ]'
+refused unread-export 2 '--run.export has no meaning for evaluate' '' '$evaluate --eval.predictions $W/done/submission.csv --run.export x'
 refused plan-length 2 '--plan.length 100000: bert-base has 512 positions' '' '$plan --plan.model bert-base --plan.job encode --plan.length 100000'
 refused plan-calibration 65 'c.json*' 'echo "{" > c.json' '$plan --plan.model bert-base --plan.job encode --plan.calibration c.json'
 refused unread-predict 2 '--train.epochs has no meaning for predict; leave it out (it is for run' 'ln -s $W/done/model m' '$predict --input.file in/test/corpus.txt --train.epochs 3'

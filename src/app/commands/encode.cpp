@@ -1,4 +1,5 @@
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/outputs.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
@@ -59,6 +60,7 @@ void check(const ColumnRanges& ranges, const Options& o, spdlog::logger& log) {
 // {"id", "embedding": [...]} a line, in order.
 void encode_command(CommandContext& c) {
   const Options& o = c.options;
+  on_root(c.comm, [&] { check_output_file(o); });
   run_collectively(c.comm, [&] { check(o.output); });
   const std::string& model =
       o.shared.model.dir.empty() ? o.shared.model.encoder : o.shared.model.dir;

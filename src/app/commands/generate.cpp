@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/outputs.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
@@ -79,6 +80,7 @@ class Written {
 // {"id", "text"} a line, in order.
 void generate_command(CommandContext& c) {
   const Options& o = c.options;
+  on_root(c.comm, [&] { check_output_file(o); });
   run_collectively(c.comm, [&] {
     if (o.shared.model.dir.empty())
       throw usage_error("--model.dir is missing; name the folder of a T5 or mT5");

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/outputs.hpp"
 #include "gpuhpc/app/plan_files.hpp"
 #include "gpuhpc/app/plan_trial.hpp"
 #include "gpuhpc/base/error.hpp"
@@ -303,6 +304,10 @@ void plan_command(CommandContext& c) {
   const PlanOptions& o = c.options.plan;
   PlanRequest request;
   CalibrationFile file;
+  on_root(c.comm, [&] {
+    check_output("plan.config", o.config, "# gpuhpc ");
+    check_output("plan.json", o.json, "{\n  \"model\"");
+  });
   run_collectively(c.comm, [&] {
     c.options.shared.training.train.check(c.set);
     request = request_of(c);

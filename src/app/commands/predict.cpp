@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/outputs.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
@@ -25,6 +26,7 @@ std::string line_of(const Prediction& p, const ClassWords& words, bool review) {
 
 void predict_command(CommandContext& c) {
   const Options& o = c.options;
+  on_root(c.comm, [&] { check_output_file(o); });
   run_collectively(c.comm, [&] {
     if (o.shared.model.dir.empty())
       throw usage_error("predict needs --model.dir FOLDER, the model/ of a finished run");

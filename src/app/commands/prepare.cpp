@@ -1,4 +1,5 @@
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/outputs.hpp"
 #include "gpuhpc/app/signals.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
@@ -14,6 +15,8 @@ void prepare_command(CommandContext& c) {
   std::unique_ptr<Tokenizer> tokenizer;
   run_collectively(c.comm, [&] {
     if (o.output.dir.empty()) throw usage_error("name the folder for the shards with --output.dir");
+    check_output("output.dir", std::filesystem::path(o.output.dir) / "manifest.json",
+                 "{\n  \"documents\"");
     tokenizer = load_tokenizer(o.shared.model.encoder);
   });
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);

@@ -1,4 +1,5 @@
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/outputs.hpp"
 #include "gpuhpc/app/run_report.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
@@ -33,6 +34,7 @@ void report_command(CommandContext& c) {
     const std::filesystem::path page = !o.report.page.empty() ? std::filesystem::path(o.report.page)
                                        : runs.size() == 1     ? runs[0] / "report.html"
                                                               : "report.html";
+    check_report(page);
     const Json report = runs.size() == 1 ? make_run_report(runs[0]) : compare_runs(runs);
     write_report(page, report);
     for (const Json& warning : report.at("warnings")) c.log->warn("{}", warning.get<std::string>());
