@@ -59,10 +59,11 @@ std::string read_whole(const std::filesystem::path& file) {
   } while (stream && text.size() <= largest_file);
   if (stream.bad())
     throw input_error("{}: cannot read this config file; check the disk", file.string());
-  if (text.size() > largest_file)
+  const bool binary = text.find('\0') != text.npos, large = text.size() > largest_file;
+  if (large && !binary)
     throw input_error("{}: a config file larger than 4 MiB; name another with --config",
                       file.string());
-  if (text.find('\0') != text.npos || find_invalid_utf8(text) != std::string_view::npos)
+  if (binary || find_invalid_utf8(text) != std::string_view::npos)
     throw input_error(
         "{}: this is not a config file in UTF-8; write [section] and key = value lines",
         file.string());

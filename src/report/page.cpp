@@ -36,8 +36,8 @@ std::string render_page(std::string_view data) {
 
 void write_report(const std::filesystem::path& page, const Json& report) {
   const std::string data = report_data(report);
-  write_text_file(std::filesystem::path(page).replace_extension(".json"), data + "\n");
   write_text_file(page, render_page(data));
+  write_text_file(std::filesystem::path(page).replace_extension(".json"), data + "\n");
 }
 
 Json metrics_data(const std::vector<Figure>& figures) {
