@@ -38,25 +38,14 @@ void check_output_file(const Options& options) {
   check_output("output.file", file, "{\"id\"");
 }
 
-void check_report(const fs::path& page) {
-  check_output("report.output", page, "<!doctype html>");
+void check_report(const fs::path& page, const std::string& option) {
+  check_output(option, page, "<!doctype html>");
   const fs::path data = fs::path(page).replace_extension(".json");
   if (!fs::exists(page) && fs::exists(data))
     throw usage_error(
-        "--report.output {}: the page's data would be written over {}, which is of no such page; "
-        "give another name, or move the file away",
-        page.string(), data.string());
-}
-
-void check_run_folder(const fs::path& run) {
-  if (fs::exists(run / "ledger.json")) return;
-  for (const char* name : {"model", "predictions.jsonl", "submission.csv", "metrics.jsonl",
-                           "mined.jsonl", "report.html"})
-    if (fs::exists(run / name))
-      throw usage_error(
-          "--run.dir {}: `{}` is there already and of no run (there is no ledger.json), and a run "
-          "would write over it; give a new folder",
-          run.string(), name);
+        "--{} {}: the page's data would be written over {}, which is of no such page; give another "
+        "name, or move the file away",
+        option, page.string(), data.string());
 }
 
 }  // namespace gpuhpc

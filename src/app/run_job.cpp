@@ -22,12 +22,26 @@ namespace {
 namespace fs = std::filesystem;
 
 // What the user looks for appears at the top of the run folder, from the last stage that leaves it.
+const char* const published[] = {"predictions.jsonl", "submission.csv", "metrics.jsonl",
+                                 "ranks.jsonl",       "metrics.json",   "evaluation.tsv",
+                                 "samples.json",      "mined.jsonl",    "model"};
+
+// Of a user's own files in a folder that is no run's yet nothing is written over.
+void check_run_folder(const fs::path& run) {
+  if (fs::exists(run / "ledger.json")) return;
+  for (const char* name : published)
+    if (fs::exists(run / name))
+      throw usage_error(
+          "--run.dir {}: `{}` is there already and of no run (there is no ledger.json), and a run "
+          "would write over it; give a new folder",
+          run.string(), name);
+  check_report(run / "report.html", "run.dir");
+}
+
 void publish(const Pipeline& pipeline) {
   const fs::path& run = pipeline.run_folder();
   fs::remove_all(run / "model");
-  for (const std::string name :
-       {"predictions.jsonl", "submission.csv", "metrics.jsonl", "ranks.jsonl", "metrics.json",
-        "evaluation.tsv", "samples.json", "mined.jsonl", "model"}) {
+  for (const std::string name : published) {
     fs::path source;
     for (std::size_t i = 0; i < pipeline.stages().size(); ++i)
       if (std::ranges::find(pipeline.stages()[i].outputs, name) !=

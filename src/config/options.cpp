@@ -183,8 +183,8 @@ void OptionSet::add_section_of(const std::string& name) {
 }
 
 // "`a`" or "`a` or `b`": the option whose name is a letter or two away; else those of the section,
-// or of any, that end with the word, have it in their name or say it in their help. Empty: none, or
-// too many.
+// or of any, that are called so, have the word in their name or say it in their help. Empty: none,
+// or too many.
 std::string OptionSet::nearest(const std::string& name) const {
   const std::size_t dot = name.rfind('.');
   const std::string section = dot == name.npos ? "" : name.substr(0, dot),
@@ -199,12 +199,13 @@ std::string OptionSet::nearest(const std::string& name) const {
       if (const std::size_t distance = edit_distance(name, option.name_); distance < best_distance)
         best_distance = distance, best = option.name_;
       const std::string other = option.name_.substr(each.name_.size() + 1);
-      const bool inside = other.find(key) != other.npos || key.find(other) != key.npos;
-      if (key.size() > 1 && (inside || option.help_.find(spoken) != std::string::npos))
-        near[(each.name_ == section ? 0U : 3U) + (other == key ? 0U
-                                                  : inside     ? 1U
-                                                               : 2U)]
-            .push_back("`" + option.name_ + "`");
+      const bool inside = other.find(key) != other.npos || key.find(other) != key.npos,
+                 said = option.help_.find(spoken) != std::string::npos;
+      const std::size_t kind = other == key ? 0
+                               : inside     ? 1
+                                            : 2,
+                        far = each.name_ == section ? 0 : 3;
+      if (key.size() > 1 && (inside || said)) near[far + kind].push_back("`" + option.name_ + "`");
     }
   }
   if (!best.empty()) return "`" + best + "`";

@@ -63,7 +63,7 @@ Sampler::Sampler(const Task& task, const TrainOptions& options, const Course& co
   if (by_items) largest_ = std::min(items_, batch_size_);
   std::int64_t drawn = 0;
   for (const Stream& stream : count.streams_) drawn += stream.drawn;
-  mean_batch_ = batch_tokens_ > 0 ? static_cast<double>(drawn) / static_cast<double>(first)
+  full_batch_ = batch_tokens_ > 0 ? static_cast<double>(drawn) / static_cast<double>(first)
                                   : static_cast<double>(largest_);
   total_ = course.max_steps;
   if (by_items && course.max_steps == 0) {

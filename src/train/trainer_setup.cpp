@@ -76,7 +76,7 @@ Trainer::Trainer(ParameterArena& model, Task& task, const TrainOptions& options,
                 course_.decay},
       rule_(rate_rule(options.rate_rule)),
       batch_factor_(
-          batch_factor(rule_, sampler_.mean_batch(), static_cast<double>(options.base_batch))),
+          batch_factor(rule_, sampler_.full_batch(), static_cast<double>(options.base_batch))),
       slow_ranks_(comm_, context_.log) {
   state_.micro_batch = state_.asked_micro_batch = options.micro_batch;
   state_.batch_size = options.batch_tokens > 0 ? options.batch_tokens : batch_;
@@ -208,7 +208,7 @@ std::int64_t Trainer::items_at_once() const {
   if (options_.eval_batch > 0) return options_.eval_batch;
   return state_.micro_batch > 0
              ? state_.micro_batch
-             : batch_shape(std::llround(sampler_.mean_batch()), state_.micro_batch, comm_.size())
+             : batch_shape(std::llround(sampler_.full_batch()), state_.micro_batch, comm_.size())
                    .micro_batch;
 }
 
@@ -219,7 +219,7 @@ double Trainer::mean_loss(std::span<const std::int64_t> items) {
   if (task_.scope(items) == LossScope::item)
     pieces = cut_micro_batches(task_, items, at_once, /*ranks=*/1);
   else
-    for (const std::int64_t size = std::llround(sampler_.mean_batch()); !items.empty();
+    for (const std::int64_t size = std::llround(sampler_.full_batch()); !items.empty();
          items = items.subspan(pieces.back().size()))
       pieces.emplace_back(items.begin(), items.begin() + std::min(size, std::ssize(items)));
   const Range mine = blocks_of_rank(std::ssize(pieces), comm_.rank(), comm_.size());
@@ -328,7 +328,7 @@ void Trainer::take_best() {
 }
 
 std::string Trainer::describe() const {
-  const auto documents = static_cast<std::int64_t>(std::llround(sampler_.mean_batch()));
+  const auto documents = static_cast<std::int64_t>(std::llround(sampler_.full_batch()));
   const BatchShape shape = batch_shape(documents, state_.micro_batch, comm_.size());
   const bool exact = options_.batch_tokens == 0 &&
                      shape.ranks * shape.micro_batch * shape.accumulation == documents;

@@ -96,7 +96,8 @@ TEST_P(EveryFp32Level, EqualsLibTorch) {
   const CpuEncoder encoder(model().encoder, CpuPrecision::fp32, GetParam());
   for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max}) {
     const EmbeddingConfig embedding{pooling, true, 256};
-    const Documents documents = pooling == Pooling::mean ? sample() : ragged({2, 1, 17});
+    const bool slow = GetParam() == kernels::Isa::generic && pooling != Pooling::mean;
+    const Documents documents = slow ? ragged({2, 1, 17}) : sample();
     const Matrix expected = reference(model().encoder, documents, embedding),
                  got = embed(encoder, documents, embedding);
     for (std::size_t i = 0; i < got.values.size(); ++i)

@@ -226,7 +226,7 @@ refused evaluate-some-scores 65 'p.jsonl:2: has no "scores" where the first line
 accepted evaluate-prints-alone 'cp -r $W/done r' '$evaluate --eval.predictions r/submission.csv > out' 'grep -q "nothing is written" out && cmp r/metrics.json $W/done/metrics.json'
 accepted evaluate-keeps '' '$evaluate --eval.predictions $W/done/submission.csv --run.dir kept' 'grep -q example_f1 kept/metrics.json && [ -e kept/evaluation.json ]'
 accepted evaluate-again '$evaluate --eval.predictions $W/done/submission.csv --run.dir kept' '$evaluate --eval.predictions $W/done/submission.csv --run.dir kept' 'grep -q example_f1 kept/metrics.json'
-refused evaluate-over-another 2 '--run.dir in: metrics.json is there already*give a new folder' 'echo > in/metrics.json' '$evaluate --eval.predictions $W/done/submission.csv --run.dir in'
+refused evaluate-over-another 2 '--run.dir in/metrics.json: there is a file of that name*give another name' 'echo mine > in/metrics.json' '$evaluate --eval.predictions $W/done/submission.csv --run.dir in'
 
 # --- report
 refused report-missing 65 'none: there is no such folder; name run folders' '' '$report --run.dir none'

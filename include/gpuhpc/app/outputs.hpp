@@ -14,8 +14,6 @@ void check_output(const std::string& option, const std::filesystem::path& path,
 // --output.file of lines {"id", ...}, which is not the text that is read either.
 void check_output_file(const Options& options);
 // The page, and its data beside it.
-void check_report(const std::filesystem::path& page);
-// A folder without a ledger has nothing in it that a run would publish.
-void check_run_folder(const std::filesystem::path& run);
+void check_report(const std::filesystem::path& page, const std::string& option);
 
 }  // namespace gpuhpc

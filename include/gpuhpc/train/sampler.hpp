@@ -41,8 +41,8 @@ class Sampler {
 
   std::int64_t items() const { return items_; }        // that are learnt from
   std::int64_t total_steps() const { return total_; }  // course.max_steps, or all epochs
-  // Items of a batch that is cut by its tokens, on average; else of the largest one.
-  double mean_batch() const { return mean_batch_; }
+  // Items of the largest batch; where tokens cut them, of one on average.
+  double full_batch() const { return full_batch_; }
   std::int64_t largest_batch() const { return largest_; }  // items, in the first epoch
   const std::vector<std::int64_t>& validation() const { return validation_; }
 
@@ -78,7 +78,7 @@ class Sampler {
   std::size_t corpus_ = 0;
   std::int64_t epoch_ = 0, batch_ = 0;
   std::int64_t total_ = 0, largest_ = 0;
-  double mean_batch_ = 0;
+  double full_batch_ = 0;
 };
 
 // The largest size of 1 .. limit that `fits`, within an eighth: doubled until one does not fit,

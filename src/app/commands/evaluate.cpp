@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "gpuhpc/app/command.hpp"
+#include "gpuhpc/app/outputs.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/data/corpus.hpp"
@@ -25,10 +26,7 @@ void refuse_foreign_run(const fs::path& folder, const fs::path& predictions) {
         "{}: this run has the metrics of its own predictions.jsonl, and {} would replace them; "
         "give another folder with --run.dir, or none to print the metrics alone",
         folder.string(), predictions.string());
-  if (fs::exists(folder / "metrics.json") && !fs::exists(folder / "evaluation.json"))
-    throw usage_error(
-        "--run.dir {}: metrics.json is there already and of no evaluation; give a new folder",
-        folder.string());
+  check_output("run.dir", folder / "metrics.json", "{\n  \"example_f1\"");
 }
 
 // Documents of the test texts whose labels what made the predictions was told: those of

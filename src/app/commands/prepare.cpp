@@ -12,11 +12,13 @@ namespace gpuhpc {
 
 void prepare_command(CommandContext& c) {
   const Options& o = c.options;
+  on_root(c.comm, [&] {
+    check_output("output.dir", std::filesystem::path(o.output.dir) / "manifest.json",
+                 "{\n  \"documents\"");
+  });
   std::unique_ptr<Tokenizer> tokenizer;
   run_collectively(c.comm, [&] {
     if (o.output.dir.empty()) throw usage_error("name the folder for the shards with --output.dir");
-    check_output("output.dir", std::filesystem::path(o.output.dir) / "manifest.json",
-                 "{\n  \"documents\"");
     tokenizer = load_tokenizer(o.shared.model.encoder);
   });
   check_model(o.shared.model.encoder, Manifest::where_there, c.comm, c.log);

@@ -34,7 +34,7 @@ void report_command(CommandContext& c) {
     const std::filesystem::path page = !o.report.page.empty() ? std::filesystem::path(o.report.page)
                                        : runs.size() == 1     ? runs[0] / "report.html"
                                                               : "report.html";
-    check_report(page);
+    check_report(page, "report.output");
     const Json report = runs.size() == 1 ? make_run_report(runs[0]) : compare_runs(runs);
     write_report(page, report);
     for (const Json& warning : report.at("warnings")) c.log->warn("{}", warning.get<std::string>());
