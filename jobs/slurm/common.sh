@@ -14,8 +14,8 @@ mpirun_options=(--mca oob_tcp_keepalive_time 20 --mca oob_tcp_keepalive_intvl 5 
 # SIGTERM of a more urgent job go on to the ranks: they save and leave with 75, and the job goes back into the queue. Rank 0 speaks in the
 # job's log, every line with its rank before it; all ranks write RUN/log/rank-NNNNN.log.
 launch() {
-  local profile=${GPUHPC_CONFIG:-$1} start signalled='' code pid=''; shift
-  trap 'signalled=1; [ -z "$pid" ] || kill -USR1 "$pid"' USR1 TERM
+  local profile=${GPUHPC_CONFIG:-$1} start signalled='' told='' code pid=''; shift
+  trap 'signalled=1 told=1; [ -z "$pid" ] || kill -USR1 "$pid"' USR1 TERM
   case ${GPUHPC_LAUNCHER:-srun} in
     srun)
       [ -z "${SLURM_CPUS_PER_TASK:-}" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
@@ -33,8 +33,9 @@ launch() {
     wait "$pid" || code=$?
     [ -n "$signalled" ] || break
   done
-  # 138: USR1 came before the ranks could take it, and nothing is lost. A job that scancel ends is no longer RUNNING.
-  if { [ "$code" = 75 ] || [ "$code" = 138 ]; } && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
+  # 138: USR1 came before the ranks could take it, and nothing is lost; 143 where srun then ended the others. A job that scancel ends is no
+  # longer RUNNING.
+  if { [ "$code" = 75 ] || [ "$code" = 138 ] || [ "$code$told" = 1431 ]; } && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
     echo "stopped as asked; the job goes back into the queue" >&2
     scontrol requeue "$SLURM_JOB_ID"
   fi

@@ -202,7 +202,7 @@ int report_launch(const Error& error) {
 }
 
 // Without a working folder libraries end the process in words of their own before main() begins.
-void check_working_folder(int, char**, char**) {
+void check_working_folder() {
   char folder[4096];
   if (::getcwd(folder, sizeof folder) != nullptr || errno != ENOENT) return;
   constexpr std::string_view sentence =
@@ -210,9 +210,12 @@ void check_working_folder(int, char**, char**) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
   ::_exit(static_cast<int>(ExitCode::configuration));
 }
-[[gnu::used,
-  gnu::section(".preinit_array")]] void (*const before_libraries)(int, char**,
-                                                                  char**) = check_working_folder;
+void before_libraries(int, char**, char**) {
+  hold_stop_signals();
+  check_working_folder();
+}
+[[gnu::used, gnu::section(".preinit_array")]] void (*const first)(int, char**,
+                                                                  char**) = before_libraries;
 
 }  // namespace
 }  // namespace gpuhpc
@@ -222,11 +225,10 @@ int main(int argc, char** argv) {
   gpuhpc::end_in_words();
   try {
     gpuhpc::check_launch(std::getenv);
-    gpuhpc::hold_stop_signals();
     gpuhpc::MpiSession mpi;
     const std::vector<std::string> arguments(argv + 1, argv + argc);
-    const auto world = gpuhpc::MpiSession::world();
-    return gpuhpc::run_application(*world, arguments);
+    const int code = gpuhpc::run_application(*gpuhpc::MpiSession::world(), arguments);
+    return mpi.finish(code);
   } catch (const gpuhpc::Error& error) {
     return gpuhpc::report_launch(error);
   } catch (const std::system_error& error) {  // the thread that watches MPI's start

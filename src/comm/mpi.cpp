@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -12,7 +13,9 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "gpuhpc/base/error.hpp"
 #include "mpi_engine.hpp"
@@ -21,51 +24,57 @@
 namespace gpuhpc {
 namespace {
 
-// Until the communicator stands MPI itself would wait for ever for ranks that do not find each
-// other. Ends this process with a sentence and exit code 79 unless it is destroyed within `limit`.
-class StartDeadline {
+// Where MPI itself would wait for ever: ends this process with a sentence and an exit code unless
+// it is destroyed within `limit`.
+class Deadline {
  public:
-  explicit StartDeadline(std::chrono::seconds limit);
-  ~StartDeadline();
-  StartDeadline(const StartDeadline&) = delete;
-  StartDeadline& operator=(const StartDeadline&) = delete;
-  // GPUHPC_START_SECONDS, or 300: options are read later.
-  static std::chrono::seconds limit();
+  Deadline(std::chrono::seconds limit, int code, std::string sentence);
+  ~Deadline();
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
 
  private:
   std::mutex mutex_;
-  std::condition_variable started_;
+  std::condition_variable met_;
   bool done_ = false;
   std::thread thread_;
 };
 
-StartDeadline::StartDeadline(std::chrono::seconds limit) {
-  thread_ = std::thread([this, limit] {
+Deadline::Deadline(std::chrono::seconds limit, int code, std::string sentence) {
+  thread_ = std::thread([this, limit, code, sentence = std::move(sentence)] {
     std::unique_lock lock(mutex_);
-    if (started_.wait_for(lock, limit, [this] { return done_; })) return;
-    fmt::print(stderr,
-               "gpuhpc: MPI did not start within {} s: a rank of this launch has not come up, or "
-               "the hosts do not reach each other; look for it in the launcher's output, and name "
-               "the right network with OMPI_MCA_btl_tcp_if_include where hosts have several\n",
-               limit.count());
+    if (met_.wait_for(lock, limit, [this] { return done_; })) return;
+    fmt::print(stderr, "gpuhpc: {}\n", sentence);
     std::fflush(stderr);
-    std::_Exit(static_cast<int>(ExitCode::peer));
+    std::_Exit(code);
   });
 }
 
-StartDeadline::~StartDeadline() {
+Deadline::~Deadline() {
   {
     const std::lock_guard lock(mutex_);
     done_ = true;
   }
-  started_.notify_one();
+  met_.notify_one();
   thread_.join();
 }
 
-std::chrono::seconds StartDeadline::limit() {
+// GPUHPC_START_SECONDS, or 300: options are read later.
+std::chrono::seconds start_limit() {
   const char* given = std::getenv("GPUHPC_START_SECONDS");
   const int seconds = given != nullptr ? std::atoi(given) : 0;
   return std::chrono::seconds(seconds > 0 ? seconds : 300);
+}
+
+// Until the communicator stands.
+Deadline start_deadline() {
+  const std::chrono::seconds limit = start_limit();
+  return {limit, static_cast<int>(ExitCode::peer),
+          fmt::format(
+              "MPI did not start within {} s: a rank of this launch has not come up, or the hosts "
+              "do not reach each other; look for it in the launcher's output, and name the right "
+              "network with OMPI_MCA_btl_tcp_if_include where hosts have several",
+              limit.count())};
 }
 
 class MpiWork final : public Work {
@@ -192,22 +201,39 @@ bool launched(const Environment& environment) {
 }
 
 bool started() {
-  int initialized = 0;
+  int initialized = 0, finalized = 0;
   MPI_Initialized(&initialized);
-  return initialized != 0;
+  MPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
 }
 
 }  // namespace
 
 MpiSession::MpiSession() {
   if (!launched(std::getenv)) return;
-  const StartDeadline deadline(StartDeadline::limit());
+  const Deadline deadline = start_deadline();
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
 }
 
 MpiSession::~MpiSession() {
-  if (started()) MPI_Finalize();
+  if (started()) finish(static_cast<int>(ExitCode::peer));
+}
+
+int MpiSession::finish(int code) {
+  if (!started()) return code;
+  // Until the slowest rank has done its work, which may take as long as it likes.
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (int done = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::chrono::seconds limit = std::min(start_limit(), std::chrono::seconds(60));
+  const Deadline deadline(
+      limit, code,
+      fmt::format("MPI did not end within {} s of the last rank's work, which is whole: left as is",
+                  limit.count()));
+  MPI_Finalize();
+  return code;
 }
 
 std::unique_ptr<Communicator> MpiSession::world(const ParallelOptions& options) {
@@ -219,7 +245,7 @@ std::unique_ptr<Communicator> MpiSession::world(const ParallelOptions& options) 
     throw configuration_error(
         "this MPI library has no MPI_THREAD_MULTIPLE, which several ranks need; use Open MPI 4.1 "
         "as Debian builds it");
-  const StartDeadline deadline(StartDeadline::limit());  // the first messages between the hosts
+  const Deadline deadline = start_deadline();  // the first messages between the hosts
   return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, options);
 }
 

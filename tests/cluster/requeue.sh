@@ -60,10 +60,11 @@ urgent=$(sbatch --parsable --partition=urgent --nodes=2 --exclusive --output=/de
 go_on "$run"
 requeued "$job" 1
 await "$urgent" 60 COMPLETED
-scontrol update jobid="$job" TimeLimit=2  # USR1 comes at the next look
 at_once "$job"
 await "$job" 60 RUNNING
+started=$SECONDS
 stop_ranks "$run" "$job" 2
+scontrol update jobid="$job" TimeLimit=$(((SECONDS - started) / 60 + 3))  # less than the job script's three minutes are left: USR1 comes at the next look
 go_on "$run"
 requeued "$job" 2
 scontrol update jobid="$job" TimeLimit=60

@@ -1,8 +1,10 @@
 // lost_peer WAY: rank 1 is lost in the third collective; the others must say so and leave with exit
-// code 79. WAY: killed | frozen | hangs | mismatch; or runs: nobody is lost, until somebody takes
+// code 79. WAY: killed | frozen | hangs | mismatch; at-the-end: all hang in MPI_Finalize, and
+// leave with the work's own code; or runs: nobody is lost, until somebody takes
 // the cable out (LINK_DOWN=5 bench/comm/namespaces.sh 2 1gbit lost_peer runs). A rank that goes on
 // as if nothing were says "still here". lost_peer.sh looks.
 #include <fmt/format.h>
+#include <mpi.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -53,7 +55,16 @@ int run(gpuhpc::Communicator& comm, const std::string& way) {
   return 0;
 }
 
+bool hangs_at_the_end = false;
+
 }  // namespace
+
+// In MPI's place: nobody comes back. (Ranks that leave the fence of the real one may stall libpmix
+// in mpirun.)
+int MPI_Finalize() {
+  if (hangs_at_the_end) std::this_thread::sleep_for(std::chrono::hours(1));
+  return PMPI_Finalize();
+}
 
 int main(int argc, char** argv) {
   gpuhpc::MpiSession mpi;
@@ -61,6 +72,7 @@ int main(int argc, char** argv) {
   gpuhpc::ParallelOptions options;
   options.timeout = 2;
   options.check_collectives = way == "mismatch";
-  const auto comm = gpuhpc::MpiSession::world(options);
-  return run(*comm, way);
+  hangs_at_the_end = way == "at-the-end";
+  const int code = hangs_at_the_end ? 75 : run(*gpuhpc::MpiSession::world(options), way);
+  return mpi.finish(code);
 }
