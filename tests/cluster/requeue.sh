@@ -4,7 +4,7 @@
 . "$(dirname "$(realpath "$0")")/slurm.sh"
 start_slurm 2
 make_input "$S/input"
-arguments=("${small_run[@]}" --input.dir "$S/input" --pipeline.to training --train.epochs 10 --train.checkpoint-every 5)
+arguments=("${small_run[@]}" --input.dir "$S/input" --pipeline.to training --train.epochs 5 --train.checkpoint-every 5)
 launch_job() {  # LAUNCHER RUN-FOLDER SBATCH-OPTIONS...
   local launcher=$1 run=$2; shift 2
   GPUHPC_LAUNCHER=$launcher submit --nodes=2 --ntasks-per-node=2 "$@" jobs/slurm/a6000x8.sh "${arguments[@]}" --run.dir "$run"
