@@ -38,7 +38,7 @@ refused nan-encode 65 'model/model.safetensors: "*holds numbers that are not fin
 refused nan-embedding 65 'model/model.safetensors: "*holds numbers that are not finite*take another copy' "$nan" '$embedding $pairs; code=$?; rm -rf r/stages; exit $code'
 refused nan-mine 65 'model/model.safetensors: "*holds numbers that are not finite*take another copy' "$nan" '$mine $pairs; code=$?; rm -rf r/stages; exit $code'
 accepted predict-ctrl-c 'ln -s $W/done/model m; mkfifo p' \
-  '{ cat in/test/corpus.txt; exec sleep 600; } > p & writer=$!; ( trap - INT; exec $predict --input.file p ) & reader=$!; while [ ! -e out.tmp ]; do sleep .05; done; kill -INT $reader; wait $reader; code=$?; kill $writer; [ $code = 130 ]' \
+  '{ cat in/test/corpus.txt; exec sleep 600; } > p & writer=$!; env --default-signal=INT $predict --input.file p & reader=$!; while [ ! -e out.tmp ]; do sleep .05; done; kill -INT $reader; wait $reader; code=$?; kill $writer; [ $code = 130 ]' \
   '[ ! -e out.tmp ] && [ ! -e out ]'
 
 # --- train-embedding and mine
