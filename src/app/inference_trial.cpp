@@ -116,8 +116,10 @@ double generate_seconds(const PlannedModel& model, const PlannedWork& work,
   const TextTemplate form{{}, {model.t5().eos}};
   GenerateOptions generation = options.seq2seq.generation;
   generation.max_length = generation.min_length = batch.target_length;  // none ends earlier
-  const T5Generator generator(t5, form, batch.length, generation,
-                              infer_options(options, work, batch, batch.documents), device);
+  InferOptions infer = infer_options(options, work, batch, batch.documents);
+  if (work.cuda)  // what is written counts there
+    infer.token_budget += infer.batch * generation.beams * generation.max_length;
+  const T5Generator generator(t5, form, batch.length, generation, infer, device);
   const auto texts = made_up_texts(model, batch, batch.documents, form);
   const TokenSource sources = token_source(texts);
   return seconds_of([&] { generator.generate_together(sources, 0, comm); });

@@ -148,11 +148,11 @@ struct CorpusReader::State {
                           lines.where());
       return false;
     }
-    if (!has_id && !options.ids_optional && options.format != "lines") {
+    if (!has_id && options.id_needed() && options.format != "lines")
       throw input_error("{}: no field `{}`; name the field that holds the id with --input.id-field",
                         rows->where(), options.id_field);
-    }
-    if (!has_id) document.id = std::to_string(mark.document);
+    numbered = !has_id && options.format != "lines";
+    if (document.id.empty() && !has_id) document.id = std::to_string(mark.document);
     check_id(document.id);
     mark = {mark.document + 1, lines.position(), lines.line_number(),
             mark.text + std::ssize(document.text)};
@@ -184,6 +184,7 @@ struct CorpusReader::State {
   IdSet seen;
   CorpusMark mark;
   BadRows bad;
+  bool numbered = false;  // the last row
 };
 
 CorpusReader::CorpusReader(const fs::path& path, CorpusOptions options, Fingerprint* content)
@@ -194,6 +195,7 @@ CorpusReader& CorpusReader::operator=(CorpusReader&&) noexcept = default;
 
 bool CorpusReader::next(Document& document) { return state_->next(document); }
 std::int64_t CorpusReader::count() const { return state_->mark.document; }
+bool CorpusReader::numbered() const { return state_->numbered; }
 const BadRows& CorpusReader::bad_rows() const { return state_->bad; }
 std::string CorpusReader::where() const { return state_->rows->where(); }
 CorpusMark CorpusReader::mark() const { return state_->mark; }

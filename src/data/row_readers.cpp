@@ -35,7 +35,7 @@ class PlainLines final : public RowReader {
   bool next(Document& document, bool& has_id) override {
     std::string_view line;
     if (!first_line(line)) return false;
-    document.id.clear(), document.text = line;
+    document.id = line_from_0(), document.text = line;
     has_id = false;
     return true;
   }
@@ -61,8 +61,10 @@ class JsonlRows final : public RowReader {
     document.text = std::move(string_field(row, options_.text_field, "--input.text-field"));
     const auto id = row.find(options_.id_field);
     has_id = id != row.end() && !id->is_null();
-    document.id.clear();
-    if (!has_id) return true;
+    if (!has_id) {
+      document.id = line_from_0();
+      return true;
+    }
     if (id->is_string()) {
       document.id = options_.id_field == options_.text_field ? document.text
                                                              : id->get_ref<const std::string&>();
@@ -179,7 +181,7 @@ class ColumnRows final : public RowReader {
     text_ = place(options.text_field, "--input.text-field");
     const auto id = std::find(fields_.begin(), fields_.end(), options.id_field);
     id_ = id - fields_.begin();
-    if (id == fields_.end() && !options.ids_optional) missing(options.id_field, "--input.id-field");
+    if (id == fields_.end() && options.id_needed()) missing(options.id_field, "--input.id-field");
   }
   bool next(Document& document, bool& has_id) override {
     if (!record()) return false;
@@ -258,15 +260,28 @@ CorpusFormat format_of(const std::string& word) {
   throw usage_error("input.format `{}` is not one of auto, tabbed, jsonl, csv, tsv, lines", word);
 }
 
-bool names_column(std::string_view line, const CorpusOptions& options) {
+// Whether the first line of a .tsv is a header. One that may be a header of other names is refused:
+// it would be a document, and every column after the first its text.
+bool is_header(const fs::path& path, std::string_view line, const CorpusOptions& options) {
   std::vector<std::string> fields;
   split_tabs(line, fields);
-  bool id = options.ids_optional, text = false;
-  for (const auto& field : fields) {
-    id = id || field == options.id_field;
-    text = text || field == options.text_field;
-  }
-  return id && text;
+  const auto named = [&](const std::string& field) {
+    return std::ranges::count(fields, field) > 0;
+  };
+  const bool id = named(options.id_field), text = named(options.text_field);
+  if (text && (id || !options.id_needed())) return true;
+  const auto quoted = [&](const std::string& field) { return named('"' + field + '"'); };
+  const bool other_names = options.id_field != CorpusOptions{}.id_field ||
+                           options.text_field != CorpusOptions{}.text_field;
+  if (id || text || other_names || fields.size() > 2 || quoted(options.id_field) ||
+      quoted(options.text_field))
+    throw input_error(
+        "{}:1: the first line does not name the columns `{}` and `{}`, without quotes; name them "
+        "as "
+        "they are with --input.id-field and --input.text-field, or say with --input.format tabbed "
+        "that the lines are id<TAB>text from the first on",
+        path.string(), options.id_field, options.text_field);
+  return false;
 }
 
 CorpusFormat recognise(const fs::path& path, std::string_view first_line,
@@ -276,8 +291,13 @@ CorpusFormat recognise(const fs::path& path, std::string_view first_line,
   const fs::path extension = name.extension();
   if (extension == ".jsonl" || extension == ".ndjson") return CorpusFormat::jsonl;
   if (extension == ".csv") return CorpusFormat::csv;
-  if (extension == ".tsv" && (options.rows || names_column(first_line, options)))
+  if (extension == ".tsv" && (options.rows || is_header(path, first_line, options)))
     return CorpusFormat::tsv;
+  if (!options.rows && first_line == options.id_field + '\t' + options.text_field)
+    throw input_error(
+        "{}:1: the first line is a header, and would be a document; remove it, or give "
+        "--input.format tsv",
+        path.string());
   return first_line.starts_with('{') ? CorpusFormat::jsonl : CorpusFormat::tabbed;
 }
 

@@ -19,8 +19,9 @@ class BadRow : public Error {
 class RowReader {
  public:
   virtual ~RowReader() = default;
-  // False at the end. An id that the row does not have is left empty with `has_id` false; with
-  // CorpusOptions::rows there are fields alone.
+  // False at the end. Where the row has no id `has_id` is false, and the id is the number of its
+  // line from 0 in formats of a row per line, else empty. With CorpusOptions::rows there are fields
+  // alone.
   virtual bool next(Document& document, bool& has_id) = 0;
   std::string where() const { return lines_.where(line_); }  // the first line of the last row
 
@@ -34,6 +35,7 @@ class RowReader {
     line_ = lines_.line_number();
     return true;
   }
+  std::string line_from_0() const { return std::to_string(line_ - 1); }
   LineReader& lines_;
 
  private:

@@ -122,6 +122,7 @@ DocumentEncoder::~DocumentEncoder() = default;
 DocumentEncoder::DocumentEncoder(DocumentEncoder&&) noexcept = default;
 
 std::int64_t DocumentEncoder::dimension() const { return state_->runner.columns(); }
+std::int64_t DocumentEncoder::max_length() const { return state_->max_length; }
 std::string DocumentEncoder::describe() const { return state_->runner.plan().describe(); }
 std::string DocumentEncoder::fingerprint() const {
   return fmt::format("{}, windows of {}, {}", state_->runner.plan().numbers, state_->max_length,

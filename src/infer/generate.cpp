@@ -211,8 +211,11 @@ std::vector<TokenList> T5Generator::generate_together(
     return all.first(std::min(all.size(), content));
   };
   std::iota(order.begin(), order.end(), 0);
+  // On a GPU there is room for all tokens that a text may get, in every beam, from its first one on
+  // (T5Decoder::begin): they count as its source's do.
+  const std::int64_t written = plan_.cuda ? options_.beams * options_.max_length : 0;
   for (const std::int64_t document : order)
-    lengths.push_back(std::ssize(cut(document)) + form_.specials());
+    lengths.push_back(std::ssize(cut(document)) + form_.specials() + written);
   std::ranges::stable_sort(order, {},
                            [&](std::int64_t d) { return lengths[static_cast<std::size_t>(d)]; });
   std::ranges::sort(lengths);

@@ -10,6 +10,11 @@ void GenerateOptions::check() const {
         "--generate.sample true draws one text, --generate.beams {} searches for the best; give "
         "--generate.beams 1 or leave --generate.sample out",
         beams);
+  const GenerateOptions usual;
+  if (!sample && (temperature != usual.temperature || top_k != usual.top_k || top_p != usual.top_p))
+    throw usage_error(
+        "--generate.temperature, top-k and top-p shape what is drawn, and nothing is: give "
+        "--generate.sample true and --generate.beams 1, or leave them out");
   if (min_length > max_length)
     throw usage_error("--generate.min-length {} is above --generate.max-length {}", min_length,
                       max_length);

@@ -111,20 +111,42 @@ void BatchRunner::run_on_device(std::span<const ItemBatch> batches, const Pack& 
   struct Underway {
     const ItemBatch& batch;
     PackedIds packed;
-    HostCopy rows;
+    std::vector<HostCopy> rows;  // of its pieces
   };
   const at::NoGradGuard guard;
+  // In pieces of the budget: a document is in one batch, however many windows it has.
+  const auto compute = [&](const PackedIds& packed) {
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t i = 0; i < packed.size(); ++i) lengths.push_back(packed.length(i));
+    std::vector<HostCopy> pieces;
+    for (const ItemBatch& piece : cut_batches(lengths, plan_.budget, model_.hidden_size,
+                                              std::numeric_limits<std::int64_t>::max())) {
+      std::vector<std::int32_t> offsets(packed.offsets.begin() + piece.first,
+                                        packed.offsets.begin() + piece.last + 1);
+      const auto first = static_cast<std::size_t>(offsets.front()),
+                 tokens = static_cast<std::size_t>(offsets.back()) - first;
+      for (std::int32_t& offset : offsets) offset -= static_cast<std::int32_t>(first);
+      const std::span<const std::int32_t> ids(packed.token_ids), segments(packed.segments);
+      pieces.emplace_back(model_.on_device(
+          pack_tokens(ids.subspan(first, tokens), offsets, model_.device,
+                      segments.empty() ? segments : segments.subspan(first, tokens))));
+    }
+    return pieces;
+  };
   std::optional<Underway> before;
   const auto finish = [&] {
     if (!before) return;
-    const at::Tensor found = before->rows.wait();
     Matrix rows(before->packed.size(), model_.columns);
-    std::copy_n(found.const_data_ptr<float>(), found.numel(), rows.values.data());
+    float* next = rows.values.data();
+    for (HostCopy& piece : before->rows) {
+      const at::Tensor found = piece.wait();
+      next = std::copy_n(found.const_data_ptr<float>(), found.numel(), next);
+    }
     use(before->batch, before->packed, std::move(rows));
   };
   for (const ItemBatch& batch : batches) {
     PackedIds packed = pack(batch);
-    HostCopy rows(model_.on_device(pack_tokens(packed, model_.device)));
+    std::vector<HostCopy> rows = compute(packed);
     finish();
     before.emplace(Underway{batch, std::move(packed), std::move(rows)});
   }

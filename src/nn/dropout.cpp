@@ -83,9 +83,11 @@ at::Tensor seeded_dropout(const at::Tensor& x, double rate,
   if (rate <= 0) return x;
   if (x.is_cpu()) return PlacedDropout::apply(x, drawn_dropout(rate, generator));
   check_seeded(generator);
-  at::Tensor mask =
-      at::empty_like(x, x.options().requires_grad(false)).bernoulli_(1 - rate, generator);
-  return x * mask.div_(1 - rate);
+  // 1 / (1 - rate) in x's type would be off by up to 2^-9 of itself. The division by a number
+  // computes in fp32, and rounds once.
+  const at::Tensor kept = at::empty_like(x, x.options().dtype(at::kBool).requires_grad(false))
+                              .bernoulli_(1 - rate, generator);
+  return (x * kept).div_(1 - rate);
 }
 
 }  // namespace gpuhpc

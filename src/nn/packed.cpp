@@ -17,10 +17,6 @@ at::Tensor to_device(const at::Tensor& values, at::Device device) {
              : values.to(device);
 }
 
-at::Tensor ready_for(const at::Tensor& values, at::Device device) {
-  return device.is_cuda() ? values.pin_memory() : values;
-}
-
 HostCopy::HostCopy(const at::Tensor& values) {
   if (!values.is_cuda()) {
     host_ = values.to(at::kCPU, at::kFloat).contiguous();

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
+#include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
@@ -18,21 +20,25 @@ Range own_rows(std::int64_t documents, int rank, int size) {
 // The root reads; the texts of its own rows go to each rank.
 class StreamChunks {
  public:
-  StreamChunks(const std::filesystem::path& corpus, const CorpusOptions& options,
-               const Tokenizer& tokenizer, Communicator& comm, int threads, std::string prefix,
-               std::int64_t most)
+  StreamChunks(const std::filesystem::path& corpus, CorpusOptions options,
+               const Tokenizer& tokenizer, Communicator& comm, int threads, Log log,
+               std::string prefix, std::int64_t most)
       : tokenizer_(tokenizer),
         comm_(comm),
         threads_(threads),
+        log_(std::move(log)),
+        id_field_(options.id_field),
         prefix_(std::move(prefix)),
         most_(most) {
-    on_root(comm, [&] { reader_ = std::make_shared<CorpusReader>(corpus, options); });
+    options.ids_optional = true, options.check_duplicates = false;
+    on_root(comm, [&] { reader_ = std::make_shared<CorpusReader>(corpus, std::move(options)); });
   }
 
   bool operator()(DocumentChunk& chunk) {
     std::vector<std::string> ids, texts;
     on_root(comm_, [&] {
       for (Document document; std::ssize(texts) < most_ && reader_->next(document);) {
+        check_numbering();
         ids.push_back(std::move(document.id));
         texts.push_back(prefix_ + document.text);
       }
@@ -55,6 +61,19 @@ class StreamChunks {
   }
 
  private:
+  void check_numbering() {
+    const bool numbered = reader_->numbered();
+    if (numbered_ && *numbered_ != numbered)
+      throw input_error(
+          "{}: {} `{}`, unlike the rows before; give every row an id of its own, or none",
+          reader_->where(), numbered ? "no" : "a field", id_field_);
+    if (numbered && !numbered_)
+      log_->warn(
+          "{}: no `{}` in these rows: their numbers, from 0, are their ids; where another column "
+          "or field holds ids, name it with --input.id-field",
+          reader_->where(), id_field_);
+    numbered_ = numbered;
+  }
   // The root's texts, of which each rank gets those of some rows.
   std::vector<std::string> broadcast(std::vector<std::string> texts, std::int64_t count,
                                      Range wanted) const {
@@ -79,9 +98,11 @@ class StreamChunks {
   const Tokenizer& tokenizer_;
   Communicator& comm_;
   int threads_;
-  std::string prefix_;
+  Log log_;
+  std::string id_field_, prefix_;
   std::int64_t most_;
   std::shared_ptr<CorpusReader> reader_;  // root only
+  std::optional<bool> numbered_;          // its rows
 };
 
 }  // namespace
@@ -103,9 +124,9 @@ ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm) {
 }
 
 ChunkSource chunks_of(const std::filesystem::path& corpus, const CorpusOptions& options,
-                      const Tokenizer& tokenizer, Communicator& comm, int threads,
+                      const Tokenizer& tokenizer, Communicator& comm, int threads, const Log& log,
                       std::string prefix, std::int64_t most) {
-  return StreamChunks(corpus, options, tokenizer, comm, threads, std::move(prefix), most);
+  return StreamChunks(corpus, options, tokenizer, comm, threads, log, std::move(prefix), most);
 }
 
 }  // namespace gpuhpc

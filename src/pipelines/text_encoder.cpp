@@ -49,6 +49,7 @@ TextEncoder::~TextEncoder() = default;
 
 const Tokenizer& TextEncoder::tokenizer() const { return *state_->tokenizer; }
 std::int64_t TextEncoder::width() const { return state_->encoder->dimension(); }
+std::int64_t TextEncoder::max_length() const { return state_->encoder->max_length(); }
 
 void TextEncoder::check_width(std::int64_t columns, const std::filesystem::path& file) const {
   if (columns != width())

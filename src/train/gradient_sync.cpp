@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/comm/tensors.hpp"
 
 namespace gpuhpc {
@@ -249,6 +250,19 @@ void GradientSync::gather_parameters() {
   meet();
   work->wait();
   if (!direct) arena_.parameters().copy_(host_parameters_);
+}
+
+void GradientSync::warm_up() {
+  if (comm_.size() == 1) return;
+  const auto all_done = [&] { run_collectively(comm_, [&] { check(); }); };
+  begin();
+  all_done();
+  for (std::size_t bucket = 0; bucket < ranges_.size(); ++bucket) {
+    start(bucket), complete(bucket);
+    all_done();
+  }
+  gather_parameters();
+  all_done();
 }
 
 }  // namespace gpuhpc

@@ -88,10 +88,7 @@ Trainer::Trainer(ParameterArena& model, Task& task, const TrainOptions& options,
 // NCCL takes its memory at its first collective: before the micro-batch is tried, and before the
 // steps have filled the GPU.
 void Trainer::warm_up() {
-  if (between_gpus_ == nullptr) return;
-  sync_.begin();
-  sync_.finish(/*failed=*/true);
-  sync_.gather_parameters();
+  if (between_gpus_ != nullptr) sync_.warm_up();
 }
 
 std::vector<CorpusItems> Trainer::corpora() const {
@@ -160,17 +157,22 @@ void Trainer::validate() {
   std::vector<std::pair<std::string, double>> values{{"loss", 0}};
   std::string of_each;
   double parts = 0;
+  LossTotal all;
   for (const CorpusItems& corpus : corpora()) {  // no batch holds items of two
     const auto first = std::ranges::lower_bound(items, corpus.items.first),
                last = std::ranges::lower_bound(items, corpus.items.last);
     if (first == last) continue;
-    const double loss = mean_loss({first, last});
+    const LossTotal total = loss_of({first, last});
+    const double loss = total.sum / total.count;
     values.front().second += loss, ++parts;
+    all.sum += total.sum, all.count += total.count;
     if (corpus.name.empty()) continue;
     values.emplace_back("loss_" + corpus.name, loss);
     of_each += fmt::format("{}{} {:.5f}", of_each.empty() ? " (" : ", ", corpus.name, loss);
   }
-  const double loss = values.front().second /= parts;
+  // Losses of several kinds weigh the same; a perplexity is that of all tokens.
+  const double loss = values.front().second =
+      task_.has_perplexity() ? all.sum / all.count : values.front().second / parts;
   state_.validated_at = state_.step, state_.metric = -loss;
   if (task_.has_perplexity()) values.emplace_back("perplexity", std::exp(loss));
   const std::string name = task_.figure_name();
@@ -212,11 +214,12 @@ std::int64_t Trainer::items_at_once() const {
                    .micro_batch;
 }
 
-double Trainer::mean_loss(std::span<const std::int64_t> items) {
+Trainer::LossTotal Trainer::loss_of(std::span<const std::int64_t> items) {
   const c10::NoGradGuard no_grad;
   const std::int64_t at_once = items_at_once();
+  const bool of_items = task_.scope(items) == LossScope::item;
   Pieces pieces;  // the same ones on any number of ranks
-  if (task_.scope(items) == LossScope::item)
+  if (of_items)
     pieces = cut_micro_batches(task_, items, at_once, /*ranks=*/1);
   else
     for (const std::int64_t size = std::llround(sampler_.full_batch()); !items.empty();
@@ -227,9 +230,12 @@ double Trainer::mean_loss(std::span<const std::int64_t> items) {
   run_collectively(comm_, [&] {
     std::vector<at::Tensor> sums;  // read together: each read would make the host wait for a GPU
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
-      const LossSum loss = loss_without_graph(pieces[static_cast<std::size_t>(i)], at_once);
-      sums.push_back(loss.sum);
-      terms.insert(terms.end(), {0, loss.count});
+      const auto& piece = pieces[static_cast<std::size_t>(i)];
+      const LossSum loss = loss_without_graph(piece, at_once);
+      // A loss of a whole batch weighs as its rows do: the last piece is a short one.
+      const double count = of_items ? loss.count : static_cast<double>(piece.size());
+      sums.push_back(loss.sum * (count / loss.count));
+      terms.insert(terms.end(), {0, count});
     }
     if (sums.empty()) return;
     const at::Tensor values = at::stack(sums).to(at::kCPU, at::kDouble);
@@ -237,9 +243,10 @@ double Trainer::mean_loss(std::span<const std::int64_t> items) {
       terms[2 * static_cast<std::size_t>(i)] = values.const_data_ptr<double>()[i];
   });
   terms = comm_.all_gather_v(std::span<const double>(terms));  // in the order of the pieces
-  double sum = 0, count = 0;
-  for (std::size_t i = 0; i < terms.size(); i += 2) sum += terms[i], count += terms[i + 1];
-  return sum / count;
+  LossTotal total;
+  for (std::size_t i = 0; i < terms.size(); i += 2)
+    total.sum += terms[i], total.count += terms[i + 1];
+  return total;
 }
 
 void Trainer::load_now(std::span<const std::int64_t> items) {

@@ -163,6 +163,7 @@ const std::map<std::string, Arguments> kShapes = {
     {"adapted", {"--pipeline.adapt=mlm"}},
     {"sentences", {"--pipeline.adapt=sentences"}},
     {"seq2seq", {"train-seq2seq"}},
+    {"sampled", {"train-seq2seq", "--generate.beams=1", "--generate.sample=true"}},
     {"teleclass", {}},
     {"labelled", {"--input.labels=" GPUHPC_FIXTURES "/reruns.tsv"}},  // any file
     {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},

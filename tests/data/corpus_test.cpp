@@ -127,9 +127,35 @@ TEST_F(CorpusFile, CsvErrors) {
 
 TEST_F(CorpusFile, TsvHasColumnsWhenItsFirstLineNamesThem) {
   EXPECT_THAT(read("c.tsv", "text\tid\nhello \"you\"\t7\n").ids, ElementsAre("7"));
-  EXPECT_THAT(read("c.tsv", "7\thello\tyou\n").texts, ElementsAre("hello\tyou"));
+  EXPECT_THAT(read("c.tsv", "7\thello\n").texts, ElementsAre("hello"));
+  EXPECT_THAT(read("c.tsv", "7\thello\tyou\n", {.format = "tabbed"}).texts,
+              ElementsAre("hello\tyou"));
   EXPECT_THAT(read("c.txt", "text\tid\nhello\t7\n", {.format = "tsv"}).texts, ElementsAre("hello"));
   EXPECT_THAT(refused("c.tsv", "text\tid\nhello\n"), HasSubstr("c.tsv:2: 1 fields"));
+}
+
+// Read as id<TAB>text, its first line would be a document and its other columns text.
+TEST_F(CorpusFile, AHeaderOfOtherNamesIsNoDocument) {
+  for (const char* header : {"doc\ttopic\ttext", "id\tbody", "\"id\"\t\"text\""})
+    EXPECT_THAT(refused("c.tsv", std::string(header) + "\n7\thello\n"),
+                HasSubstr("c.tsv:1: the first line does not name the columns `id` and `text`"));
+  EXPECT_THAT(refused("c.tsv", "7\thello\n", {.id_field = "doc"}),
+              HasSubstr("does not name the columns `doc` and `text`"));
+  EXPECT_THAT(refused("c.txt", "id\ttext\n7\thello\n"),
+              HasSubstr("c.txt:1: the first line is a header"));
+}
+
+TEST_F(CorpusFile, RowsWithoutIdsHaveTheirNumbers) {
+  const CorpusOptions optional{.ids_optional = true};
+  EXPECT_THAT(read("c.jsonl", "{\"text\": \"x\"}\n\n{\"text\": \"y\"}\n", optional).ids,
+              ElementsAre("0", "2"));
+  EXPECT_THAT(read("c.txt", "x\n\n\ny\n", {.format = "lines"}).ids, ElementsAre("0", "3"));
+  EXPECT_THAT(read("c.csv", "text\n\"x\n\"\n\ny\n", optional).ids, ElementsAre("0", "1"));
+  EXPECT_THAT(refused("c.csv", "key,text\n7,x\n", {.id_field = "kye", .ids_optional = true}),
+              HasSubstr("no column `kye`"));
+  EXPECT_THAT(refused("c.jsonl", "{\"key\": 7, \"text\": \"x\"}\n",
+                      {.id_field = "kye", .ids_optional = true}),
+              HasSubstr("no field `kye`"));
 }
 
 TEST_F(CorpusFile, FormatCanBeForced) {

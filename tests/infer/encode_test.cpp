@@ -61,6 +61,35 @@ TEST(CutBatches, NoMoreItemsThanAsked) {
   EXPECT_EQ(batches[1].last, 4);  // the tokens of the next are too many
 }
 
+// A GPU's way, on the processor: no more than the budget at once, however many windows a document
+// has. Its row of a sequence is the first token.
+TEST(BatchRunner, CutsTheWindowsOfALongDocumentIntoPiecesOfTheBudget) {
+  InferPlan plan({.precision = "fp32", .token_budget = 10}, {});
+  plan.cuda = true;
+  std::vector<std::int64_t> at_once;
+  const BatchRunner runner(
+      plan, {.hidden_size = 4, .columns = 1, .on_device = [&](const PackedTokens& batch) {
+               at_once.push_back(batch.tokens());
+               return batch.token_ids
+                   .index_select(0, batch.cumulative.narrow(0, 0, batch.documents()))
+                   .unsqueeze(1);
+             }});
+  const auto pack = [](const ItemBatch& batch) {
+    PackedIds packed;
+    for (std::int64_t d = batch.first; d < batch.last; ++d)
+      for (std::int32_t window = 0; window < (d == 0 ? 7 : 1); ++window)
+        packed.add(d, std::vector<std::int32_t>{10 + window, 1, 2, 3}, {});
+    return packed;
+  };
+  std::vector<float> rows;
+  runner.run(runner.cut(std::vector<std::int64_t>{28, 4}), pack,
+             [&](const ItemBatch&, const PackedIds&, const Matrix& found) {
+               rows.insert(rows.end(), found.values.begin(), found.values.end());
+             });
+  EXPECT_THAT(at_once, testing::ElementsAre(8, 8, 8, 4, 4));
+  EXPECT_THAT(rows, testing::ElementsAre(10, 11, 12, 13, 14, 15, 16, 10));
+}
+
 TEST(ShareOfRank, EveryBatchOnceAndBalanced) {
   std::mt19937 random(1);
   for (const std::int64_t count : {0, 1, 3, 40, 1000}) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/io/safetensors.hpp"
@@ -107,6 +108,26 @@ TEST(GenerationOfVersions, IsThatOfTransformers) {
           << version << name;
     }
   }
+}
+
+// A GPU's way, on the processor. There a text takes room for all that it may get from its start on:
+// 10 tokens of the source and 3 beams of 20 are 70 of the 300.
+TEST_F(Generation, OnAGpuWhatMayBeWrittenCountsInTheBudget) {
+  device.cuda = true;
+  expect("greedy", options);
+  sources.assign(12, TokenList(9, 5));
+  std::vector<std::int64_t> together;  // sources that are read between two that are done
+  std::int64_t read = 0;
+  TokenSource watched = token_source(sources);
+  watched.tokens = [&, plain = watched.tokens](std::int64_t document) {
+    ++read;
+    return plain(document);
+  };
+  const T5Generator generator(model, {{}, {1}}, 64, {.beams = 3, .max_length = 20}, infer, device);
+  generator.generate_together(watched, 0, *make_single_communicator(), [&](std::int64_t) {
+    if (read > 0) together.push_back(std::exchange(read, 0));
+  });
+  EXPECT_EQ(together, (std::vector<std::int64_t>{12 + 4, 4, 4}));  // first the lengths
 }
 
 // The first token of many texts from one source follows the softmax of the model's scores.

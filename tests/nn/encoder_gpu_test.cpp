@@ -3,6 +3,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/randn_like.h>
 #include <ATen/ops/sum.h>
 #include <gtest/gtest.h>
 
@@ -173,6 +174,24 @@ TEST(DropoutOnGpu, IsSeeded) {
   };
   EXPECT_TRUE(at::equal(run(3), run(3)));
   EXPECT_GT(distance(run(3), run(4)), 1e-2);
+}
+
+// What is kept is divided by its share in fp32, then rounded: 1 / .9 in bf16 is .16 % too small.
+TEST(DropoutOnGpu, ScalesInFp32) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor x = at::randn({400, 300}, at::TensorOptions().device(gpu()).dtype(type))
+                             .set_requires_grad(true),
+                     y = seeded_dropout(x, .1, make_generator(gpu(), 5)),
+                     gradient = at::randn_like(x);
+    y.backward(gradient);
+    const auto expect_scaled = [&](const at::Tensor& values, const at::Tensor& before) {
+      const at::Tensor wanted = before.detach().to(at::kDouble).div(.9).masked_fill(y == 0, 0);
+      EXPECT_EQ(values.scalar_type(), type);
+      const at::Tensor ratio = values.to(at::kDouble).abs().sum() / wanted.abs().sum();
+      EXPECT_NEAR(ratio.item<double>(), 1, 2e-4);
+    };
+    expect_scaled(y, x), expect_scaled(x.grad(), gradient);
+  }
 }
 
 }  // namespace

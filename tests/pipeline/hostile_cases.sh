@@ -75,6 +75,8 @@ refused train-link 65 'in/train/corpus.txt: it is a link to something that is no
 refused train-misnamed 65 'in/train/texts.txt: no file of this folder has this name*name it corpus.txt' 'mv in/train/corpus.txt in/train/texts.txt' '$run'
 refused train-file 74 'in/train: a part of the path is a file*check the path' 'rm -r in/train; echo > in/train' '$run'
 refused train-nowhere 65 'in/train: it is a link to something that is not there; mend' 'rm -r in/train; ln -s none in/train' '$run'
+refused header-of-other-names 65 'corpus.tsv:1: the first line does not name the columns `id` and `text`' 'cd in/test; { printf "doc\ttopic\ttext\n"; sed "s/\t/\toptics\t/" corpus.txt; } > corpus.tsv; rm corpus.txt' '$run'
+refused header-in-txt 65 'corpus.txt:1: the first line is a header' 'sed -i "1i id\ttext" in/train/corpus.txt' '$run'
 refused train-both 65 'both*remove one' 'cp in/train/corpus.txt in/train/corpus.tsv' '$run'
 refused train-locked 74 'in/train/*: permission denied; choose' 'chmod 777 .; chmod 000 in/train' 'setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/ $run'
 refused test-missing 65 'in: there are no test texts to label; put' 'rm in/test/corpus.txt' '$run'

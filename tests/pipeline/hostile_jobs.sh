@@ -41,7 +41,14 @@ accepted predict-ctrl-c 'ln -s $W/done/model m; mkfifo p' \
   '{ cat in/test/corpus.txt; exec sleep 600; } > p & writer=$!; env --default-signal=INT $predict --input.file p & reader=$!; while [ ! -e out.tmp ]; do sleep .05; done; kill -INT $reader; wait $reader; code=$?; kill $writer; [ $code = 130 ]' \
   '[ ! -e out.tmp ] && [ ! -e out ]'
 
+some='ln -s $W/done/model m; printf "pid,text\n7,light and lenses\n3,jazz\n" > p.csv; printf "{\"id\": 7, \"text\": \"light\"}\n{\"text\": \"jazz\"}\n" > p.jsonl'
+refused predict-id-typo 65 'p.csv:1: no column `pdi`' "$some" '$predict --input.file p.csv --input.id-field pdi'
+refused predict-ids-of-some 65 'p.jsonl:2: no `id`, unlike the rows before' "$some" '$predict --input.file p.jsonl'
+accepted predict-ids-numbered "$some" '$predict --input.file p.csv 2> log' 'grep -q "no .id. in these rows: their numbers" log && [ $(grep -Ec "\"id\": ?\"[01]\"" out) = 2 ]'
+
 # --- train-embedding and mine
+refused embedding-score-unread 2 '--embedding.score score: no loss that is chosen reads it' '' '$embedding $pairs --embedding.score score'
+refused embedding-margin-unread 2 '--embedding.margin 0.3: no loss that is chosen reads it' '' '$embedding $pairs --embedding.margin .3'
 refused embedding-nameless 2 'embedding.train*' '' '$embedding'
 refused embedding-missing 2 '`embedding.train` names `none.tsv`, which does not exist' '' '$embedding --embedding.train none.tsv'
 refused embedding-folder 65 'in: this is no regular file*' '' '$embedding --embedding.train in'
@@ -78,6 +85,7 @@ refused seq2seq-three 2 'seq2seq.columns*' '' '$seq2seq --seq2seq.train summarie
 refused seq2seq-blank 65 'summaries.tsv:3: *' 'sed -i "3s/\t.*/\t /" summaries.tsv' '$seq2seq --seq2seq.train summaries.tsv'
 refused seq2seq-bert 65 'model/config.json: model_type "bert"*' '' '$seq2seq --seq2seq.train summaries.tsv --seq2seq.model model'
 refused seq2seq-word 2 'seq2seq.model*' '' '$seq2seq --seq2seq.train summaries.tsv --seq2seq.model huge'
+refused generate-cold 2 '--generate.temperature, top-k and top-p shape what is drawn' 'ln -s $t5 t5' '$generate --model.dir t5 --input.file in/test/corpus.txt --generate.temperature .3'
 refused generate-nameless 2 '--model.dir is missing; name the folder of a T5 or mT5' '' '$generate --input.file in/test/corpus.txt'
 refused generate-bert 65 'model/config.json: model_type "bert"*' '' '$generate --model.dir model --input.file in/test/corpus.txt'
 refused generate-tokenizer 74 't5*tokenizer*' 'cp -r $t5 t5; rm t5/spiece.model' '$generate --model.dir t5 --input.file in/test/corpus.txt'

@@ -71,9 +71,12 @@ class PairsTask final : public Task {
     return rows;
   }
   LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items) override {
-    return {model.loss(rows.narrow(1, 0, vector_size), rows.narrow(1, vector_size, vector_size)),
-            static_cast<double>(items.size())};
+    const auto count = static_cast<double>(items.size());
+    const at::Tensor sum =
+        model.loss(rows.narrow(1, 0, vector_size), rows.narrow(1, vector_size, vector_size));
+    return one_value ? LossSum{sum / count, 1} : LossSum{sum, count};
   }
+  bool one_value = false;  // per batch, their mean
   std::function<void(std::span<const std::int64_t>)> failing;
   std::map<std::vector<std::int64_t>, std::vector<at::Tensor>> seen;
   PairModel model;
@@ -231,7 +234,8 @@ TEST(Pairs, BothPassesSeeTheSameDropout) {
   }
 }
 
-// Negatives of a validation are those of batches of the training's size.
+// Negatives of a validation are those of batches of the training's size. A batch weighs as its rows
+// do, also where its loss is one value: the last one is short.
 TEST(Pairs, TheValidationLossIsOfWholeBatchesWithoutDropout) {
   const auto comm = MpiSession::world();
   PairsTask task(comm->size(), .3);
@@ -243,10 +247,13 @@ TEST(Pairs, TheValidationLossIsOfWholeBatchesWithoutDropout) {
                .loss(task.model.vectors(rows_of(anchors, part), 0, 0),
                      task.model.vectors(rows_of(positives, part), 0, 0))
                .item<double>();
-  for (const std::int64_t micro : {0, 3, 12})
-    EXPECT_NEAR(Trainer(task.arena, task, descent(micro), {.comm = *comm}).mean_loss(items),
-                sum / 17, 1e-6)
-        << micro;
+  for (const bool one_value : {false, true})
+    for (const std::int64_t micro : {0, 3, 12}) {
+      task.one_value = one_value;
+      EXPECT_NEAR(Trainer(task.arena, task, descent(micro), {.comm = *comm}).mean_loss(items),
+                  sum / 17, 1e-6)
+          << micro;
+    }
 }
 
 }  // namespace

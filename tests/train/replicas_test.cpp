@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <utility>
 
 #include "../comm/over_another.hpp"
@@ -45,12 +47,15 @@ class Recorder final : public OverAnother {
     calls.emplace_back("meet");
     OverAnother::barrier();
   }
+  void check() override { checked(); }
   std::unique_ptr<Work> start_all_reduce(void* data, std::int64_t count, DataType type,
                                          Reduce reduce) override {
     calls.emplace_back("sum");
+    summing();
     return OverAnother::start_all_reduce(data, count, type, reduce);
   }
   std::vector<std::string> calls;
+  std::function<void()> summing = [] {}, checked = [] {};
 };
 
 // NCCL takes its memory at its first collective: what is found to fit must fit beside that. (Here
@@ -121,6 +126,30 @@ TEST(Replicas, SumsOfOneProcessStartTogether) {
       }
       EXPECT_EQ(recorder.calls, expected);
     });
+}
+
+// NCCL takes memory at its first sum of each size: no rank has another one under way meanwhile.
+TEST(Replicas, WarmUpEndsEachSumBeforeTheNext) {
+  std::atomic<int> ended{0};  // sums, of both ranks
+  run_thread_ranks(2, {}, [&](Communicator& comm) {
+    Recorder recorder(comm);
+    recorder.checked = [&] { ++ended; };
+    std::vector<int> ended_before;
+    recorder.summing = [&] { ended_before.push_back(ended); };
+    TinyTask task(24, comm.size());
+    GradientSync sync(task.arena, recorder, {.bucket_bytes = 1024, .one_process = true});
+    sync.warm_up();
+    ASSERT_GT(sync.buckets().size(), 2U);
+    ASSERT_EQ(ended_before.size(), sync.buckets().size());
+    for (int bucket = 0; bucket < std::ssize(ended_before); ++bucket)  // and a first look
+      EXPECT_EQ(ended_before[static_cast<std::size_t>(bucket)], 2 * (bucket + 1));
+    EXPECT_TRUE(sync.order().empty());  // nothing was learnt from it
+    TinyTask sharded(24, comm.size());
+    const std::vector<float> before = sharded.compact_weights();
+    GradientSync(sharded.arena, comm, {.shard = true, .bucket_bytes = 1024, .one_process = true})
+        .warm_up();
+    EXPECT_EQ(sharded.compact_weights(), before);
+  });
 }
 
 TEST(Replicas, ShareAProcess) {

@@ -18,14 +18,15 @@ namespace gpuhpc {
 class Fingerprint;
 
 enum class CorpusFormat {
-  // by name without .gz: .jsonl/.ndjson, .csv, .tsv (tabbed when its first line names no columns);
+  // by name without .gz: .jsonl/.ndjson, .csv, .tsv (tabbed when its first line cannot be a
+  // header);
   // else a first line that begins with `{` is JSONL; else tabbed
   automatic,
   tabbed,  // id<TAB>text, split at the first tab only, no header
   jsonl,   // one object per line
   csv,     // header line, quoted fields ("" is a quote; line breaks inside quotes)
   tsv,     // header line, tabs, no quoting
-  lines    // a text per line; its number (from 0) is the id
+  lines    // a text per line; the line's number (from 0) is the id
 };
 
 // Rows of several columns in the place of id and text: JSONL, CSV, TSV with a header. A row is bad
@@ -47,8 +48,10 @@ struct CorpusOptions {
   std::string format = "auto";  // auto|tabbed|jsonl|csv|tsv|lines
   std::string id_field = "id";  // JSONL key, CSV/TSV column
   std::string text_field = "text";
-  // JSONL, CSV, TSV: a row without the id field gets its number (from 0) as id; lines: always
+  // JSONL, CSV, TSV: where no row has a field `id`, the number of its line (JSONL) or row (from 0)
+  // is its id. A field of another name is wanted by name, and must be there.
   bool ids_optional = false;
+  bool id_needed() const { return !ids_optional || id_field != CorpusOptions{}.id_field; }
   bool check_duplicates = true;         // remembers 16 bytes per document
   std::optional<RowOptions> rows = {};  // instead of id and text
 };
@@ -85,8 +88,10 @@ class CorpusReader {
   ~CorpusReader();
   CorpusReader(CorpusReader&&) noexcept;
   CorpusReader& operator=(CorpusReader&&) noexcept;
-  bool next(Document& document);      // false at the end
-  std::int64_t count() const;         // documents before this place
+  bool next(Document& document);  // false at the end
+  std::int64_t count() const;     // documents before this place
+  // Whether the last document's id is a number in the place of a field that its row does not have.
+  bool numbered() const;
   const BadRows& bad_rows() const;    // before this place
   std::string where() const;          // FILE:LINE of the last one
   CorpusMark mark() const;            // behind the last one

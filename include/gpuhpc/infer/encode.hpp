@@ -51,7 +51,8 @@ class DocumentEncoder {
   DocumentEncoder(DocumentEncoder&&) noexcept;
 
   std::int64_t dimension() const;
-  std::string describe() const;  // "bf16 on amx, 2 threads"
+  std::int64_t max_length() const;  // tokens of a text, or of each window of a long one
+  std::string describe() const;     // "bf16 on amx, 2 threads"
   std::string fingerprint()
       const;  // what the numbers depend on beside model and documents: precision, kernels, windows
 

@@ -33,10 +33,9 @@ struct PackedTokens : PackedOffsets {
 };
 
 // A small tensor of the host on `device`. To a GPU it goes through pinned memory, so that the host
-// does not wait until the GPU has come to the copy.
+// does not wait until the GPU has come to the copy. Not for a thread that works ahead of a
+// training: pinning may ask the driver for memory (SyncOptions::one_process), as in pack_tokens().
 at::Tensor to_device(const at::Tensor& values, at::Device device);
-// The same values on the host where to_device() finds them pinned: what a thread ahead can do.
-at::Tensor ready_for(const at::Tensor& values, at::Device device);
 
 // A tensor on its way to the host, as fp32. Of a GPU it goes into pinned memory behind what
 // computes it, and the host waits in wait() alone.

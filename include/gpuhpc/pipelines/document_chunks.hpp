@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpuhpc/base/block.hpp"
+#include "gpuhpc/base/log.hpp"
 #include "gpuhpc/comm/communicator.hpp"
 #include "gpuhpc/data/corpus.hpp"
 #include "gpuhpc/data/token_shards.hpp"
@@ -34,9 +35,9 @@ using ChunkSource = std::function<bool(DocumentChunk&)>;
 // Of shards with texts, made by the model's tokenizer. Both must outlive the source.
 ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm);
 // Of a file or standard input that the root alone reads, `most` rows at once; each rank tokenises
-// its own, each behind `prefix`.
+// its own, each behind `prefix`. Ids may be missing, which is said once, or given twice.
 ChunkSource chunks_of(const std::filesystem::path& corpus, const CorpusOptions& options,
-                      const Tokenizer& tokenizer, Communicator& comm, int threads,
+                      const Tokenizer& tokenizer, Communicator& comm, int threads, const Log& log,
                       std::string prefix = "", std::int64_t most = chunk_documents);
 
 }  // namespace gpuhpc

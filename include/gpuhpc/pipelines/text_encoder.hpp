@@ -30,6 +30,7 @@ class TextEncoder {
   ~TextEncoder();
   const Tokenizer& tokenizer() const;  // puts the prompt before every text
   std::int64_t width() const;
+  std::int64_t max_length() const;  // tokens
   // input_error unless `file`, made for vectors of `columns`, was made for this encoder.
   void check_width(std::int64_t columns, const std::filesystem::path& file) const;
   // Vectors (texts, width), in order, on every rank. Collective.

@@ -59,6 +59,10 @@ class GradientSync {
   void check() const;
   // After the update of owned(): all ranks hold all parameters. Nothing to do under ddp.
   void gather_parameters();
+  // Every collective of a step once, each at its end on all ranks before the next one starts: NCCL
+  // takes memory when it first sends a sum in a new way, which depends on the sum's size, and a
+  // rank that still does so would wait for another one's sum (one_process). Gradients are lost.
+  void warm_up();
 
   bool sharded() const { return options_.shard; }
   const std::vector<Range>& owned() const {

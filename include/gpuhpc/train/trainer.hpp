@@ -58,9 +58,12 @@ class Trainer {
   std::int64_t total_steps() const { return schedule_.total_steps; }
   // Collective. The loss per counted item over all of `items`, without gradients and dropout; the
   // same bits on any number of ranks (unless --train.micro-batch is 0, which cuts by ranks). A loss
-  // over the global batch is taken of batches of its size, in the order of the items. All of one
-  // corpus.
-  double mean_loss(std::span<const std::int64_t> items);
+  // over the global batch is taken of batches of its size, in the order of the items, each weighing
+  // as its items do. All of one corpus.
+  double mean_loss(std::span<const std::int64_t> items) {
+    const LossTotal total = loss_of(items);
+    return total.sum / total.count;
+  }
   // Every update is made, or --train.patience is at its end.
   bool over() const;
   // One line per run: ranks x micro-batch x accumulation = global batch, rates, rule, peak rates,
@@ -78,7 +81,11 @@ class Trainer {
 
  private:
   enum class Verdict { update, skip, again };
-  using Pieces = std::vector<std::vector<std::int64_t>>;  // micro-batches of a global batch
+  struct LossTotal {
+    double sum = 0, count = 0;
+  };
+  LossTotal loss_of(std::span<const std::int64_t> items);  // see mean_loss()
+  using Pieces = std::vector<std::vector<std::int64_t>>;   // micro-batches of a global batch
   struct Share {  // what this rank computed of one global batch; after agree(): what all did
     double loss = 0, count = 0, documents = 0, tokens = 0;
     double norm = 0;                                                 // of the mean gradient

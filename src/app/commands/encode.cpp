@@ -22,10 +22,8 @@ using UseChunk = std::function<void(const Ids&, const Matrix&)>;
 // The vectors of a file's texts in order, in bounded memory, to the root. Collective.
 void encode_file(CommandContext& c, const TextEncoder& encoder, const std::string& file,
                  Progress& progress, const UseChunk& use) {
-  CorpusOptions corpus = c.options.shared.corpus;
-  corpus.ids_optional = true;
-  corpus.check_duplicates = false;
-  const ChunkSource next = chunks_of(file, corpus, encoder.tokenizer(), c.comm, c.device.threads);
+  const ChunkSource next = chunks_of(file, c.options.shared.corpus, encoder.tokenizer(), c.comm,
+                                     c.device.threads, c.log);
   for (DocumentChunk chunk; next(chunk);) {
     const Matrix vectors = encoder.encode(chunk.tokens, c.comm);
     on_root(c.comm, [&] { use(chunk.ids, vectors); });

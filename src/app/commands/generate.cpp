@@ -105,11 +105,8 @@ void generate_command(CommandContext& c) {
     written.emplace(c, prefix);
     c.log->info("{}; before each text: \"{}\"", generator->describe(), prefix);
   });
-  CorpusOptions corpus = o.shared.corpus;
-  corpus.ids_optional = true;
-  corpus.check_duplicates = false;
-  const ChunkSource next = chunks_of(o.shared.input.file, corpus, *tokenizer, c.comm,
-                                     c.device.threads, prefix, rows_of_a_block);
+  const ChunkSource next = chunks_of(o.shared.input.file, o.shared.corpus, *tokenizer, c.comm,
+                                     c.device.threads, c.log, prefix, rows_of_a_block);
   std::int64_t before = written ? written->done() : 0;
   c.comm.broadcast(&before, 1, DataType::int64, 0);
   Progress progress(c.log, "generating", 0, "texts", c.comm.is_root());

@@ -45,31 +45,35 @@ void predict_command(CommandContext& c) {
   const auto classifier =
       load_classifier(o.shared.model.dir, settings, labelling.infer, c.device, c.comm, c.log);
   const ClassWords words(classifier->taxonomy());
-  CorpusOptions corpus = o.shared.corpus;
-  corpus.ids_optional = true;
-  corpus.check_duplicates = false;
   std::optional<JsonlWriter> writer;
   std::optional<RemovedOnSignal> signals;
   on_root(c.comm, [&] {
     writer.emplace(o.output.file);
     signals.emplace(writer->temporary());
   });
-  std::int64_t marked = 0, sure = 0;
+  std::int64_t marked = 0, sure = 0, told = 0;
   double doubt = 0;
   Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
   predict_corpus(
       *classifier,
-      chunks_of(o.shared.input.file, corpus, classifier->tokenizer(), c.comm, c.device.threads),
+      chunks_of(o.shared.input.file, o.shared.corpus, classifier->tokenizer(), c.comm,
+                c.device.threads, c.log),
       settings.decoding_of_scores(labelling.decode), c.comm, c.device.threads,
       [&](const Prediction& p) {
         const auto best = static_cast<double>(p.scores.front().score);
         const bool review = best < o.review.below;
         writer->write_line(line_of(p, words, review));
         review ? ++marked : ++sure;
+        if (p.told) ++told;
         if (!review) doubt += 1 - best;
       },
       [&](std::int64_t n) { progress.advance(n); });
   on_root(c.comm, [&] { writer->commit(); });
+  if (told > 0)
+    c.log->warn(
+        "{} documents have labels that a person gave to their texts, and are labelled so: leave "
+        "them out where you measure these predictions",
+        told);
   if (marked + sure > 0)
     c.log->info("{} documents are marked for review.{}", marked,
                 sure > 0 ? fmt::format(" Of the best classes of the other {}, their scores predict "

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <map>
+
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/run_job.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
@@ -9,6 +12,28 @@
 #include "gpuhpc/pipelines/model_manifest.hpp"
 
 namespace gpuhpc {
+
+// A score that no loss reads would be ignored, and unrelated texts be learnt as near ones.
+void check_loss_options(const config::OptionSet& set, const std::vector<PairDataset>& datasets) {
+  std::map<std::string, bool> read;  // the options that losses may read: whether one does
+  for (const EmbeddingLoss& loss : embedding_losses())
+    for (const std::string& key : loss.options) read["embedding." + key] = false;
+  for (const PairDataset& dataset : datasets)
+    for (const EmbeddingLoss& loss : embedding_losses())
+      for (const std::string& key : loss.options) {
+        const auto& own = embedding_loss(dataset.loss.loss).options;
+        const bool reads = std::ranges::find(own, key) != own.end();
+        if (reads) read["embedding." + key] = true;
+        if (dataset.files.given_in != PairFileOptions::section)
+          read[dataset.files.given_in + "." + key] = reads;
+      }
+  for (const auto& [name, is_read] : read)
+    if (!is_read && set.given(name))
+      throw usage_error(
+          "--{} {}: no loss that is chosen reads it (--help embedding.loss); leave it out, or "
+          "choose one that does",
+          name, set.value(name));
+}
 
 // Pairs of texts in, an encoder out whose vectors find what belongs together.
 void train_embedding_command(CommandContext& c) {
@@ -20,6 +45,7 @@ void train_embedding_command(CommandContext& c) {
     embedding =
         with_prompts(o.embedding, read_model_folder(o.shared.model.encoder), o.shared.prompt.given);
     datasets = pair_datasets(embedding);
+    check_loss_options(c.set, datasets);
   });
   const PairInputs inputs = find_pairs(datasets, embedding.files, o.shared.corpus.format, c.comm);
   std::vector<std::string> files;

@@ -90,11 +90,18 @@ void EmbeddingEvaluationStage::run(const StageContext& c, const EvaluationFiles&
   const Measure measure = measure_of(columns.size(), learns, values, loss.evaluator);
   if (measure != Measure::nothing) {
     const RowEvaluator evaluator(columns, all_rows(columns[0]), values, measure, loss.transitive);
+    std::int64_t length = 0;  // of the model before
     for (const auto& [name, folder] :
          {std::pair{"start", encoder.folder.path}, std::pair{"trained", trained.model}}) {
       const TextEncoder model(folder, infer, c.device, c.comm, c.log,
                               // the rows' texts stand behind theirs
                               {encoder.pooling.kind(), ""}, TextEncoder::Length::own);
+      if (length > 0 && length != model.max_length() && c.comm.is_root())
+        c.log->warn(
+            "the encoder as it was reads {} tokens of a text, as it has become {}: a part of what "
+            "differs between them is that",
+            length, model.max_length());
+      length = model.max_length();
       std::vector<Matrix> vectors;
       for (std::size_t i = 0; i < evaluator.texts().size(); ++i)
         vectors.push_back(model.encode(source_of(columns[i], evaluator.texts()[i]), c.comm));

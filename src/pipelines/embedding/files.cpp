@@ -218,6 +218,12 @@ PairInputs find_pairs(const std::vector<PairDataset>& datasets, const PairFileOp
   if (datasets.size() > 1 || !common.test_columns.empty() || !common.test_score.empty())
     run_collectively(comm, [&] { wanted = test_rows(common, format); });
   inputs.test = scan(common.test, common.test_limit, wanted);
+  if (inputs.test.scan && inputs.test.learns == Learns::nothing && datasets.size() == 1 &&
+      embedding_loss(datasets[0].loss.loss).learns == Learns::similarity)
+    inputs.warnings.push_back(fmt::format(
+        "{}: each of its pairs counts as one that belongs together; name the column that "
+        "says how near they are with --embedding.test-score",
+        common.test));
   if (inputs.test.scan &&
       measure_of(inputs.test.scan->options.rows->texts.size(), inputs.test.learns,
                  inputs.test.values, "auto") == Measure::nothing)

@@ -43,12 +43,14 @@ void predict_corpus(const Classifier& classifier, const ChunkSource& source,
     labels = comm.all_gather_lists(std::span<const ClassList>(labels));
     Matrix probabilities(chunk.tokens.size, scores.marginals.columns);
     probabilities.values = comm.all_gather_v(std::span<const float>(scores.marginals.values));
+    const std::vector<char> told = comm.all_gather_v(std::span<const char>(scores.told));
     on_root(comm, [&] {
       std::vector<Prediction> predictions(chunk.ids.size());
       parallel_for(0, probabilities.rows, threads, [&](std::int64_t i, int) {
         Prediction& p = predictions[static_cast<std::size_t>(i)];
         p.id = std::move(chunk.ids[static_cast<std::size_t>(i)]);
         p.labels = std::move(labels[static_cast<std::size_t>(i)]);
+        p.told = !told.empty() && told[static_cast<std::size_t>(i)] != 0;
         for (std::int64_t c = 0; c < probabilities.columns; ++c)
           p.scores.push_back(
               {static_cast<std::int32_t>(c), probabilities.row(i)[static_cast<std::size_t>(c)]});

@@ -46,6 +46,7 @@ struct EmbeddingLoss {
   ScoreRange scores;  // that it can learn
   Over over;
   at::Tensor (*value)(const LossRows&);
+  std::vector<std::string> options;  // of [embedding] or [dataset.NAME], which not all losses read
   // Numbers that it learns of a row with so many texts.
   std::size_t values(std::size_t columns) const {
     return learns == Learns::nothing ? 0 : learns == Learns::teachers ? columns - 1 : 1;

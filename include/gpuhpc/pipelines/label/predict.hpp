@@ -15,6 +15,7 @@ struct Prediction {
   std::vector<std::int32_t> labels;  // most probable first
   // of every class, best first: the probability that the document belongs to it
   std::vector<ClassScore> scores;
+  bool told = false;  // its labels are those that a person gave to its text
 };
 
 // Each rank scores and decodes its own rows; the root gets every prediction in order through

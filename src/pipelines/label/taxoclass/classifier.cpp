@@ -15,7 +15,7 @@ void GraphClassifierStage::run(const StageContext& c, const GraphModelFiles& out
   const at::Device device = model.encoder->encoder.device();
   const auto wanted = [&](std::span<const std::int64_t> of) {
     const MultiLabelBatch labels = gather_labels(model.silver.labels, model.taxonomy.size(), of);
-    return std::vector{ready_for(labels.targets, device), ready_for(labels.mask, device)};
+    return std::vector{labels.targets, labels.mask};
   };
   const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
     return LossSum{masked_binary_cross_entropy(model.logits(head, batch, seed),

@@ -65,8 +65,7 @@ void BilinearStage::run(const StageContext& c, const TrainedFiles& out) const {
   const at::Device device = trained.device();
   const auto wanted = [&](std::span<const std::int64_t> of) {
     const MultiLabelBatch known = gather_labels(set.labels, classes.view().rows, of);
-    return std::vector{ready_for(known.targets, device), ready_for(known.mask, device),
-                       ready_for(gather_values(weights, of), device)};
+    return std::vector{known.targets, known.mask, gather_values(weights, of)};
   };
   const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
     const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, device);

@@ -42,7 +42,7 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
                        train),
       c.comm.size());
   const auto wanted = [&](std::span<const std::int64_t> of) {
-    return std::vector{ready_for(gather_rows(targets.view(), of), encoder.device())};
+    return std::vector{gather_rows(targets.view(), of)};
   };
   const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
     const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());

@@ -38,7 +38,7 @@ void PairModelStage::run(const StageContext& c, const TrainedFiles& out) const {
       c.comm.size());
   const auto entailed = [&](std::span<const std::int64_t> of) {
     const at::Tensor yes = gather_values(targets, of);
-    return std::vector{ready_for(at::stack({yes.neg().add_(1), yes}, 1), trained.device())};
+    return std::vector{at::stack({yes.neg().add_(1), yes}, 1)};
   };
   const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
     const ForwardOptions forward = training_forward(trained, training, seed);
