@@ -288,11 +288,17 @@ RiskCoverage risk_coverage(std::span<const std::vector<ClassScore>> scores,
     if (!scores[d].empty())
       best.emplace_back(scores[d].front().score,
                         !std::ranges::binary_search(gold[d], scores[d].front().class_id));
-  std::ranges::stable_sort(best, std::ranges::greater(), &std::pair<float, bool>::first);
+  std::ranges::sort(best, std::ranges::greater(), &std::pair<float, bool>::first);
   RiskCoverage coverage;
-  double wrong = 0, sum = 0;
-  for (std::size_t i = 0; i < best.size(); ++i) {
-    wrong += best[i].second;
+  double wrong = 0, sum = 0, of_each = 0;
+  for (std::size_t i = 0, tied = 0; i < best.size(); ++i) {
+    if (i == tied) {  // documents of one score have no order: each is as wrong as they all are
+      double among = 0;
+      for (; tied < best.size() && best[tied].first == best[i].first; ++tied)
+        among += best[tied].second;
+      of_each = among / static_cast<double>(tied - i);
+    }
+    wrong += of_each;
     const double risk = wrong / static_cast<double>(i + 1);
     sum += risk;
     while ((i + 1) * RiskCoverage::points >= (coverage.risk.size() + 1) * best.size())

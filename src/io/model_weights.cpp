@@ -20,8 +20,28 @@ std::vector<fs::path> pickle_files(const fs::path& folder) {
     if (extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".ckpt")
       found.push_back(entry.path());
   }
-  std::sort(found.begin(), found.end());
+  const auto of_model = [](const fs::path& path) {
+    return path.filename().string().starts_with("pytorch_model");
+  };
+  std::ranges::sort(found);
+  std::ranges::stable_partition(found, of_model);
   return found;
+}
+
+// The class of transformers that keeps the head which config.json names; none: no model of theirs.
+std::string auto_class(const fs::path& folder) {
+  if (!fs::exists(folder / "config.json")) return "";
+  const Json config = read_json(folder / "config.json");
+  if (!config.is_object() || !config.contains("model_type")) return "";
+  const Json architectures = config.value("architectures", Json::array());
+  const std::string name =
+      architectures.is_array() && !architectures.empty() && architectures.front().is_string()
+          ? architectures.front().get<std::string>()
+          : "";
+  if (name.ends_with("ForConditionalGeneration")) return "AutoModelForSeq2SeqLM";
+  if (name.ends_with("ForSequenceClassification")) return "AutoModelForSequenceClassification";
+  if (name.ends_with("ForMaskedLM")) return "AutoModelForMaskedLM";
+  return "AutoModel";
 }
 
 Error no_weights(const fs::path& folder, const std::string& stem) {
@@ -32,11 +52,18 @@ Error no_weights(const fs::path& folder, const std::string& stem) {
         "Hugging Face model",
         folder.string(), stem, stem);
   }
+  const std::string known = auto_class(folder);
+  if (known.empty())  // a Dense module of sentence-transformers, which lies in the model's folder
+    return input_error(
+        "{}: these weights are a pickle file, which could run code when read; convert them once: "
+        "python -c \"from sentence_transformers import SentenceTransformer as S; "
+        "S('{}').save_pretrained('{}')\"",
+        pickles.front().string(), folder.parent_path().string(), folder.parent_path().string());
   return input_error(
       "{}: these weights are a pickle file, which could run code when read; convert them once: "
-      "python -c \"from transformers import AutoModel; "
-      "AutoModel.from_pretrained('{}').save_pretrained('{}', safe_serialization=True)\"",
-      pickles.front().string(), folder.string(), folder.string());
+      "python -c \"from transformers import {} as A; "
+      "A.from_pretrained('{}').save_pretrained('{}', safe_serialization=True)\"",
+      pickles.front().string(), known, folder.string(), folder.string());
 }
 
 // tensor name -> shard file name

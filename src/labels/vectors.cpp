@@ -100,7 +100,8 @@ std::vector<float> mean_of(const FixedSums& sums, std::int64_t count) {
 double centring_share(std::span<const float> mean, double wanted) {
   constexpr double left = .25;  // of the spread, at most
   const double square = std::min(dot(mean, mean), 1.);
-  if (wanted == 0 || square == 0) return wanted;
+  // One text, or texts that are alike, have no spread: more than wanted would leave rounding alone.
+  if (wanted == 0 || square == 0 || 1 - square < 1e-5) return wanted;
   return std::max(wanted, 1 - left * std::sqrt((1 - square) / square));
 }
 

@@ -1,6 +1,7 @@
 #include <gpuhpc/nn/encoder_config.hpp>
 
 #include <gpuhpc/base/error.hpp>
+#include <gpuhpc/io/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +28,27 @@ Activation parse_activation(const Keys& keys, const char* key = "hidden_act") {
       key, name);
 }
 
+// Whether the tokenizer lower-cases: "do_lower_case" of sentence-transformers, which does so before
+// it, then changes nothing.
+bool tokenizer_lowers(const fs::path& folder) {
+  if (fs::exists(folder / "tokenizer.json")) {
+    const Json tokenizer = read_json(folder / "tokenizer.json");
+    const auto lowers = [](const auto& self, const Json& step) -> bool {
+      if (!step.is_object()) return false;
+      const Json type = step.value("type", Json()), steps = step.value("normalizers", Json());
+      return type == "Lowercase" ||
+             (type == "BertNormalizer" && step.value("lowercase", Json()) == true) ||
+             (steps.is_array() &&
+              std::ranges::any_of(steps, [&](const Json& one) { return self(self, one); }));
+    };
+    return tokenizer.is_object() && lowers(lowers, tokenizer.value("normalizer", Json()));
+  }
+  if (!fs::exists(folder / "vocab.txt")) return false;
+  if (!fs::exists(folder / "tokenizer_config.json")) return true;  // BERT's default
+  const Keys keys(folder / "tokenizer_config.json");
+  return !keys.has("do_lower_case") || keys.flag("do_lower_case");
+}
+
 // The length limit: sentence_bert_config.json (older folders), else model_max_length of the
 // tokenizer; never above the position table.
 std::int64_t read_max_tokens(const fs::path& folder, const EncoderConfig& encoder) {
@@ -36,12 +58,11 @@ std::int64_t read_max_tokens(const fs::path& folder, const EncoderConfig& encode
                            "sentence_xlm-roberta_config.json"}) {
     if (!fs::exists(folder / name)) continue;
     const Keys keys(folder / name);
-    if (keys.flag("do_lower_case")) {
+    if (keys.flag("do_lower_case") && !tokenizer_lowers(folder))
       throw input_error(
-          "{}: \"do_lower_case\" is true, a second lower-casing before the tokenizer; set it in "
-          "tokenizer_config.json instead",
+          "{}: \"do_lower_case\" is true and the tokenizer keeps capitals, which is not supported; "
+          "let the tokenizer lower-case (a `Lowercase` normalizer in tokenizer.json)",
           keys.file());
-    }
     if (keys.has("max_seq_length"))
       return std::min(tokens, keys.integer("max_seq_length", 3, limit));
   }
@@ -317,6 +338,7 @@ ModelFolder read_model_folder(const fs::path& folder) {
   model.encoder = read_encoder_config(config_file);
   const std::int64_t max_tokens = read_max_tokens(model.weights_folder, model.encoder);
   model.embedding = read_embedding(modules, folder, model.encoder.hidden_size);
+  model.pools = !model.sentence_transformers || !modules.pooling.empty();
   model.embedding.max_tokens = max_tokens;
   model.prompts = read_prompts(folder);
   return model;

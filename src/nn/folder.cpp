@@ -128,6 +128,13 @@ bool same_settings(const EmbeddingConfig& a, const EmbeddingConfig& b) {
 
 LoadedEncoder load_encoder(const fs::path& folder, at::Device device, Pooling plain) {
   ModelFolder model = read_model_folder(folder);
+  if (!model.pools)
+    throw input_error(
+        "{}: modules.json names no Pooling, so this is no encoder of sentence-transformers but, "
+        "say, "
+        "a cross-encoder; to encode with it all the same remove modules.json and choose "
+        "--model.pooling",
+        folder.string());
   if (!model.sentence_transformers) model.embedding.pooling = plain;
   const NamedWeights weights(model.weights_folder, model.encoder);
   // The pooler of a DeBERTa folder belongs to its classifier, not to the encoder.

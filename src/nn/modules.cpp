@@ -59,9 +59,9 @@ void read_pooling(const fs::path& file, std::int64_t width, EmbeddingConfig& emb
         {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
         {"pooling_mode_weightedmean_tokens", "weightedmean"},
         {"pooling_mode_lasttoken", "lasttoken"}};
-    for (const auto& [key, mode] : old_names) {
-      if (keys.flag(key)) modes.emplace_back(mode);
-    }
+    for (const auto& [key, mode] : old_names)  // the mean is sentence-transformers' default
+      if (keys.has(key) ? keys.flag(key) : std::string_view(mode) == "mean")
+        modes.emplace_back(mode);
   }
   if (modes.size() != 1)
     throw input_error("{}: exactly one pooling mode must be chosen, not {}", keys.file(),

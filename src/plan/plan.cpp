@@ -64,6 +64,7 @@ PlanCandidate candidate_of(const PlanRequest& r, const PlannedWork& work, std::i
 
 // The fewest ranks with which shared moments fit; 0: none.
 int ranks_that_fit(const PlanRequest& r, const PlannedWork& work, std::int64_t limit) {
+  if (work.optimizer == "adafactor") return 0;  // whose moments are not split
   for (int ranks = std::max(2, 2 * r.work.ranks); ranks <= 64; ranks *= 2) {
     PlannedWork more = work;
     more.ranks = ranks, more.zero1 = true, more.checkpointing = true;

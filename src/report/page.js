@@ -79,7 +79,7 @@ function comparison() {
   const heads = runs.map((run) => ({ title: run.name, number: true, show: (cell) => cell }));
   const rows = unique(all.map((one) => one.name)).map((name) => {
     const values = runs.map((run) => run.metrics.find((one) => one.name === name)?.value);
-    const best = (/loss|perplexity/.test(name) ? Math.min : Math.max)(...values.filter(finite));
+    const best = (/loss|perplexity|^ece_|^aurc$/.test(name) ? Math.min : Math.max)(...values.filter(finite));
     return [all.find((one) => one.name === name).title, ...values.map((value) =>
       finite(value) ? html("span", { class: value === best ? "best" : "" }, measure(value)) : "")];
   });
@@ -93,13 +93,15 @@ function comparison() {
 
 // ---- labels
 
+// Of the measured documents where there is gold, so that both bars count the same ones.
 const goldOf = (id) => report.evaluation?.classes[id].gold;
+const madeOf = (id) => report.evaluation?.classes[id].predicted ?? classes[id].predicted;
 
 // A class with several parents is unfolded under the first one that shows it; elsewhere it is one
 // line. Bars compare siblings: the longest of a group fills its column.
 function treeNodes(siblings, under, unfolded) {
   const longest = Math.max(1, ...siblings.map((id) =>
-    Math.max(classes[id].predicted, goldOf(id) ?? 0)));
+    Math.max(madeOf(id), goldOf(id) ?? 0)));
   return siblings.map((id) => {
     const c = classes[id], right = goldOf(id);
     const drawn = (colour, value) =>
@@ -107,8 +109,8 @@ function treeNodes(siblings, under, unfolded) {
     const line = html("span", { class: "node" }, html("span", { class: "mark" }),
       html("span", {}, isolated(c.title), c.parents.filter((p) => p !== under).map((p) =>
         html("span", { class: "also" }, ` also in ${classes[p].title}`))),
-      html("span", { class: "pair" }, drawn("c0", c.predicted), gold ? drawn("c8", right) : ""),
-      html("span", { class: "counts" }, count(c.predicted),
+      html("span", { class: "pair" }, drawn("c0", madeOf(id)), gold ? drawn("c8", right) : ""),
+      html("span", { class: "counts" }, count(madeOf(id)),
         gold ? html("small", {}, ` / ${count(right)}`) : ""));
     if (c.children.length === 0 || unfolded.has(id)) return html("div", { class: "leaf" }, line);
     unfolded.add(id);

@@ -369,6 +369,11 @@ std::unique_ptr<Tokenizer> load_pieces(const fs::path& file, const Members& conf
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model_folder) {
   const Json settings = read_config(model_folder);
   const Members config(settings, (model_folder / "tokenizer_config.json").string());
+  if (config.has("truncation_side") && config.at("truncation_side") != "right")
+    throw input_error(
+        "{}: \"truncation_side\" is not \"right\": long texts would lose their beginning; the end "
+        "alone is cut off here: set it to \"right\" if that will do",
+        config.where());
   const auto there = [&](const char* name) { return fs::exists(model_folder / name); };
   if (there("tokenizer.json")) {
     const fs::path json = model_folder / "tokenizer.json";

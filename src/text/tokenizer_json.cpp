@@ -1,5 +1,6 @@
 // tokenizer.json: what we can follow exactly is read, everything else is refused by name.
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "tokenizer_parts.hpp"
@@ -93,6 +94,24 @@ std::vector<std::pair<std::string, std::string>> read_merges(const Members& mode
   return merges;
 }
 
+// transformers' tokenizers of BERT and MPNet go by tokenizer_config.json where it says something
+// else than tokenizer.json.
+void refuse_other_words(const BertWordSettings& words, const Members& normalizer,
+                        const Members& config) {
+  const std::string of = config.has("tokenizer_class") ? config.text("tokenizer_class") : "Bert";
+  if (of.find("Bert") == of.npos && of.find("MPNet") == of.npos) return;
+  const std::tuple<const char*, const char*, bool> settings[] = {
+      {"do_lower_case", "lowercase", words.lowercase},
+      {"strip_accents", "strip_accents", words.strip_accents},
+      {"tokenize_chinese_chars", "handle_chinese_chars", words.handle_chinese_chars}};
+  for (const auto& [name, here, value] : settings)
+    if (config.boolean(name, value) != value)
+      throw input_error(
+          "{}: \"{}\" is {}, and {} says otherwise (\"{}\"): Python would follow the one or the "
+          "other by its version; make both say the same",
+          config.where(), name, !value, normalizer.where(), here);
+}
+
 std::unique_ptr<Tokenizer> wordpiece_from_json(const Members& root, const Members& model,
                                                const Members& config, const std::string& where) {
   WordPieceSettings settings;
@@ -102,6 +121,7 @@ std::unique_ptr<Tokenizer> wordpiece_from_json(const Members& root, const Member
   w.handle_chinese_chars = normalizer.boolean("handle_chinese_chars");
   w.lowercase = normalizer.boolean("lowercase");
   w.strip_accents = normalizer.boolean("strip_accents", w.lowercase);
+  refuse_other_words(w, normalizer, config);
   root.typed("pre_tokenizer", "BertPreTokenizer", wordpiece_cure);
   settings.unk_token = model.text("unk_token");
   settings.continuing_subword_prefix = model.text("continuing_subword_prefix");

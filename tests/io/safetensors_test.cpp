@@ -231,12 +231,20 @@ TEST_F(WeightFolder, PickleFilesAreRefusedWithTheCommand) {
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder.path()); }),
               HasSubstr("neither model.safetensors nor"));
   write_text_file(folder / "pytorch_model.bin", "PK");
-  const std::string message =
-      error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder.path()); });
-  EXPECT_THAT(message, HasSubstr((folder / "pytorch_model.bin").string() +
-                                 ": these weights are a pickle file"));
-  EXPECT_THAT(message, HasSubstr("save_pretrained('" + folder.path().string() +
-                                 "', safe_serialization=True)"));
+  write_text_file(folder / "colbert_linear.pt", "PK");  // as BAAI/bge-m3 has it
+  const auto message = [&] {
+    return error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder.path()); });
+  };
+  // A folder without a model's config.json is a module's.
+  EXPECT_THAT(message(), HasSubstr("SentenceTransformer as S; S('" +
+                                   folder.path().parent_path().string() + "')"));
+  write_text_file(folder / "config.json",
+                  R"({"model_type": "mt5", "architectures": ["MT5ForConditionalGeneration"]})");
+  EXPECT_THAT(message(), HasSubstr((folder / "pytorch_model.bin").string() +
+                                   ": these weights are a pickle file"));
+  EXPECT_THAT(message(), HasSubstr("import AutoModelForSeq2SeqLM as A"));  // keeps the head
+  EXPECT_THAT(message(), HasSubstr("save_pretrained('" + folder.path().string() +
+                                   "', safe_serialization=True)"));
   EXPECT_THAT(error_of(ExitCode::bad_data, [&] { const ModelWeights weights(folder / "none"); }),
               HasSubstr("no such folder"));
 }

@@ -105,6 +105,7 @@ TEST_F(Folder, BothSpellingsOfSentenceTransformersAreRead) {
   set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling",
                "sentence_transformers.models.Normalize"});
   set("pooling_mode_cls_token", true, "1_Pooling/config.json");
+  set("pooling_mode_mean_tokens", false, "1_Pooling/config.json");
   set("max_seq_length", 17, "sentence_bert_config.json");
   EXPECT_EQ(read_model_folder(model).embedding.pooling, Pooling::cls);
   EXPECT_EQ(read_model_folder(model).embedding.max_tokens, 17);
@@ -126,8 +127,10 @@ TEST_F(Folder, WeightsInASubfolderAreFound) {
   fs::rename(model, root / "st" / "0_Transformer");
   model = root / "st";
   write_json(model / "modules.json",
-             Json::array({{{"type", "sentence_transformers.models.Transformer"},
-                           {"path", "0_Transformer"}}}));
+             Json::array(
+                 {{{"type", "sentence_transformers.models.Transformer"}, {"path", "0_Transformer"}},
+                  {{"type", "sentence_transformers.models.Pooling"}, {"path", "1_Pooling"}}}));
+  set("pooling_mode", "mean", "1_Pooling/config.json");
   EXPECT_EQ(load_encoder(model).encoder.config().layers, 2);
   write_json(model / "modules.json",
              Json::array({{{"type", "x.Transformer"}, {"path", "../0_Transformer"}}}));
@@ -180,6 +183,28 @@ TEST_F(Folder, UnsupportedModulesAreNamed) {
               HasSubstr("\"embedding_dimension\" is 64 but the encoder's hidden_size is 32"));
   write_text_file(model / "modules.json", "[]");
   EXPECT_THAT(refusal(), HasSubstr("no Transformer module"));
+  set_modules({"sentence_transformers.models.Transformer"});  // as a CrossEncoder is written
+  EXPECT_THAT(refusal(), HasSubstr("modules.json names no Pooling"));
+}
+
+// sentence-transformers' own default, where older files leave out what is false.
+TEST_F(Folder, PoolingIsTheMeanUnlessSaidOtherwise) {
+  set_modules({"sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling"});
+  set("word_embedding_dimension", 32, "1_Pooling/config.json");
+  EXPECT_EQ(read_model_folder(model).embedding.pooling, Pooling::mean);
+  set("pooling_mode_cls_token", true, "1_Pooling/config.json");
+  EXPECT_THAT(refusal(), HasSubstr("exactly one pooling mode"));
+}
+
+// As BAAI/bge-*-v1.5 have it.
+TEST_F(Folder, LowerCasingBeforeATokenizerThatLowersChangesNothing) {
+  model = copy_of("dense_bert");
+  set("do_lower_case", true, "sentence_bert_config.json");
+  EXPECT_NO_THROW(load_encoder(model));
+  Json normalizer = read_json(model / "tokenizer.json").at("normalizer");
+  normalizer["lowercase"] = false;
+  set("normalizer", normalizer, "tokenizer.json");
+  EXPECT_THAT(refusal(), HasSubstr("the tokenizer keeps capitals"));
 }
 
 TEST_F(Folder, WeightsThatDoNotFitAreNamed) {

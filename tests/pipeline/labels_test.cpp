@@ -39,7 +39,11 @@ class Labels : public Pipeline {
     out << line << "\n";
     while (std::getline(lines, line)) {
       ids.push_back(line.substr(0, line.find(',')));
-      EXPECT_EQ(line.substr(ids.back().size(), 2), ",,") << line;
+      if (line.substr(ids.back().size(), 2) != ",,") {  // was labelled before
+        ids.pop_back();
+        out << line << "\n";
+        continue;
+      }
       out << ids.back() << ",\"" << classes_.at(ids.back()) << "\""
           << line.substr(ids.back().size() + 1) << "\n";
     }
@@ -107,10 +111,18 @@ TEST_F(Labels, ThatSelectAsksForCorrectTheModel) {
           .code,
       0);
   EXPECT_LT(largest_difference(run / "predictions.jsonl", two / "predictions.jsonl"), 1e-5);
-  for (const std::string& next :
-       fill_in(select(run, " --select.documents 7 --input.labels " + filled.string()),
-               root_ / "next.csv"))
-    EXPECT_EQ(std::ranges::count(ids, next), 0) << next;
+  const std::vector<std::string> more = fill_in(
+      select(run, " --select.documents 7 --input.labels " + filled.string()), root_ / "next.csv");
+  EXPECT_EQ(more.size(), 7u);
+  for (const std::string& next : more) EXPECT_EQ(std::ranges::count(ids, next), 0) << next;
+  // The labels before are in the new file, which alone is given to the next run.
+  const Result both = gpuhpc(arguments(two) + " --input.labels " + (root_ / "next.csv").string() +
+                             " --pipeline.to correction");
+  ASSERT_EQ(both.code, 0) << both.output;
+  EXPECT_THAT(both.output, HasSubstr("67 labelled documents, "));
+  const Result nameless = gpuhpc("select --run.dir " + run.string() + " --output.file -");
+  EXPECT_EQ(nameless.code, 2);
+  EXPECT_THAT(nameless.output, HasSubstr("this run had labelled documents; name them here"));
 
   // Without them the run is what it was.
   ASSERT_EQ(gpuhpc(arguments(run)).code, 0);

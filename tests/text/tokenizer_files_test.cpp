@@ -372,6 +372,21 @@ TEST_F(TokenizerFolder, VocabularyFollowsTokenizerConfig) {
               ElementsAre(6, 6, 6, 6, 7, 7));
 }
 
+// Where they differ, versions of transformers follow one or the other.
+TEST_F(TokenizerFolder, ConfigMustAgreeWithTokenizerJson) {
+  write("tokenizer.json",
+        read_text_file(std::string(GPUHPC_FIXTURES) + "/tokenizers/mpnet/tokenizer.json"));
+  for (const char* other :
+       {R"({"do_lower_case": false})", R"({"strip_accents": false})",
+        R"({"tokenize_chinese_chars": false, "tokenizer_class": "BertTokenizer"})"}) {
+    write("tokenizer_config.json", other);
+    expect_refusal(ExitCode::bad_data, "says otherwise");
+  }
+  write("tokenizer_config.json",
+        R"({"do_lower_case": false, "tokenizer_class": "PreTrainedTokenizerFast"})");
+  EXPECT_NO_THROW(load_tokenizer(folder_));
+}
+
 TEST_F(TokenizerFolder, BadConfigIsRefused) {
   write("vocab.txt", vocabulary);
   write("tokenizer_config.json", R"({"do_basic_tokenize": false})");
@@ -380,6 +395,8 @@ TEST_F(TokenizerFolder, BadConfigIsRefused) {
   expect_refusal(ExitCode::bad_data, "\"never_split\" is not supported");
   write("tokenizer_config.json", R"({"do_lower_case": "true"})");
   expect_refusal(ExitCode::bad_data, "\"do_lower_case\" must be true or false");
+  write("tokenizer_config.json", R"({"truncation_side": "left"})");
+  expect_refusal(ExitCode::bad_data, "\"truncation_side\" is not \"right\"");
   write("tokenizer_config.json", "{");
   expect_refusal(ExitCode::bad_data, "not valid JSON");
   write("tokenizer_config.json", "{}");

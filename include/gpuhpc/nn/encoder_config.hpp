@@ -122,6 +122,7 @@ struct ModelFolder {
   EncoderConfig encoder;
   EmbeddingConfig embedding;
   bool sentence_transformers = false;  // modules.json is there
+  bool pools = true;                   // false: modules.json names no Pooling: no vectors of texts
   Prompts prompts = {};
 
   // input_error where a prompt is to be put before texts and this model cannot have one.

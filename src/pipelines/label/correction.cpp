@@ -82,6 +82,14 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
     const TokenDataset corpus(encoding.tokens);
     const std::vector<std::int64_t> rows = rows_of_labels(given, corpus, labels.path);
     const fs::path centred = trained.model / "gpuhpc" / "centred.h5";
+    const auto leafless = std::ranges::count_if(given.classes, [&](const std::vector<ClassId>& of) {
+      return std::ranges::none_of(of, [&](ClassId k) { return classes.children(k).empty(); });
+    });
+    if (leafless > 0)
+      c.log->warn(
+          "{} of {} labelled documents name no leaf: they say that none of the classes below fits "
+          "them",
+          leafless, given.ids.size());
     const Matrix truth = truth_of(given, classes.size()), documents = rows_of_file(centred, rows);
     Matrix probabilities = marginals_of(posterior_of(trained.model, rows), classes);
     settings.expected_leaves = decode.expected_leaves;

@@ -30,6 +30,18 @@ void leave_out(GoldLabels& gold, std::span<const std::string> ids) {
   gold = std::move(rest);
 }
 
+// Of gold that names classes without their ancestors, which predictions have: they count as wrong.
+std::int64_t without_ancestors(const Taxonomy& taxonomy, const GoldLabels& gold) {
+  return std::ranges::count_if(gold.classes, [&](const std::vector<ClassId>& classes) {
+    return std::ranges::any_of(classes, [&](ClassId c) {
+      const auto& parents = taxonomy.parents(c);
+      return !parents.empty() && std::ranges::none_of(parents, [&](ClassId parent) {
+        return std::ranges::binary_search(classes, parent);
+      });
+    });
+  });
+}
+
 }  // namespace
 
 void check_gold(const Taxonomy& taxonomy, const std::filesystem::path& gold,
@@ -57,6 +69,13 @@ Measured measure_predictions(const Taxonomy& taxonomy, const std::filesystem::pa
   LabelledDocuments documents = pair_with_gold(measured, read_predictions(predictions, taxonomy));
   documents.without_gold = std::max<std::int64_t>(0, documents.without_gold - given);
   std::vector<std::string> warnings = uncovered(documents, gold);
+  if (const std::int64_t bare = without_ancestors(taxonomy, measured);
+      2 * bare > std::ssize(measured.ids))
+    warnings.push_back(
+        fmt::format("{}: in {} of {} documents a class stands without any of its parents, which "
+                    "predictions name "
+                    "as well: all but the hierarchical measures count the parents as wrong.",
+                    gold.string(), bare, measured.ids.size()));
   if (given > 0)
     warnings.insert(
         warnings.begin(),

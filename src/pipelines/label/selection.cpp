@@ -59,8 +59,14 @@ std::string documents_to_label(const fs::path& model, const fs::path& tokens,
                       model.string(), not_correctable);
   const Taxonomy taxonomy = load_taxonomy(model);
   const TokenDataset corpus(tokens);
-  std::vector<std::int64_t> known;
-  if (!labels.empty()) known = rows_of_labels(read_given_labels(labels, taxonomy), corpus, labels);
+  if (settings.corrected && labels.empty())
+    throw usage_error(
+        "{}: this run had labelled documents; name them here, too, with --input.labels, so that "
+        "they are kept and not asked for again",
+        model.string());
+  GivenLabels given;
+  if (!labels.empty()) given = read_given_labels(labels, taxonomy);
+  const std::vector<std::int64_t> known = rows_of_labels(given, corpus, labels);
   const std::vector<std::int64_t> pool = pool_of(corpus.size(), known);
   const Matrix documents = rows_of_file(model / "gpuhpc" / "centred.h5", pool);
   const Matrix posterior = posterior_of(model, pool);
@@ -74,15 +80,20 @@ std::string documents_to_label(const fs::path& model, const fs::path& tokens,
       documents.view(), uncertainty_of(decoder, marginals), std::ssize(known), count);
   const ClassWords words(taxonomy);
   std::string csv = "id,labels,suggested,text\n";
-  for (const std::int64_t i : chosen) {
-    const std::int64_t row = pool[static_cast<std::size_t>(i)];
-    std::vector<std::string> suggested;
-    for (const ClassId c : decoder.decode(std::as_const(marginals).row(i), posterior.row(i)))
-      suggested.push_back(words.word(c));
-    csv += fmt::format("{},,{},{}\n", csv_field(std::string(corpus.id(row))),
-                       csv_field(fmt::format("{}", fmt::join(suggested, ","))),
-                       csv_field(plain_cell(std::string(corpus.text(row)))));
-  }
+  const auto add = [&](std::int64_t row, const ClassList& of_person, const ClassList& of_model) {
+    csv += csv_field(std::string(corpus.id(row)));
+    for (const ClassList* classes : {&of_person, &of_model}) {
+      std::vector<std::string> names;
+      for (const ClassId c : *classes) names.push_back(words.word(c));
+      csv += "," + csv_field(fmt::format("{}", fmt::join(names, ",")));
+    }
+    csv += "," + csv_field(plain_cell(std::string(corpus.text(row)))) + "\n";
+  };
+  // Those that are labelled stand first: the next run is given this file alone.
+  for (std::size_t i = 0; i < known.size(); ++i) add(known[i], given.classes[i], {});
+  for (const std::int64_t i : chosen)
+    add(pool[static_cast<std::size_t>(i)], {},
+        decoder.decode(std::as_const(marginals).row(i), posterior.row(i)));
   return csv;
 }
 

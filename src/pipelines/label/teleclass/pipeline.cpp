@@ -17,6 +17,13 @@ namespace gpuhpc {
 Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                             const LabelInputs& in, const std::filesystem::path& run_folder) {
   const SeedOption seed{shared.training.train.seed};
+  const bool soft = o.teleclass.refinement.kind == "soft";
+  const std::string& head = o.teleclass.training.head;
+  if (soft ? head == "bilinear" : head == "none")
+    throw usage_error("--teleclass.head {}: with --teleclass.refinement {} {}", head,
+                      o.teleclass.refinement.kind,
+                      soft ? "a student is trained, or none"
+                           : "the bilinear head is trained; leave the option out");
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
   const EncoderFiles encoder = label_encoder(pipeline, shared, o.adaptation, in.train);
@@ -29,12 +36,12 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                                           shared.infer, o.teleclass.augmentation, seed});
   };
   const auto infer = [&](const TrainedFiles& trained) {
-    const auto corrected = correct_by_labels(pipeline, in.labels, trained, encoding, o.decode,
-                                             o.teleclass.refinement.kind == "soft");
+    const auto corrected =
+        correct_by_labels(pipeline, in.labels, trained, encoding, o.decode, soft);
     pipeline.add("inference", InferenceStage{trained, corrected, encoding, in.test, shared.shards,
                                              shared.infer, o.decode, o.submission});
   };
-  if (o.teleclass.refinement.kind == "soft") {
+  if (soft) {
     const PosteriorFiles posterior = pipeline.add(
         "refinement", PosteriorStage{in.taxonomy, encoding, o.scoring.scores, o.soft_refinement,
                                      o.scoring.smoothing, o.scoring.tfidf, o.scoring.neighbours});
