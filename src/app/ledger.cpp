@@ -287,8 +287,11 @@ StageCost run_stage(const Pipeline& pipeline, std::size_t number, const StageCon
       seconds.count(), comm.all_reduce_value(peak_memory(), Reduce::max),
       comm.all_reduce_value(context.device.cuda ? device_memory(gpu).peak : std::int64_t{0},
                             Reduce::max)};
+  std::map<std::string, std::string> hashes;
+  run_long(comm, [&] {
+    if (comm.is_root()) hashes = output_hashes(partial, stage.outputs);
+  });
   on_root(comm, [&] {
-    auto hashes = output_hashes(partial, stage.outputs);
     rename_synced(partial, folder);
     ledger.finish(stage.name, {context.task.fingerprint, cost, std::move(hashes)});
     std::error_code ignored;  // they do no harm

@@ -157,7 +157,10 @@ std::string plan_config(const PlanRequest& r, const Plan& plan, const config::Op
   const std::int64_t texts = std::max<std::int64_t>(
       1, plan.inference / (best.work.cuda ? 1 : std::max<std::int64_t>(1, best.work.threads)));
   if (plan.inference > 0) values["infer.batch"] = std::to_string(texts);
-  values["infer.token-budget"] = std::to_string(texts * r.length);
+  // On a GPU what may be written counts, too.
+  const std::int64_t written =
+      best.work.cuda && r.model.is_t5() ? best.work.beams * r.target_length : 0;
+  values["infer.token-budget"] = std::to_string(texts * (r.length + written));
   if (r.model.is_t5()) {
     values["seq2seq.source-length"] = std::to_string(r.length);
     values[is_training(r.work.job) ? "seq2seq.target-length" : "generate.max-length"] =

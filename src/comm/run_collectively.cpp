@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <future>
 #include <new>
 #include <optional>
 #include <string_view>
+#include <thread>
 
 #include "gpuhpc/base/system_error.hpp"
 
@@ -62,6 +65,29 @@ void run_collectively(Communicator& comm, const std::function<void()>& work) {
   comm.broadcast(&code, 1, DataType::int32, first);
   throw Error(static_cast<ExitCode>(code), comm.broadcast_string(mine ? mine->what() : "", first),
               true);
+}
+
+void run_long(Communicator& comm, const std::function<void()>& work) {
+  if (comm.size() == 1) return run_collectively(comm, work);
+  std::promise<void> over;
+  std::exception_ptr lost;
+  std::thread beat([&, ended = over.get_future()] {
+    constexpr std::chrono::milliseconds pause(250);  // time limits are of a second or more
+    try {
+      for (std::int32_t busy = 1; busy != 0;)
+        busy = comm.all_reduce_value<std::int32_t>(
+            ended.wait_for(pause) == std::future_status::timeout, Reduce::max);
+    } catch (...) {
+      lost = std::current_exception();
+    }
+  });
+  const std::optional<Error> error = run_catching(work);
+  over.set_value();
+  beat.join();
+  if (lost) std::rethrow_exception(lost);
+  run_collectively(comm, [&] {
+    if (error) throw Error(*error);
+  });
 }
 
 void on_root(Communicator& comm, const std::function<void()>& work) {

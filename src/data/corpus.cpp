@@ -214,7 +214,8 @@ CorpusScan scan_corpus(const fs::path& path, const CorpusOptions& options, Commu
                        const std::function<void(const Document&)>& each) {
   CorpusScan scan{path, options, {{}}, "", 0, 0};
   std::vector<std::int64_t> wire;  // file_bytes, modified and four numbers a mark
-  on_root(comm, [&] {
+  run_long(comm, [&] {
+    if (!comm.is_root()) return;
     std::tie(scan.file_bytes, scan.modified) = state_of(path);
     Fingerprint content;
     CorpusReader reader(path, options, &content);

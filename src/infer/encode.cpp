@@ -248,7 +248,7 @@ void DocumentEncoder::encode_to_file(const TokenSource& source, Communicator& co
     arrays.push_back({"ids", ElementType::string, {source.size}, width});
   });
   MatrixFileWriter writer(path, comm, arrays, attributes);
-  run_collectively(comm, [&] {
+  run_long(comm, [&] {
     const auto own = share_of_rank(batches, comm.rank(), comm.size());
     const std::int64_t documents = own.empty() ? 0 : own.back().last - own.front().first;
     Progress progress(log, "encoding", documents, "documents", comm.is_root());

@@ -91,6 +91,11 @@ struct MatrixFileWriter::State {
     if (descriptor >= 0) ::close(descriptor);
   }
 
+  void open(int mode) {
+    if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
+    descriptor = ::open(temporary.c_str(), mode | O_CLOEXEC);
+    if (descriptor < 0) throw system_error("open", temporary, errno);
+  }
   const ArrayPlace& place(const std::string& name) const {
     for (const auto& candidate : places) {
       if (candidate.spec.name == name) return candidate;
@@ -129,10 +134,9 @@ MatrixFileWriter::MatrixFileWriter(const fs::path& path, Communicator& comm,
     state.places[i].offset = offsets[2 * i];
     state.places[i].checksum_offset = offsets[2 * i + 1];
   }
-  run_collectively(comm, [&] {
-    state.descriptor = ::open(state.temporary.c_str(), O_RDWR | O_CLOEXEC);
-    if (state.descriptor < 0) throw system_error("open", state.temporary, errno);
-  });
+  // For writing alone: a host that also reads would, on NFS, fetch the page in which its part ends,
+  // and write it back whole over what another host has put there.
+  run_collectively(comm, [&] { state.open(O_WRONLY); });
 }
 
 MatrixFileWriter::~MatrixFileWriter() = default;
@@ -175,6 +179,7 @@ void MatrixFileWriter::commit() {
   Communicator& comm = state.comm;
   run_collectively(comm, [&] { sync_descriptor(state.descriptor, state.path); });
   comm.barrier();
+  run_collectively(comm, [&] { state.open(O_RDONLY); });
   // Each rank reads back its share of the blocks, also rows that others wrote: the checksums are of
   // what the file holds.
   std::vector<std::vector<std::uint64_t>> checksums;

@@ -18,7 +18,8 @@ ResumableLines::ResumableLines(const fs::path& path, const std::string& task, st
     : path_(path), partial_(path.string() + "." + task.substr(0, 12) + ".partial") {
   descriptor_ = ::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw system_error("open", partial_, errno);
-  const bool ours = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  // A file system without locks has nobody to ask.
+  const bool ours = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   if (ours) {
     const MappedFile there(partial_);
     const char* const text = reinterpret_cast<const char*>(there.bytes().data());

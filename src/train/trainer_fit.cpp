@@ -118,10 +118,15 @@ void Trainer::shrink_micro_batch(std::span<const std::int64_t> batch,
   if (before == 1)
     run_collectively(comm_, [&] {
       if (error)
-        throw Error(ExitCode::out_of_memory,
-                    fmt::format("step {}: out of memory with one document at a time; cut documents "
-                                "shorter, let fewer layers learn, or use --parallel.strategy zero1",
-                                state_.step + 1));
+        throw Error(
+            ExitCode::out_of_memory,
+            fmt::format("step {}: out of memory with one document at a time; {}cut documents "
+                        "shorter, let fewer layers learn, or use --parallel.strategy zero1",
+                        state_.step + 1,
+                        task_.scope(batch) == LossScope::item
+                            ? ""
+                            : "lower --train.batch, as every rank computes the loss of all "
+                              "its rows, or "));
     });
   // Micro-batches that a rank adds up.
   const auto accumulation = [&] {

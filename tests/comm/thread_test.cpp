@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "gpuhpc/base/error.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -80,6 +81,25 @@ TEST(ThreadRanks, ARankThatStaysAwayIsNamed) {
               HasSubstr("waited 1 s in all_reduce number 2 (1 int64, sum) for rank 1 on "));
   EXPECT_THAT(sentence, HasSubstr("alive but has not entered it (its last: barrier number 1)"));
 }
+// Limits of collectives are not limits of work: one second each.
+TEST(ThreadRanks, WorkMayTakeLongerThanACollective) {
+  std::atomic<int> done = 0;
+  const auto work = [&](Communicator& comm) {
+    run_long(comm, [&] {
+      if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+      ++done;
+    });
+  };
+  EXPECT_EQ(failure_of(3, work, 1), "nothing thrown");
+  EXPECT_EQ(done, 3);
+  const auto failing = [&](Communicator& comm) {
+    run_long(comm, [&] {
+      if (comm.rank() == 1) throw io_error("full");
+    });
+  };
+  EXPECT_THAT(failure_of(3, failing, 1), HasSubstr("74: full"));
+}
+
 TEST(ThreadRanksDeathTest, ARankThatNeverComesBackEndsTheProgram) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(failure_of(

@@ -20,6 +20,11 @@ std::optional<Error> run_catching(const std::function<void()>& work);
 // the lowest such rank (same code and message). `work` must not contain collectives.
 void run_collectively(Communicator& comm, const std::function<void()>& work);
 
+// The same for work that takes long, or longer on one rank than on the others: a thread of each
+// rank meets those of the others again and again until all are done, so that none comes to the time
+// limit of a collective, and a rank that died is noticed.
+void run_long(Communicator& comm, const std::function<void()>& work);
+
 // Runs `work` on rank 0 only; all ranks throw if it does.
 void on_root(Communicator& comm, const std::function<void()>& work);
 

@@ -13,7 +13,8 @@
 
 namespace gpuhpc {
 
-// A score that no loss reads would be ignored, and unrelated texts be learnt as near ones.
+// A score that no loss reads would be ignored, and unrelated texts be learnt as near ones. A config
+// may name what other losses read: that of a run names all.
 void check_loss_options(const config::OptionSet& set, const std::vector<PairDataset>& datasets) {
   std::map<std::string, bool> read;  // the options that losses may read: whether one does
   for (const EmbeddingLoss& loss : embedding_losses())
@@ -27,8 +28,8 @@ void check_loss_options(const config::OptionSet& set, const std::vector<PairData
         if (dataset.files.given_in != PairFileOptions::section)
           read[dataset.files.given_in + "." + key] = reads;
       }
-  for (const auto& [name, is_read] : read)
-    if (!is_read && set.given(name))
+  for (const std::string& name : set.given_on_command_line())
+    if (const auto option = read.find(name); option != read.end() && !option->second)
       throw usage_error(
           "--{} {}: no loss that is chosen reads it (--help embedding.loss); leave it out, or "
           "choose one that does",

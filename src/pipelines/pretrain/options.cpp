@@ -40,7 +40,10 @@ void declare(config::Section& section, ShortPhaseOptions& options) {
               "tokens of the pieces in a first phase of training, before those of "
               "--train.max-length; 0: there is none")
       .range(0, 1 << 20);
-  section.option("short-epochs", options.epochs, "epochs of that phase").range(1, 1000000);
+  section
+      .option("short-epochs", options.epochs,
+              "epochs of that phase; --train.max-steps, where given, is of each phase")
+      .range(1, 1000000);
 }
 
 void declare(config::Section& section, CorpusWeightOptions& options) {

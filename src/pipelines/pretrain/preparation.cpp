@@ -60,7 +60,7 @@ void VocabularyStage::run(const StageContext& c, const VocabularyFiles& out) con
   const Subwords kind = options.tokenizer == "bpe" ? Subwords::bytes : Subwords::wordpiece;
   WordCounts counts(kind);
   Progress reading(c.log, "counting words", texts.documents(), "texts", c.comm.is_root());
-  run_collectively(c.comm, [&] {
+  run_long(c.comm, [&] {
     std::vector<Document> documents;
     for (const CorpusScan& file : texts.files) {
       CorpusBlocks blocks(file);
@@ -76,7 +76,8 @@ void VocabularyStage::run(const StageContext& c, const VocabularyFiles& out) con
   });
   reading.finish();
   if (c.comm.size() > 1) counts = merged(counts, c.comm);
-  on_root(c.comm, [&] {
+  run_long(c.comm, [&] {
+    if (!c.comm.is_root()) return;
     VocabularySettings settings;
     settings.size = options.size;
     settings.special = special_tokens(kind);
