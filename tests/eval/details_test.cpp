@@ -122,6 +122,16 @@ TEST_F(Results, WorthOfTheScoresEqualsNumpy) {
     EXPECT_NEAR(details.coverage.risk[i], risk[i], 1e-12) << i;
 }
 
+// One wrong of three at .9, then one right: risks 1/3, 1/3, 1/3, 1/4 however the three stand.
+TEST_F(Results, DocumentsOfOneScoreHaveNoOrder) {
+  const std::vector<std::vector<std::int32_t>> gold{{7}, {7}, {7}, {7}};
+  for (const std::size_t wrong : {0, 1, 2}) {
+    std::vector<std::vector<ClassScore>> scores{{{7, .9f}}, {{7, .9f}}, {{7, .9f}}, {{7, .2f}}};
+    scores[wrong][0].class_id = 3;
+    EXPECT_NEAR(risk_coverage(scores, gold).area.value(), 5. / 16, 1e-12) << wrong;
+  }
+}
+
 TEST_F(Results, MissingFiguresAreNull) {
   Evaluation evaluation = details.evaluation;
   evaluation.figures = {{"mrr_raw", {}, {}, {}}};
