@@ -24,7 +24,7 @@ std::vector<fs::path> pickle_files(const fs::path& folder) {
     return path.filename().string().starts_with("pytorch_model");
   };
   std::ranges::sort(found);
-  std::ranges::stable_partition(found, of_model);
+  std::stable_partition(found.begin(), found.end(), of_model);
   return found;
 }
 
