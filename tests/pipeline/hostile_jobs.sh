@@ -47,7 +47,7 @@ refused predict-ids-of-some 65 'p.jsonl:2: no `id`, unlike the rows before' "$so
 accepted predict-ids-numbered "$some" '$predict --input.file p.csv 2> log' 'grep -q "no .id. in these rows: their numbers" log && [ $(grep -Ec "\"id\": ?\"[01]\"" out) = 2 ]'
 
 # --- train-embedding and mine
-accepted embedding-config-of-a-run '$embedding $pairs --train.max-steps 1 > log 2>&1' '$G train-embedding --config r/config.ini' 'grep -q "distance = euclidean" r/config.ini'
+accepted embedding-config-of-a-run 'mkdir -p data/debtags-topical; $embedding $pairs --train.max-steps 1 > log 2>&1' '$G train-embedding --config r/config.ini' 'grep -q "distance = euclidean" r/config.ini'
 refused embedding-score-unread 2 '--embedding.score score: no loss that is chosen reads it' '' '$embedding $pairs --embedding.score score'
 refused embedding-margin-unread 2 '--embedding.margin 0.3: no loss that is chosen reads it' '' '$embedding $pairs --embedding.margin .3'
 refused embedding-nameless 2 'embedding.train*' '' '$embedding'
@@ -145,4 +145,4 @@ accepted link-to-come 'ln -s $W/done/model m; ln -s elsewhere out' '$predict --i
 refused simcse-still 2 'simcse with --train.dropout 0: a text and itself would be the same vector; give' '' '$embedding $pairs --embedding.loss simcse --embedding.columns anchor --train.dropout 0'
 refused embedding-headless 2 '--train.layers 0: mnrl has no head that could learn alone' '' '$embedding $pairs --train.layers 0'
 refused pretrain-best-of-none 78 '--train.validation 0.02 leaves 24 to learn from and 0 to validate on' '' '$pretrain --input.dir texts --train.restore best; code=$?; rm -rf r/stages; exit $code'
-accepted inside-0-transformer 'mkdir old; mv model old/0_Transformer; echo "[{\"idx\": 0, \"name\": \"0\", \"path\": \"0_Transformer\", \"type\": \"sentence_transformers.models.Transformer\"}]" > old/modules.json' '$G encode --model.encoder old $cpu --input.file in/test/corpus.txt --output.file out' '[ $(wc -l < out) = 40 ]'
+accepted inside-0-transformer 'mkdir -p old/1_Pooling; mv model old/0_Transformer; echo "{}" > old/1_Pooling/config.json; echo "[{\"path\": \"0_Transformer\", \"type\": \"sentence_transformers.models.Transformer\"}, {\"path\": \"1_Pooling\", \"type\": \"sentence_transformers.models.Pooling\"}]" > old/modules.json' '$G encode --model.encoder old $cpu --input.file in/test/corpus.txt --output.file out' '[ $(wc -l < out) = 40 ]'
