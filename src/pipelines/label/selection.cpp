@@ -9,6 +9,7 @@
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/labels/decoding.hpp"
+#include "gpuhpc/pipelines/label/class_list_files.hpp"
 #include "gpuhpc/pipelines/label/given_labels.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 
