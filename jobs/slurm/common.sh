@@ -35,7 +35,7 @@ launch() {
   done
   # 138: USR1 came before the ranks could take it, and nothing is lost; 143 where srun then ended the others. A job that scancel ends is no
   # longer RUNNING.
-  if { [ "$code" = 75 ] || [ "$code" = 138 ] || [ "$code$told" = 1431 ]; } && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
+  if { [ "$code" = 75 ] || [ "$code" = 138 ] || { [ "$code" = 143 ] && [ -n "$told" ]; }; } && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
     echo "stopped as asked; the job goes back into the queue" >&2
     scontrol requeue "$SLURM_JOB_ID"
   fi

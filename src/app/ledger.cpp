@@ -6,9 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <future>
 #include <optional>
-#include <thread>
 
 #include "gpuhpc/app/gpu_log.hpp"
 #include "gpuhpc/base/error.hpp"
@@ -208,48 +206,18 @@ bool runs_alone(const PipelineRange& range, const std::string& stage, const Comm
   return comm.size() > 1 && chosen != range.alone.end() && chosen->second;
 }
 
-// On rank 0, with a communicator of its own. The others wait in one short collective after another,
-// for which a thread of rank 0 stands in: none comes to its time limit, however long the stage
-// takes, and a rank 0 that died is noticed. Rank 0 counts 1 in it while it goes on, one that was
-// asked to stop as many as there are ranks.
-void run_alone(const Stage& stage, const StageContext& c, const fs::path& folder, double timeout) {
-  std::optional<Error> error;
+// On rank 0, with a communicator of its own, however long it takes.
+void run_alone(const Stage& stage, const StageContext& c, const fs::path& folder) {
   const auto asked_here = [&] { return c.stop_requested && c.stop_requested(); };
-  if (c.comm.is_root()) {
-    std::promise<void> over;
-    std::exception_ptr lost;
-    std::atomic<bool> asked_elsewhere = false;
-    std::thread beat([&, ended = over.get_future()] {
-      const std::chrono::duration<double> pause(std::min(1., timeout / 4));
-      try {
-        for (bool goes_on = true; goes_on;) {
-          goes_on = ended.wait_for(pause) == std::future_status::timeout;
-          if (c.comm.all_reduce_value<std::int32_t>(goes_on, Reduce::sum) >= c.comm.size())
-            asked_elsewhere = true;
-        }
-      } catch (...) {
-        lost = std::current_exception();
-      }
-    });
-    error = run_catching([&] {
-      const auto single = make_single_communicator();
-      const auto asked = [&] { return asked_elsewhere || asked_here(); };
-      stage.run({*single, c.log, c.device, c.checkpoints, c.task, asked, c.run_folder, c.name,
-                 c.export_folder},
-                folder);
-    });
-    over.set_value();
-    beat.join();
-    if (lost) std::rethrow_exception(lost);
-  } else {
-    const auto size = static_cast<std::int32_t>(c.comm.size());
-    while (c.comm.all_reduce_value<std::int32_t>(asked_here() ? size : 0, Reduce::sum) % size !=
-           0) {
-    }
-  }
-  run_collectively(c.comm, [&] {
-    if (error) throw Error(*error);
-  });
+  std::atomic<bool> asked = false;
+  const auto work = [&] {
+    if (!c.comm.is_root()) return;
+    const auto single = make_single_communicator();
+    stage.run({*single, c.log, c.device, c.checkpoints, c.task,
+               [&] { return asked || asked_here(); }, c.run_folder, c.name, c.export_folder},
+              folder);
+  };
+  run_long(c.comm, work, asked_here, &asked);
 }
 
 // One stage, from empty temporary folder to ledger entry.
@@ -277,7 +245,7 @@ StageCost run_stage(const Pipeline& pipeline, std::size_t number, const StageCon
   });
   const auto start = std::chrono::steady_clock::now();
   if (runs_alone(range, stage.name, comm))
-    run_alone(stage, context, partial, range.timeout);
+    run_alone(stage, context, partial);
   else
     stage.run(context, partial);
   comm.barrier();

@@ -214,8 +214,8 @@ void before_libraries(int, char**, char**) {
   hold_stop_signals();
   check_working_folder();
 }
-[[gnu::used, gnu::section(".preinit_array")]] void (*const first)(int, char**,
-                                                                  char**) = before_libraries;
+[[gnu::used, gnu::section(".preinit_array")]] void (*const run_first)(int, char**,
+                                                                      char**) = before_libraries;
 
 }  // namespace
 }  // namespace gpuhpc
@@ -225,10 +225,10 @@ int main(int argc, char** argv) {
   gpuhpc::end_in_words();
   try {
     gpuhpc::check_launch(std::getenv);
-    gpuhpc::MpiSession mpi;
+    const gpuhpc::MpiSession mpi;
     const std::vector<std::string> arguments(argv + 1, argv + argc);
     const int code = gpuhpc::run_application(*gpuhpc::MpiSession::world(), arguments);
-    return mpi.finish(code);
+    return gpuhpc::MpiSession::finish(code);
   } catch (const gpuhpc::Error& error) {
     return gpuhpc::report_launch(error);
   } catch (const std::system_error& error) {  // the thread that watches MPI's start

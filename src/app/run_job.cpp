@@ -68,7 +68,6 @@ void run_job(CommandContext& c, Job job) {
   const PipelineOptions& o = c.options.pipeline;
   PipelineRange range{o.from, job.to.empty() ? o.to : job.to, o.force};
   for (const auto& [name, stage] : c.options.stages) range.alone[name] = stage.gpus == "1";
-  range.timeout = static_cast<double>(c.options.shared.training.parallel.timeout);
   const fs::path run = job.pipeline.run_folder();
   fs::path exported = c.options.run.export_folder;
   if (!exported.empty() && !exported.has_filename()) exported = exported.parent_path();  // out/

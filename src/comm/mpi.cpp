@@ -216,9 +216,7 @@ MpiSession::MpiSession() {
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
 }
 
-MpiSession::~MpiSession() {
-  if (started()) finish(static_cast<int>(ExitCode::peer));
-}
+MpiSession::~MpiSession() { finish(static_cast<int>(ExitCode::peer)); }
 
 int MpiSession::finish(int code) {
   if (!started()) return code;

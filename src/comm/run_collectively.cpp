@@ -8,6 +8,7 @@
 #include <future>
 #include <new>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <thread>
 
@@ -67,16 +68,21 @@ void run_collectively(Communicator& comm, const std::function<void()>& work) {
               true);
 }
 
-void run_long(Communicator& comm, const std::function<void()>& work) {
+void run_long(Communicator& comm, const std::function<void()>& work,
+              const std::function<bool()>& asked_here, std::atomic<bool>* asked) {
   if (comm.size() == 1) return run_collectively(comm, work);
   std::promise<void> over;
   std::exception_ptr lost;
   std::thread beat([&, ended = over.get_future()] {
     constexpr std::chrono::milliseconds pause(250);  // time limits are of a second or more
     try {
-      for (std::int32_t busy = 1; busy != 0;)
-        busy = comm.all_reduce_value<std::int32_t>(
-            ended.wait_for(pause) == std::future_status::timeout, Reduce::max);
+      for (bool busy = true; busy;) {
+        std::array<std::int32_t, 2> said{ended.wait_for(pause) == std::future_status::timeout,
+                                         asked_here && asked_here()};
+        comm.all_reduce(std::span<std::int32_t>(said), Reduce::max);
+        busy = said[0] != 0;
+        if (asked != nullptr && said[1] != 0) *asked = true;
+      }
     } catch (...) {
       lost = std::current_exception();
     }

@@ -310,12 +310,13 @@ void OptionSet::parse(const std::filesystem::path& file, const std::vector<std::
   } catch (const po::error& e) {
     problems.push_back(fmt::format("command line: {}; see gpuhpc --help", e.what()));
   }
-  // Paths last: the command line may have put another one in the place of the file's.
+  // Paths last: the command line may have put another one in the place of the file's. A default
+  // that stands in a run's config is nobody's choice, and is looked for where it is read.
   for (const Section& section : sections_)
     for (const Option& option : section.options_)
       if (const std::string value = option.get_(); option.path_ && option.given_ &&
-                                                   !value.empty() && value != "-" &&
-                                                   !std::filesystem::exists(value))
+                                                   value != option.default_ && !value.empty() &&
+                                                   value != "-" && !std::filesystem::exists(value))
         (missing == nullptr ? problems : *missing)
             .push_back(fmt::format("{}: `{}` names `{}`, which does not exist; check the path",
                                    option.where_, option.name_, value));

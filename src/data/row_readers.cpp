@@ -277,9 +277,8 @@ bool is_header(const fs::path& path, std::string_view line, const CorpusOptions&
       quoted(options.text_field))
     throw input_error(
         "{}:1: the first line does not name the columns `{}` and `{}`, without quotes; name them "
-        "as "
-        "they are with --input.id-field and --input.text-field, or say with --input.format tabbed "
-        "that the lines are id<TAB>text from the first on",
+        "as they are with --input.id-field and --input.text-field, or say with --input.format "
+        "tabbed that the lines are id<TAB>text from the first on",
         path.string(), options.id_field, options.text_field);
   return false;
 }

@@ -53,17 +53,17 @@ Error no_weights(const fs::path& folder, const std::string& stem) {
         folder.string(), stem, stem);
   }
   const std::string known = auto_class(folder);
-  if (known.empty())  // a Dense module of sentence-transformers, which lies in the model's folder
-    return input_error(
-        "{}: these weights are a pickle file, which could run code when read; convert them once: "
-        "python -c \"from sentence_transformers import SentenceTransformer as S; "
-        "S('{}').save_pretrained('{}')\"",
-        pickles.front().string(), folder.parent_path().string(), folder.parent_path().string());
   return input_error(
       "{}: these weights are a pickle file, which could run code when read; convert them once: "
-      "python -c \"from transformers import {} as A; "
-      "A.from_pretrained('{}').save_pretrained('{}', safe_serialization=True)\"",
-      pickles.front().string(), known, folder.string(), folder.string());
+      "python -c \"{}\"",
+      pickles.front().string(),
+      known.empty()  // a Dense module of sentence-transformers, which lies in the model's folder
+          ? fmt::format("from sentence_transformers import SentenceTransformer as S; "
+                        "S('{0}').save_pretrained('{0}')",
+                        folder.parent_path().string())
+          : fmt::format("from transformers import {1} as A; "
+                        "A.from_pretrained('{0}').save_pretrained('{0}', safe_serialization=True)",
+                        folder.string(), known));
 }
 
 // tensor name -> shard file name

@@ -1,11 +1,12 @@
 #include <gpuhpc/nn/encoder_config.hpp>
 
 #include <gpuhpc/base/error.hpp>
-#include <gpuhpc/io/json.hpp>
+#include <gpuhpc/text/tokenizer.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -31,22 +32,11 @@ Activation parse_activation(const Keys& keys, const char* key = "hidden_act") {
 // Whether the tokenizer lower-cases: "do_lower_case" of sentence-transformers, which does so before
 // it, then changes nothing.
 bool tokenizer_lowers(const fs::path& folder) {
-  if (fs::exists(folder / "tokenizer.json")) {
-    const Json tokenizer = read_json(folder / "tokenizer.json");
-    const auto lowers = [](const auto& self, const Json& step) -> bool {
-      if (!step.is_object()) return false;
-      const Json type = step.value("type", Json()), steps = step.value("normalizers", Json());
-      return type == "Lowercase" ||
-             (type == "BertNormalizer" && step.value("lowercase", Json()) == true) ||
-             (steps.is_array() &&
-              std::ranges::any_of(steps, [&](const Json& one) { return self(self, one); }));
-    };
-    return tokenizer.is_object() && lowers(lowers, tokenizer.value("normalizer", Json()));
-  }
-  if (!fs::exists(folder / "vocab.txt")) return false;
-  if (!fs::exists(folder / "tokenizer_config.json")) return true;  // BERT's default
-  const Keys keys(folder / "tokenizer_config.json");
-  return !keys.has("do_lower_case") || keys.flag("do_lower_case");
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(folder);
+  std::vector<std::int32_t> capitals, small;
+  tokenizer->encode("A B C D E F G H I J K L M N O P Q R S T U V W X Y Z", capitals);
+  tokenizer->encode("a b c d e f g h i j k l m n o p q r s t u v w x y z", small);
+  return capitals == small;
 }
 
 // The length limit: sentence_bert_config.json (older folders), else model_max_length of the

@@ -131,8 +131,7 @@ LoadedEncoder load_encoder(const fs::path& folder, at::Device device, Pooling pl
   if (!model.pools)
     throw input_error(
         "{}: modules.json names no Pooling, so this is no encoder of sentence-transformers but, "
-        "say, "
-        "a cross-encoder; to encode with it all the same remove modules.json and choose "
+        "say, a cross-encoder; to encode with it all the same remove modules.json and choose "
         "--model.pooling",
         folder.string());
   if (!model.sentence_transformers) model.embedding.pooling = plain;

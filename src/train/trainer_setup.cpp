@@ -156,7 +156,8 @@ void Trainer::validate() {
   const std::vector<std::int64_t>& items = sampler_.validation();
   std::vector<std::pair<std::string, double>> values{{"loss", 0}};
   std::string of_each;
-  double parts = 0;
+  // Losses of several kinds weigh the same; a perplexity is that of all tokens.
+  const bool of_tokens = task_.has_perplexity();
   LossTotal all;
   for (const CorpusItems& corpus : corpora()) {  // no batch holds items of two
     const auto first = std::ranges::lower_bound(items, corpus.items.first),
@@ -164,17 +165,14 @@ void Trainer::validate() {
     if (first == last) continue;
     const LossTotal total = loss_of({first, last});
     const double loss = total.sum / total.count;
-    values.front().second += loss, ++parts;
-    all.sum += total.sum, all.count += total.count;
+    all.sum += of_tokens ? total.sum : loss, all.count += of_tokens ? total.count : 1;
     if (corpus.name.empty()) continue;
     values.emplace_back("loss_" + corpus.name, loss);
     of_each += fmt::format("{}{} {:.5f}", of_each.empty() ? " (" : ", ", corpus.name, loss);
   }
-  // Losses of several kinds weigh the same; a perplexity is that of all tokens.
-  const double loss = values.front().second =
-      task_.has_perplexity() ? all.sum / all.count : values.front().second / parts;
+  const double loss = values.front().second = all.sum / all.count;
   state_.validated_at = state_.step, state_.metric = -loss;
-  if (task_.has_perplexity()) values.emplace_back("perplexity", std::exp(loss));
+  if (of_tokens) values.emplace_back("perplexity", std::exp(loss));
   const std::string name = task_.figure_name();
   if (!name.empty()) {
     state_.metric = task_.figure(rows_of_all(items), items, comm_);

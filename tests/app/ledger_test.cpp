@@ -225,7 +225,7 @@ TEST_F(LedgerTest, AStageThatOneRankRunsAlone) {
       watched[rank].during = {};
     });
   };
-  PipelineRange range{"", "", "", {{"first", true}, {"second", false}}, 1};
+  PipelineRange range{"", "", "", {{"first", true}, {"second", false}}};
   run_both(range);
   EXPECT_THAT(ends, ElementsAre(0, 0));
   EXPECT_THAT(sizes[0], ElementsAre(1, 2));

@@ -67,12 +67,12 @@ int MPI_Finalize() {
 }
 
 int main(int argc, char** argv) {
-  gpuhpc::MpiSession mpi;
+  const gpuhpc::MpiSession mpi;
   const std::string way = argc > 1 ? argv[1] : "frozen";
   gpuhpc::ParallelOptions options;
   options.timeout = 2;
   options.check_collectives = way == "mismatch";
   hangs_at_the_end = way == "at-the-end";
   const int code = hangs_at_the_end ? 75 : run(*gpuhpc::MpiSession::world(options), way);
-  return mpi.finish(code);
+  return gpuhpc::MpiSession::finish(code);
 }

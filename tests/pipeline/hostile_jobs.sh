@@ -47,7 +47,7 @@ refused predict-ids-of-some 65 'p.jsonl:2: no `id`, unlike the rows before' "$so
 accepted predict-ids-numbered "$some" '$predict --input.file p.csv 2> log' 'grep -q "no .id. in these rows: their numbers" log && [ $(grep -Ec "\"id\": ?\"[01]\"" out) = 2 ]'
 
 # --- train-embedding and mine
-accepted embedding-config-of-a-run 'mkdir -p data/debtags-topical; $embedding $pairs --train.max-steps 1 > log 2>&1' '$G train-embedding --config r/config.ini' 'grep -q "distance = euclidean" r/config.ini'
+accepted embedding-config-of-a-run '$embedding $pairs --train.max-steps 1 > log 2>&1' '$G train-embedding --config r/config.ini' 'grep -q "distance = euclidean" r/config.ini'
 refused embedding-score-unread 2 '--embedding.score score: no loss that is chosen reads it' '' '$embedding $pairs --embedding.score score'
 refused embedding-margin-unread 2 '--embedding.margin 0.3: no loss that is chosen reads it' '' '$embedding $pairs --embedding.margin .3'
 refused embedding-nameless 2 'embedding.train*' '' '$embedding'

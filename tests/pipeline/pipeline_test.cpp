@@ -94,14 +94,15 @@ TEST_F(Pipeline, ReplicasOfOneProcessGiveTheBytesOfOneAlsoAfterAStop) {
                              "predictions.jsonl", "submission.csv"})
       EXPECT_TRUE(read(run / file) == read(alone / file)) << run << " " << file;
   };
-  {
-    const fs::path run = root_ / "replicas";  // the whole run, on ranks that are threads
-    const Result result = gpuhpc(arguments(run) + batches + replicas + "4");
+  for (const std::string number : {"2", "4"}) {
+    const fs::path run = root_ / ("replicas" + number);  // the whole run, on ranks that are threads
+    const Result result = gpuhpc(arguments(run) + batches + replicas + number);
     ASSERT_EQ(result.code, 0) << result.output;
-    EXPECT_THAT(result.output, HasSubstr("4 ranks, cpu, 1 thread"));
-    EXPECT_TRUE(fs::exists(run / "log/rank-00003.log"));
+    EXPECT_THAT(result.output, HasSubstr(number + " ranks, cpu, 1 thread"));
+    EXPECT_TRUE(
+        fs::exists(run / ("log/rank-0000" + std::to_string(std::stoi(number) - 1) + ".log")));
     expect_same_stages(alone, run);
-    EXPECT_THAT(result.output, HasSubstr("4 ranks x micro-batch 15"));
+    EXPECT_THAT(result.output, HasSubstr(number + " ranks x micro-batch 15"));
     expect_same_bytes(run);
     EXPECT_EQ(training_losses(run).size(), 10u);  // of one rank
   }

@@ -86,7 +86,7 @@ TEST_F(Taxoclass, LearnsCoreClassesAndLabelsNewText) {
 }
 
 TEST_F(Taxoclass, RanksAgree) {
-  for (const auto& [ranks, replicas] : {std::pair{4, ""}, {1, " --parallel.replicas 2"}}) {
+  for (const auto& [ranks, replicas] : {std::pair{2, ""}, {4, ""}, {1, " --parallel.replicas 4"}}) {
     const fs::path run = root_ / ("ranks" + std::to_string(ranks));
     const Result result = gpuhpc(words(run) + replicas, ranks);
     ASSERT_EQ(result.code, 0) << result.output;

@@ -67,7 +67,6 @@ struct StageTime {
 struct PipelineRange {
   std::string from, to, force;             // stage names or empty
   std::map<std::string, bool> alone = {};  // [stage.NAME]: whether rank 0 runs it alone
-  double timeout = 600;                    // seconds, of the ranks' collectives
 };
 
 // Throws usage_error for a stage that the pipeline does not have, and what the checks of its stages

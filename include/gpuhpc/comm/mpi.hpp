@@ -18,7 +18,7 @@ class MpiSession {
   MpiSession& operator=(const MpiSession&) = delete;
   // Ends MPI once every rank has come here, and returns `code`. Where MPI does not let go within a
   // minute the process ends with that code: all is written by then. The destructor's is 79.
-  int finish(int code);
+  static int finish(int code);
   // The world: an MPI communicator, or the single one when there is one rank. Collectives run on a
   // thread of the communicator; a rank that dies or hangs ends all others with exit code 79 and a
   // sentence that names it, out of that thread, within options.timeout and a few seconds.

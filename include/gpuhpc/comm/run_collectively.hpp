@@ -1,6 +1,7 @@
 #pragma once
 // Errors made common to all ranks: set-up and file work that can fail on one rank is wrapped, so
 // that all ranks throw.
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -22,8 +23,10 @@ void run_collectively(Communicator& comm, const std::function<void()>& work);
 
 // The same for work that takes long, or longer on one rank than on the others: a thread of each
 // rank meets those of the others again and again until all are done, so that none comes to the time
-// limit of a collective, and a rank that died is noticed.
-void run_long(Communicator& comm, const std::function<void()>& work);
+// limit of a collective, and a rank that died is noticed. `asked` is set on all ranks once
+// `asked_here` says so on one of them.
+void run_long(Communicator& comm, const std::function<void()>& work,
+              const std::function<bool()>& asked_here = {}, std::atomic<bool>* asked = nullptr);
 
 // Runs `work` on rank 0 only; all ranks throw if it does.
 void on_root(Communicator& comm, const std::function<void()>& work);

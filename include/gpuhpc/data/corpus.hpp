@@ -18,9 +18,8 @@ namespace gpuhpc {
 class Fingerprint;
 
 enum class CorpusFormat {
-  // by name without .gz: .jsonl/.ndjson, .csv, .tsv (tabbed when its first line cannot be a
-  // header);
-  // else a first line that begins with `{` is JSONL; else tabbed
+  // by name without .gz: .jsonl/.ndjson, .csv, .tsv (tabbed where its first line cannot be a
+  // header); else a first line that begins with `{` is JSONL; else tabbed
   automatic,
   tabbed,  // id<TAB>text, split at the first tab only, no header
   jsonl,   // one object per line

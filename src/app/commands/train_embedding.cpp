@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 
 #include "gpuhpc/app/command.hpp"
 #include "gpuhpc/app/run_job.hpp"
@@ -13,28 +12,28 @@
 
 namespace gpuhpc {
 
+namespace {
+
 // A score that no loss reads would be ignored, and unrelated texts be learnt as near ones. A config
 // may name what other losses read: that of a run names all.
 void check_loss_options(const config::OptionSet& set, const std::vector<PairDataset>& datasets) {
-  std::map<std::string, bool> read;  // the options that losses may read: whether one does
-  for (const EmbeddingLoss& loss : embedding_losses())
-    for (const std::string& key : loss.options) read["embedding." + key] = false;
-  for (const PairDataset& dataset : datasets)
-    for (const EmbeddingLoss& loss : embedding_losses())
-      for (const std::string& key : loss.options) {
-        const auto& own = embedding_loss(dataset.loss.loss).options;
-        const bool reads = std::ranges::find(own, key) != own.end();
-        if (reads) read["embedding." + key] = true;
-        if (dataset.files.given_in != PairFileOptions::section)
-          read[dataset.files.given_in + "." + key] = reads;
-      }
-  for (const std::string& name : set.given_on_command_line())
-    if (const auto option = read.find(name); option != read.end() && !option->second)
+  for (const std::string& name : set.given_on_command_line()) {
+    const std::size_t dot = name.rfind('.');
+    const std::string section = name.substr(0, dot), key = name.substr(dot + 1);
+    const auto reads = [&](const EmbeddingLoss& loss) { return loss.reads(key); };
+    bool concerns = false, read = false;
+    for (const PairDataset& dataset : datasets)
+      if (section == PairFileOptions::section || section == dataset.files.given_in)
+        concerns = true, read = read || reads(embedding_loss(dataset.loss.loss));
+    if (concerns && !read && std::ranges::any_of(embedding_losses(), reads))
       throw usage_error(
           "--{} {}: no loss that is chosen reads it (--help embedding.loss); leave it out, or "
           "choose one that does",
           name, set.value(name));
+  }
 }
+
+}  // namespace
 
 // Pairs of texts in, an encoder out whose vectors find what belongs together.
 void train_embedding_command(CommandContext& c) {

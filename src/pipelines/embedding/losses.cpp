@@ -1,5 +1,7 @@
 #include "gpuhpc/pipelines/embedding/losses.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "gpuhpc/base/error.hpp"
@@ -33,39 +35,24 @@ std::span<const EmbeddingLoss> embedding_losses() {
   using Over = EmbeddingLoss::Over;
   constexpr ScoreRange any;
   static const EmbeddingLoss table[] = {
-      {"mnrl", 2, 1000, Learns::nothing, any, Over::batch, mnrl, {"scale"}},
-      {"mnrl-symmetric", 2, 2, Learns::nothing, any, Over::batch, symmetric, {"scale"}},
-      {"simcse", 1, 1, Learns::nothing, any, Over::batch, mnrl, {"scale"}},
-      {"triplet", 3, 3, Learns::nothing, any, Over::row, triplet, {"margin", "distance"}},
-      {"cosine", 2, 2, Learns::similarity, {-1, 1}, Over::row, cosine, {"score", "score-range"}},
-      {"cosent",
-       2,
-       2,
-       Learns::similarity,
-       any,
-       Over::batch_value,
-       cosent,
-       {"score", "score-range", "scale"}},
-      {"angle",
-       2,
-       2,
-       Learns::similarity,
-       any,
-       Over::batch_value,
-       angle,
-       {"score", "score-range", "scale"}},
-      {"softmax", 2, 2, Learns::classes, any, Over::row, softmax, {"score"}},
-      {"margin-mse", 3, 3, Learns::teacher, any, Over::row, margin_mse, {"score", "score-range"}},
-      {"distill",
-       3,
-       1000,
-       Learns::teachers,
-       any,
-       Over::row,
-       distill,
-       {"score", "score-range", "temperature"}},
+      {"mnrl", 2, 1000, Learns::nothing, any, Over::batch, mnrl, "scale"},
+      {"mnrl-symmetric", 2, 2, Learns::nothing, any, Over::batch, symmetric, "scale"},
+      {"simcse", 1, 1, Learns::nothing, any, Over::batch, mnrl, "scale"},
+      {"triplet", 3, 3, Learns::nothing, any, Over::row, triplet, "margin distance"},
+      {"cosine", 2, 2, Learns::similarity, {-1, 1}, Over::row, cosine, ""},
+      {"cosent", 2, 2, Learns::similarity, any, Over::batch_value, cosent, "scale"},
+      {"angle", 2, 2, Learns::similarity, any, Over::batch_value, angle, "scale"},
+      {"softmax", 2, 2, Learns::classes, any, Over::row, softmax, ""},
+      {"margin-mse", 3, 3, Learns::teacher, any, Over::row, margin_mse, ""},
+      {"distill", 3, 1000, Learns::teachers, any, Over::row, distill, "temperature"},
   };
   return table;
+}
+
+bool EmbeddingLoss::reads(const std::string& key) const {
+  if (key == "score") return learns != Learns::nothing;
+  if (key == "score-range") return learns != Learns::nothing && learns != Learns::classes;
+  return fmt::format(" {} ", options).find(" " + key + " ") != std::string::npos;
 }
 
 const EmbeddingLoss& embedding_loss(const std::string& name) {

@@ -73,8 +73,8 @@ Measured measure_predictions(const Taxonomy& taxonomy, const std::filesystem::pa
       2 * bare > std::ssize(measured.ids))
     warnings.push_back(
         fmt::format("{}: in {} of {} documents a class stands without any of its parents, which "
-                    "predictions name "
-                    "as well: all but the hierarchical measures count the parents as wrong.",
+                    "predictions name as well: all but the hierarchical measures count the parents "
+                    "as wrong.",
                     gold.string(), bare, measured.ids.size()));
   if (given > 0)
     warnings.insert(

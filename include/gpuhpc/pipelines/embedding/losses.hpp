@@ -46,7 +46,9 @@ struct EmbeddingLoss {
   ScoreRange scores;  // that it can learn
   Over over;
   at::Tensor (*value)(const LossRows&);
-  std::vector<std::string> options;  // of [embedding] or [dataset.NAME], which not all losses read
+  const char* options;  // of [embedding] or [dataset.NAME] that it reads, and not all losses do
+  // Whether it reads such an option; of others: false.
+  bool reads(const std::string& key) const;
   // Numbers that it learns of a row with so many texts.
   std::size_t values(std::size_t columns) const {
     return learns == Learns::nothing ? 0 : learns == Learns::teachers ? columns - 1 : 1;
