@@ -205,6 +205,7 @@ TEST_F(Folder, LowerCasingBeforeATokenizerThatLowersChangesNothing) {
   tokenizer["normalizer"]["lowercase"] = false;
   tokenizer["model"]["vocab"]["a"] = tokenizer["model"]["vocab"].size();  // A is unknown
   write_json(model / "tokenizer.json", tokenizer);
+  set("do_lower_case", nullptr, "tokenizer_config.json");  // which would contradict
   EXPECT_THAT(refusal(), HasSubstr("the tokenizer keeps capitals"));
 }
 
