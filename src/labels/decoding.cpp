@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
+#include <utility>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/finite.hpp"
@@ -38,6 +40,20 @@ void DecodeOptions::check() const {
     throw configuration_error(
         "--decode.minimum {} is above --decode.maximum {}; lower one or raise the other", minimum,
         maximum);
+}
+
+void DecodeOptions::refuse_unread(const config::OptionSet& given) const {
+  const std::pair<std::string_view, std::string_view> readers[] = {
+      {"decode.minimum", "expected-f1 chain"},
+      {"decode.maximum", "expected-f1"},
+      {"decode.threshold", "threshold"},
+      {"decode.k", "top-k"}};
+  for (const std::string& name : given.given_on_command_line())
+    for (const auto& [option, modes] : readers)
+      if (name == option && modes.find(mode) == std::string_view::npos)
+        throw usage_error(
+            "--{} {}: --decode.mode {} does not read it; leave it out, or choose --decode.mode {}",
+            name, given.value(name), mode, modes.substr(0, modes.find(' ')));
 }
 
 double membership(double marginal, double expected_leaves) {

@@ -24,6 +24,24 @@ std::filesystem::path Pipeline::folder(std::size_t stage) const {
   return run_folder_ / "stages" / fmt::format("{:02d}-{}", stage + 1, stages_[stage].name);
 }
 
+void Pipeline::refuse_unread(const config::OptionSet& given,
+                             std::span<const std::string_view> prefixes) const {
+  for (const std::string& name : given.given_on_command_line()) {
+    const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+    const auto sets = [&](const std::string& line) { return line.starts_with(name + " = "); };
+    const auto reads = [&](const Stage& stage) {
+      return std::ranges::any_of(stage.settings, sets);
+    };
+    if (std::ranges::any_of(prefixes, begins) &&
+        std::ranges::find(also_read, name) == also_read.end() &&
+        std::ranges::none_of(stages_, reads))
+      throw usage_error(
+          "--{} {}: no stage of this run reads it; leave it out, or choose a method, a preset or "
+          "an option whose stages do",
+          name, given.value(name));
+  }
+}
+
 void Pipeline::read_after(Stage& stage, const std::string& earlier) const {
   if (std::ranges::find(stages_, earlier, &Stage::name) == stages_.end())
     throw internal_error(

@@ -193,6 +193,31 @@ TEST(Decoding, OptionsReadFromTheCommandLine) {
   EXPECT_THROW(set.parse("", {"--decode.threshold", "2"}), Error);
 }
 
+TEST(Decoding, WhatTheModeDoesNotReadIsRefused) {
+  const auto read_by = [](const std::string& option) {
+    std::string modes;
+    for (const std::string mode : {"expected-f1", "chain", "threshold", "top-k"}) {
+      DecodeOptions options;
+      config::OptionSet set;
+      set.add("labels", options);
+      set.parse("", {"--decode.mode=" + mode, option});
+      try {
+        options.refuse_unread(set);
+        modes += mode + " ";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        EXPECT_THAT(error.what(), testing::HasSubstr("--decode.mode " + mode + " does not read"));
+      }
+    }
+    return modes;
+  };
+  EXPECT_EQ(read_by("--decode.expected-leaves=3"), "expected-f1 chain threshold top-k ");
+  EXPECT_EQ(read_by("--decode.minimum=1"), "expected-f1 chain ");
+  EXPECT_EQ(read_by("--decode.maximum=7"), "expected-f1 ");
+  EXPECT_EQ(read_by("--decode.threshold=.3"), "threshold ");
+  EXPECT_EQ(read_by("--decode.k=5"), "top-k ");
+}
+
 TEST(Lexical, TokensAndEvidenceByHand) {
   EXPECT_THAT(lexical_tokens("The Games of Editing, a 3D-STORY; x"),
               ElementsAre("gam", "edit", "3d", "story"));

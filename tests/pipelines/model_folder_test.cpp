@@ -134,7 +134,7 @@ TEST_F(ModelFolderFiles, SettingsOfTheRunTravelAndWhatIsGivenWins) {
   given.add("", decode);
   given.add("", infer);
   given.add("", scoring.centring);
-  given.parse({}, {"--decode.k=2", "--decode.minimum=1", "--scoring.centring=.3"});
+  given.parse({}, {"--decode.k=2", "--decode.expected-leaves=2.5", "--scoring.centring=.3"});
   const Labelling chosen = choose_labelling(settings, given, *comm_, log_);
   EXPECT_EQ(chosen.decode.mode, "top-k");
   EXPECT_EQ(chosen.decode.expected_leaves, 2.5);
@@ -142,7 +142,7 @@ TEST_F(ModelFolderFiles, SettingsOfTheRunTravelAndWhatIsGivenWins) {
   EXPECT_EQ(chosen.infer.max_length, 32);
   EXPECT_EQ(chosen.infer.long_documents, "mean");
   EXPECT_THAT(said_.str(), HasSubstr("--decode.k 2 is taken; the model's run had 4"));
-  EXPECT_THAT(said_.str(), Not(HasSubstr("minimum")));
+  EXPECT_THAT(said_.str(), Not(HasSubstr("leaves")));
   given.parse({}, {"--decode.expected-leaves=0"});
   EXPECT_EQ(choose_labelling(settings, given, *comm_, log_).decode.expected_leaves, 2.25);
   given.parse({}, {"--scoring.centring=.5"});

@@ -21,6 +21,9 @@ struct DecodeOptions {
   std::int64_t k = 3;         // top-k
 
   void check() const;  // configuration_error for limits that contradict each other
+  // usage_error for what the command line gives and the mode does not read. A config may name it:
+  // that of a run names all.
+  void refuse_unread(const config::OptionSet& given) const;
 };
 void declare(config::Section& section, DecodeOptions& options);
 

@@ -15,7 +15,9 @@
 #include <concepts>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpuhpc/base/error.hpp"
@@ -118,8 +120,16 @@ class Pipeline {
   // That the guide of the Python set-up states for all stages together, on its data.
   std::string reference_total;
 
+  // "section.key" of options that no stage has among its settings: what chooses the stages, and
+  // how they run.
+  std::vector<std::string> also_read;
+
   const std::filesystem::path& run_folder() const { return run_folder_; }
   const std::vector<Stage>& stages() const { return stages_; }
+  // usage_error for an option that the command line gives, begins with one of `prefixes` and is
+  // not read. A config may name it: that of a run names all.
+  void refuse_unread(const config::OptionSet& given,
+                     std::span<const std::string_view> prefixes) const;
   std::filesystem::path folder(std::size_t stage) const;  // stages/NN-name of the run folder
 
  private:

@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpuhpc/app/command.hpp"
@@ -14,6 +15,14 @@
 
 namespace gpuhpc {
 namespace fs = std::filesystem;
+
+namespace {
+
+// Options that a method or preset may have no stage for.
+constexpr std::string_view labelling_sections[] = {"scoring.", "teleclass.",  "taxoclass.",
+                                                   "tfidf.",   "neighbours.", "pipeline.adapt"};
+
+}  // namespace
 
 // The labelling job: its inputs looked through, its pipeline run, its predictions measured when
 // there is gold.
@@ -33,6 +42,8 @@ void run_command(CommandContext& c) {
     const auto pipeline =
         o.pipeline.method == "taxoclass" ? taxoclass_pipeline : teleclass_pipeline;
     job.pipeline = pipeline(o.shared, o.label, inputs, o.run.dir);
+    o.label.decode.refuse_unread(c.set);
+    job.pipeline.refuse_unread(c.set, labelling_sections);
     taxonomy = inputs.taxonomy.load();
   });
   const bool has_test = inputs.test.is_test || inputs.test.scan.path != inputs.train.scan.path;

@@ -150,6 +150,7 @@ Labelling choose_labelling(const ClassifierSettings& settings, const config::Opt
                   options.value(name));
       options.set_default(name, given.value(name));
     }
+    labelling.decode.refuse_unread(given);
     labelling.decode = settings.decoding(labelling.decode);
     labelling.decode.check();
   });

@@ -24,6 +24,12 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   const SeedOption seed{shared.training.train.seed};
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
+  pipeline.also_read = {"pipeline.adapt", "taxoclass.similarity"};
+  if (t.similarity.backend == "embedding")
+    pipeline.also_read.push_back("taxoclass.calibration");
+  else
+    pipeline.also_read.push_back("taxoclass.similarity-batch");
+  if (t.similarity.backend == "nli") pipeline.also_read.push_back("taxoclass.nli-model");
   const EncoderFiles encoder = label_encoder(pipeline, shared, o.adaptation, in.train);
   const EncodingFiles encoding = pipeline.add(
       "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, o.class_prompt,
