@@ -10,7 +10,10 @@ namespace gpuhpc {
 EncoderFiles label_encoder(Pipeline& pipeline, const SharedOptions& shared,
                            const AdaptationOptions& options, const ScannedCorpus& corpus) {
   EncoderFiles encoder{{shared.model.encoder}, shared.pooling, shared.prompt};
+  pipeline.also_read.emplace_back("pipeline.adapt");
   if (options.kind == "none") return encoder;
+  pipeline.also_read.insert(pipeline.also_read.end(),
+                            {"pipeline.adapt-epochs", "pipeline.adapt-lr"});
   FineTuning training = shared.fine_tuning();
   training.encoder = {.encoder_rate = options.rate,
                       .head_rate = 1e-3,  // of a head that may be new

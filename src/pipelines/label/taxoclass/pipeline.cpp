@@ -24,7 +24,7 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   const SeedOption seed{shared.training.train.seed};
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
-  pipeline.also_read = {"pipeline.adapt", "taxoclass.similarity"};
+  pipeline.also_read = {"taxoclass.similarity"};
   if (t.similarity.backend == "embedding")
     pipeline.also_read.push_back("taxoclass.calibration");
   else

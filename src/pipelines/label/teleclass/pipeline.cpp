@@ -26,7 +26,7 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                            : "the bilinear head is trained; leave the option out");
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
-  pipeline.also_read = {"pipeline.adapt", "teleclass.refinement"};
+  pipeline.also_read = {"teleclass.refinement"};
   const EncoderFiles encoder = label_encoder(pipeline, shared, o.adaptation, in.train);
   const EncodingFiles encoding = pipeline.add(
       "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, o.class_prompt,
