@@ -32,7 +32,8 @@ void Pipeline::refuse_unread(const config::OptionSet& given,
     const auto reads = [&](const Stage& stage) {
       return std::ranges::any_of(stage.settings, sets);
     };
-    if (std::ranges::any_of(prefixes, begins) &&
+    const bool cleared = given.value(name).empty();  // what a config names
+    if (!cleared && std::ranges::any_of(prefixes, begins) &&
         std::ranges::find(also_read, name) == also_read.end() &&
         std::ranges::none_of(stages_, reads))
       throw usage_error(

@@ -137,7 +137,7 @@ refused unread-preset 2 '--neighbours.k 3: no stage of this run reads it' '' '$r
 refused unread-adaptation 2 '--pipeline.adapt-epochs 2: no stage of this run reads it' '' '$run --pipeline.adapt-epochs 2'
 refused unread-decode 2 '--decode.k 2: --decode.mode expected-f1 does not read it; leave it out, or choose --decode.mode top-k' '' '$run --decode.k 2'
 refused unread-decode-predict 2 '--decode.threshold 0.2: --decode.mode expected-f1 does not read it*choose --decode.mode threshold' 'ln -s $W/done/model m' '$predict --input.file in/test/corpus.txt --decode.threshold .2'
-accepted unread-in-a-config 'printf "[decode]\nk = 5\n[taxoclass]\nsimilarity = pair\n" > c.ini' '$run --config c.ini' '[ -s r/predictions.jsonl ]'
+accepted unread-in-a-config 'printf "[decode]\nk = 5\n[taxoclass]\nsimilarity = pair\n" > c.ini' '$run --config c.ini --taxoclass.nli-model ""' '[ -s r/predictions.jsonl ]'
 refused unread-embedding 2 '--input.text-field has no meaning for train-embedding; leave it out' '' '$embedding $pairs --input.text-field body'
 accepted evaluate-labelled 'sed "s/^d/t/" in/train/corpus.txt > in/test/corpus.txt; printf "d0\tjazz\nd1\topera\n" > l.txt; $run --input.labels l.txt; rm l.txt' '$evaluate --eval.predictions r/submission.csv > e 2> log; $evaluate --eval.predictions r/predictions.jsonl >> e' '[ $(grep -c "^3 *38 " e) = 2 ] && ! grep -q "not in it" log'
 refused doctor-option 2 'unknown option' '' '$G doctor --doctor.everything true'
