@@ -10,7 +10,8 @@ seconds=${1:-${planted:+300}}; seconds=${seconds:-60}
 targets=$(basename -s .cpp tests/*/*_fuzz.cpp)
 declare -A seeds=([options_fuzz]=tests/config/fixtures/options_seeds [safetensors_fuzz]=tests/io/fixtures/safetensors_seeds
   [corpus_fuzz]=tests/data/fixtures/corpus_seeds [taxonomy_fuzz]=tests/labels/fixtures/taxonomy_seeds
-  [label_files_fuzz]=tests/eval/fixtures/label_file_seeds [tokenizer_json_fuzz]=tests/text/fixtures/fuzz)
+  [label_files_fuzz]=tests/eval/fixtures/label_file_seeds [tokenizer_json_fuzz]=tests/text/fixtures/fuzz
+  [manifests_fuzz]=tests/app/fixtures/manifest_seeds)
 
 # plant FILE TEXT REPLACEMENT: takes one check out of the copy.
 plant() {
@@ -26,6 +27,7 @@ if [ -n "$planted" ]; then
   plant src/eval/predictions.cpp '!seen.insert(id).second' '!seen.insert(id).second && false'
   plant src/data/corpus.cpp 'id.empty()' 'false'
   plant src/labels/taxonomy.cpp 'std::ssize(order) == size()' 'std::ssize(order) <= size()'
+  plant src/io/manifest.cpp '!file.contains("hash")' 'false'
   plant src/io/safetensors.cpp 'placed.end - placed.begin != bytes' 'false'
 fi
 # shellcheck disable=SC2086

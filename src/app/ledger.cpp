@@ -99,8 +99,8 @@ Ledger::Ledger(const fs::path& run_folder) : path_(run_folder / "ledger.json") {
     order_ = json.at("order").get<std::vector<std::string>>();
     for (const auto& [name, value] : json.at("stages").items())
       entries_[name] = {value.at("fingerprint"),
-                        {value.at("seconds"), value.value("memory", std::int64_t{0}),
-                         value.value("gpu_memory", std::int64_t{0})},
+                        {value.at("seconds"), integer(value.value("memory", Json(0))),
+                         integer(value.value("gpu_memory", Json(0)))},
                         value.at("outputs").get<std::map<std::string, std::string>>()};
   } catch (const Json::exception& e) {
     throw input_error("{}: not a ledger of this version ({}); remove it to start the run afresh",

@@ -75,11 +75,11 @@ ShardManifest read_shard_manifest(const fs::path& folder) {
   ShardManifest manifest;
   try {
     manifest.tokenizer = all.at("tokenizer").get<std::string>();
-    manifest.vocabulary = all.at("vocabulary").get<std::int64_t>();
+    manifest.vocabulary = integer(all.at("vocabulary"));
     for (const Json& shard : all.at("shards")) {
-      manifest.shards.push_back(
-          {shard.at("documents").get<std::int64_t>(), shard.at("tokens").get<std::int64_t>(),
-           shard.at("longest").get<std::int64_t>(), shard.at("head").get<std::string>()});
+      manifest.shards.push_back({integer(shard.at("documents")), integer(shard.at("tokens")),
+                                 integer(shard.at("longest")),
+                                 shard.at("head").get<std::string>()});
     }
   } catch (const Json::exception&) {
     throw input_error("{}: this is not a manifest of token shards; {}", path.string(),

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <stdexcept>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/random.hpp"
@@ -27,8 +29,16 @@ Ordered counts_json(const PairCounts& counts) {
 }
 
 PairCounts read_counts(const Json& value) {
-  return {value.at("gold").get<std::int64_t>(), value.at("predicted").get<std::int64_t>(),
-          value.at("correct").get<std::int64_t>()};
+  return {integer(value.at("gold")), integer(value.at("predicted")), integer(value.at("correct"))};
+}
+std::vector<std::int32_t> read_classes(const Json& list) {
+  std::vector<std::int32_t> classes;
+  for (const Json& value : list) {
+    const std::int64_t c = integer(value);
+    if (c < 0 || c > std::numeric_limits<std::int32_t>::max()) throw std::out_of_range("class");
+    classes.push_back(static_cast<std::int32_t>(c));
+  }
+  return classes;
 }
 
 std::optional<double> read_optional(const Json& value) {
@@ -59,11 +69,11 @@ Ordered figures_json(const std::vector<Figure>& figures) {
 
 Evaluation read_figures(const Json& json) {
   Evaluation evaluation;
-  evaluation.documents = json.at("documents").get<std::int64_t>();
-  evaluation.without_gold = json.at("documents_without_gold").get<std::int64_t>();
-  evaluation.without_prediction = json.at("documents_without_prediction").get<std::int64_t>();
-  evaluation.bootstrap_samples = json.at("bootstrap_samples").get<std::int64_t>();
-  evaluation.seed = json.at("bootstrap_seed").get<std::int64_t>();
+  evaluation.documents = integer(json.at("documents"));
+  evaluation.without_gold = integer(json.at("documents_without_gold"));
+  evaluation.without_prediction = integer(json.at("documents_without_prediction"));
+  evaluation.bootstrap_samples = integer(json.at("bootstrap_samples"));
+  evaluation.seed = integer(json.at("bootstrap_seed"));
   for (const Json& figure : json.at("figures"))
     evaluation.figures.push_back(
         {figure.at("name").get<std::string>(), read_optional(figure.at("value")),
@@ -78,8 +88,8 @@ EvaluationDetails read_details(const Json& json) {
   details.evaluation = read_figures(json);
   for (const Json& value : json.at("confusion")) {
     SiblingConfusion group;
-    group.parent = value.at("parent").get<std::int32_t>();
-    group.classes = value.at("classes").get<std::vector<std::int32_t>>();
+    group.parent = static_cast<std::int32_t>(integer(value.at("parent")));
+    group.classes = read_classes(value.at("classes"));
     group.counts = value.at("counts").get<std::vector<double>>();
     group.confused = value.at("confused").get<double>();
     if (group.counts.size() != group.classes.size() * (group.classes.size() + 1))
@@ -92,8 +102,8 @@ EvaluationDetails read_details(const Json& json) {
   details.coverage.risk = json.value("risk_by_coverage", std::vector<double>{});
   for (const Json& value : json.at("examples"))
     details.examples.push_back({value.at("id").get<std::string>(),
-                                value.at("predicted").get<std::vector<std::int32_t>>(),
-                                value.at("gold").get<std::vector<std::int32_t>>()});
+                                read_classes(value.at("predicted")),
+                                read_classes(value.at("gold"))});
   return details;
 }
 

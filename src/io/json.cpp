@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -70,6 +71,15 @@ Json parse_json(std::string_view text, const std::string& where) {
     throw input_error("{}: the JSON is nested deeper than {} levels; gpuhpc writes no such file",
                       where, max_depth);
   return value;
+}
+
+std::int64_t integer(const Json& value) {
+  constexpr auto largest = std::numeric_limits<std::int64_t>::max();
+  const bool fits = value.is_number_unsigned()
+                        ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(largest)
+                        : value.is_number_integer();
+  if (!fits) throw Json::other_error::create(501, "an integer of 64 bits was expected", &value);
+  return value.get<std::int64_t>();
 }
 
 Json read_json(const std::filesystem::path& path, std::int64_t max_bytes) {

@@ -1,5 +1,7 @@
 #include "gpuhpc/io/manifest.hpp"
 
+#include <algorithm>
+
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/io/checksum.hpp"
 #include "gpuhpc/io/hdf5.hpp"
@@ -9,6 +11,13 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string fingerprint_of(const Json& body) { return Fingerprint().add(body.dump()).hex(); }
+
+// Whether the name is that of a file in the folder that it is relative to.
+bool is_inside(const std::string& name) {
+  const fs::path path = fs::path(name).lexically_normal();
+  return !path.empty() && path.is_relative() && *path.begin() != ".." &&
+         std::ranges::none_of(name, [](unsigned char c) { return c < ' '; });
+}
 
 // Names relative to the folder.
 std::vector<std::string> files_in(const fs::path& folder) {
@@ -61,8 +70,13 @@ Json describe_files(const fs::path& folder) {
 
 std::vector<std::string> check_files(const fs::path& folder, const Json& files,
                                      const fs::path& manifest, const std::string& cure) {
+  if (!files.is_object())
+    throw input_error("{}: it does not say what its files are; {}", manifest.string(), cure);
   for (const auto& [name, file] : files.items()) {
     const fs::path path = folder / name;
+    if (!is_inside(name) || !file.is_object() || !file.contains("bytes") || !file.contains("hash"))
+      throw input_error("{}: {} is no file of this folder with its bytes and hash; {}",
+                        manifest.string(), Json(name).dump(), cure);
     if (!fs::is_regular_file(path))
       throw input_error("{}: the file is missing, {} has it; {}", path.string(), manifest.string(),
                         cure);

@@ -36,7 +36,7 @@ void check_model(const fs::path& model, Manifest manifest, Communicator& comm, c
     if (manifest == Manifest::where_there && !fs::exists(manifest_of(model))) return;
     const Json body = read_model_manifest(model);
     for (const std::string& name :
-         check_files(model, body.at("files"), manifest_of(model), model_again))
+         check_files(model, body.value("files", Json()), manifest_of(model), model_again))
       log->warn("{}: not a file of this model, its manifest does not have it",
                 (model / name).string());
   });

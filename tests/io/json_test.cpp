@@ -2,12 +2,23 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "expect_error.hpp"
 #include "scratch_folder.hpp"
 
 namespace gpuhpc {
 namespace {
 using ::testing::HasSubstr;
+
+TEST(JsonFile, AnIntegerIsNoOtherNumber) {
+  const Json numbers = Json::parse(
+      R"([-3, 9223372036854775807, 9223372036854775808, 1.5, 1e300, 2.0, true, "7", null])");
+  EXPECT_EQ(integer(numbers[0]), -3);
+  EXPECT_EQ(integer(numbers[1]), std::numeric_limits<std::int64_t>::max());
+  for (std::size_t i = 2; i < numbers.size(); ++i)
+    EXPECT_THROW(integer(numbers[i]), Json::exception) << numbers[i];
+}
 
 TEST(JsonFile, WritesAndReadsBack) {
   const ScratchFolder folder;

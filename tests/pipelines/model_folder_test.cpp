@@ -4,6 +4,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <map>
 #include <sstream>
 
 #include "../io/expect_error.hpp"
@@ -98,6 +99,20 @@ TEST_F(ModelFolderFiles, TheManifestSealsItselfAndStatesShapes) {
   });
   expect_refused("gpuhpc/manifest.json", [](const fs::path& path) { fs::remove(path); });
   expect_refused("gpuhpc/manifest.json", [](const fs::path& path) { write_text_file(path, "[]"); });
+}
+
+TEST_F(ModelFolderFiles, ASealedManifestNamesFilesOfItsFolderWithBytesAndHash) {
+  const Json file{{"bytes", 1}, {"hash", "0"}};
+  for (const auto& [name, facts] : std::map<std::string, Json>{{"../elsewhere", file},
+                                                               {"/etc/passwd", file},
+                                                               {"two\nlines", file},
+                                                               {"labels.txt", {{"bytes", 1}}},
+                                                               {"config.json", "none"}}) {
+    write_model_manifest(model_, {{name, facts}});
+    EXPECT_THAT(refused(model_), HasSubstr(Json(name).dump() + " is no file of this folder"));
+  }
+  write_model_manifest(model_, "none");
+  EXPECT_THAT(refused(model_), HasSubstr("it does not say what its files are"));
 }
 
 TEST_F(ModelFolderFiles, AFileMoreIsSaidAndAnotherProgramsFolderIsLeftAlone) {

@@ -1,5 +1,6 @@
 #pragma once
 // JSON files with errors that name file and line.
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,6 +15,9 @@ using Json = nlohmann::json;  // keys sorted: written files are the same bytes f
 Json parse_json(
     std::string_view text,
     const std::string& where);  // input_error "where:LINE: ..." ; duplicate keys refused
+// A number that is an integer of 64 bits; Json::exception for any other value, of which a
+// conversion would make something else (1.5, 1e300).
+std::int64_t integer(const Json& value);
 // Plain or .gz; a text of more than `max_bytes` is an input_error.
 Json read_json(const std::filesystem::path& path, std::int64_t max_bytes = std::int64_t{256} << 20);
 void write_json(const std::filesystem::path& path, const Json& value);

@@ -84,7 +84,8 @@ ClassifierSettings read_settings(const fs::path& model) {
       take_values(labelling_options(s.labelling.emplace()), json.at("labelling"));
     return s;
   } catch (const std::exception& e) {  // of keys that are missing, of options out of their range
-    throw input_error("{}: {}; {}", path.string(), e.what(), model_again);
+    const std::string_view what = e.what();  // several options: a line of each
+    throw input_error("{}: {}; {}", path.string(), what.substr(0, what.find('\n')), model_again);
   }
 }
 
