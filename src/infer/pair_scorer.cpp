@@ -27,16 +27,18 @@ bool has_sigmoid(const std::filesystem::path& folder, const SequenceClassifier& 
                       classifier.labels().size());
   const Json config = read_json(file);
   std::filesystem::path said = file;
-  std::string name = config.value("sbert_ce_default_activation_function", "");
+  std::string name;
+  const auto take = [&](const Json& object, const char* key) {  // null says nothing
+    const bool told = object.is_object() && object.contains(key) && object[key].is_string();
+    if (told) name = object[key].get<std::string>();
+    return told;
+  };
+  take(config, "sbert_ce_default_activation_function");
   if (config.contains("sentence_transformers"))
-    name = config.at("sentence_transformers").value("activation_fn", name);
+    take(config.at("sentence_transformers"), "activation_fn");
   // Newer versions say it here alone.
   const std::filesystem::path own = folder / "config_sentence_transformers.json";
-  if (std::filesystem::exists(own)) {
-    const Json given = read_json(own);
-    if (given.contains("activation_fn") && given["activation_fn"].is_string())
-      name = given["activation_fn"].get<std::string>(), said = own;
-  }
+  if (std::filesystem::exists(own) && take(read_json(own), "activation_fn")) said = own;
   if (name.empty() || name.ends_with(".Sigmoid")) return true;
   if (name.ends_with(".Identity")) return false;
   throw input_error("{}: the activation `{}` is not known; Sigmoid and Identity are", said.string(),

@@ -102,6 +102,7 @@ TEST(PairScorer, RelevanceIsThatOfSentenceTransformers) {
   const auto with_activation = [&](const std::string& name) {
     nlohmann::json config;
     std::ifstream(folder / "config.json") >> config;
+    config["sbert_ce_default_activation_function"] = nullptr;  // says nothing
     config["sentence_transformers"]["activation_fn"] = "torch.nn.modules." + name;
     std::ofstream(copy / "config.json") << config;
     return PairScorer(copy, PairScore::relevance, options, {});
