@@ -31,6 +31,7 @@ Ordered counts_json(const PairCounts& counts) {
 PairCounts read_counts(const Json& value) {
   return {integer(value.at("gold")), integer(value.at("predicted")), integer(value.at("correct"))};
 }
+
 std::vector<std::int32_t> read_classes(const Json& list) {
   std::vector<std::int32_t> classes;
   for (const Json& value : list) {

@@ -5,16 +5,15 @@
 //   manifests_fuzz tests/app/fixtures/manifest_seeds
 // The first line of the input says which of them the rest is.
 #include <spdlog/logger.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "../io/scratch_folder.hpp"
 #include "gpuhpc/app/ledger.hpp"
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/communicator.hpp"
@@ -33,22 +32,16 @@ void require(bool sound) {
   if (!sound) std::abort();
 }
 
-void write(const fs::path& path, std::string_view text) {
-  fs::create_directories(path.parent_path());
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  require(static_cast<bool>(file.flush()));
-}
-
-// A folder with a weight file and what is under test.
+// A folder with a file of a model, and what is under test.
 const fs::path& folder() {
-  static const fs::path made = [] {
-    std::string name = (fs::temp_directory_path() / "gpuhpc-manifests-XXXXXX").string();
-    require(::mkdtemp(name.data()) != nullptr);
-    write(fs::path(name) / "config.json", "{}");
-    return fs::path(name);
+  static const gpuhpc::ScratchFolder made;
+  static const bool filled = [] {
+    require(fs::create_directory(made / "gpuhpc"));
+    gpuhpc::write_unsynced(made / "config.json", "{}");
+    return true;
   }();
-  return made;
+  require(filled);
+  return made.path();
 }
 
 template <typename Read>
@@ -73,7 +66,7 @@ void write_sealed(const fs::path& path, std::string_view text) {
     }
   } catch (const gpuhpc::Error&) {
   }
-  write(path, text);
+  gpuhpc::write_unsynced(path, std::string(text));
 }
 
 }  // namespace
@@ -94,14 +87,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     write_sealed(folder() / "manifest.json", text);
     read_or_refuse(folder() / "manifest.json", [&] { gpuhpc::TokenDataset shards(folder()); });
   } else if (kind == "settings") {
-    write(folder() / "gpuhpc" / "settings.json", text);
+    gpuhpc::write_unsynced(folder() / "gpuhpc" / "settings.json", std::string(text));
     read_or_refuse(folder() / "config.json", [&] { gpuhpc::read_settings(folder()); });
   } else if (kind == "evaluation") {
-    write(folder() / "evaluation.json", text);
+    gpuhpc::write_unsynced(folder() / "evaluation.json", std::string(text));
     read_or_refuse(folder() / "config.json",
                    [&] { gpuhpc::read_evaluation(folder() / "evaluation.json"); });
   } else if (kind == "ledger") {
-    write(folder() / "ledger.json", text);
+    gpuhpc::write_unsynced(folder() / "ledger.json", std::string(text));
     read_or_refuse(folder() / "ledger.json", [&] { gpuhpc::Ledger ledger(folder()); });
   }
   return 0;
