@@ -89,6 +89,28 @@ SparseMatrix average_neighbours(const Neighbours& first, const Neighbours& secon
   return out;
 }
 
+std::vector<std::int32_t> nearest_in_both(const Neighbours& first, const Neighbours& second,
+                                          std::int64_t nearest) {
+  if (first.rows() != second.rows())
+    throw internal_error("neighbour sets of {} and {} rows cannot be compared", first.rows(),
+                         second.rows());
+  const auto nearest_of = [&](const Neighbours& set, std::int64_t row) {
+    return std::span(set.indices)
+        .subspan(static_cast<std::size_t>(row * set.k),
+                 static_cast<std::size_t>(std::min(nearest, set.k)));
+  };
+  std::vector<std::int32_t> shared(static_cast<std::size_t>(first.rows()), -1);
+  for (std::int64_t row = 0; row < first.rows(); ++row) {
+    const auto others = nearest_of(second, row);
+    for (const std::int32_t index : nearest_of(first, row)) {
+      if (index < 0 || std::ranges::find(others, index) == others.end()) continue;
+      shared[static_cast<std::size_t>(row)] = index;
+      break;
+    }
+  }
+  return shared;
+}
+
 double recall(const Neighbours& found, const Neighbours& exact) {
   if (found.rows() != exact.rows())
     throw internal_error("recall of {} rows against {}", found.rows(), exact.rows());

@@ -161,7 +161,7 @@ const std::map<std::string, Arguments> kShapes = {
     {"vocabulary", {"pretrain", "--pretrain.vocabulary=700", "--pretrain.short-length=32"}},
     {"mining", {"mine", "--embedding.train=/"}},
     {"adapted", {"--pipeline.adapt=mlm"}},
-    {"sentences", {"--pipeline.adapt=sentences"}},
+    {"both", {"--pipeline.adapt=both"}},
     {"seq2seq", {"train-seq2seq"}},
     {"sampled", {"train-seq2seq", "--generate.beams=1", "--generate.sample=true"}},
     {"teleclass", {}},

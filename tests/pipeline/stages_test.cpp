@@ -46,27 +46,45 @@ TEST_F(Pipeline, AdaptsTheEncoderToTheTextsFirst) {
   EXPECT_LT(largest_difference(one / "predictions.jsonl", root_ / "adapted.jsonl"), 1e-6);
 }
 
-TEST_F(Pipeline, LearnsWhichTextGoesOnAfterWhichSentenceFirst) {
-  const fs::path one = root_ / "sentences", two = root_ / "sentences-two";
-  const std::string words =
-      " --pipeline.adapt sentences --train.max-steps 3 --pipeline.to encoding";
+TEST_F(Pipeline, LearnsFirstFromPairsThatTheCorpusGives) {
+  const fs::path one = root_ / "pairs", two = root_ / "pairs-two";
+  const std::string words = " --pipeline.adapt both --train.max-steps 3 --pipeline.to encoding";
   const Result result = gpuhpc(arguments(one) + words);
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("pairs of a text's first sentence and the rest of it"));
-  std::ifstream pairs(one / "stages/01-adaptation-pairs/pairs.jsonl"),
-      texts(root_ / "input/train/corpus.txt");
-  std::string pair, text;
-  std::getline(pairs, pair);
-  std::getline(texts, text);  // of two sentences
-  const Json first = Json::parse(pair);
-  EXPECT_EQ(text.substr(text.find('\t') + 1),
-            first.at("anchor").get<std::string>() + " " + first.at("positive").get<std::string>());
-  EXPECT_TRUE(first.at("anchor").get<std::string>().ends_with(".")) << pair;
+  EXPECT_THAT(result.output, HasSubstr("pairs of a text and its neighbour"));
+  std::ifstream rows(one / "stages/02-adaptation-pairs/pairs.jsonl"),
+      corpus(root_ / "input/train/corpus.txt");
+  std::vector<std::string> texts;
+  for (std::string line; std::getline(corpus, line);)
+    texts.push_back(line.substr(line.find('\t') + 1));
+  const auto is_text = [&](const std::string& text) {
+    return std::ranges::find(texts, text) != texts.end();
+  };
+  std::size_t neighbours = 0, of_first = 0;
+  for (std::string line; std::getline(rows, line);) {
+    const Json pair = Json::parse(line);
+    const std::string anchor = pair.at("anchor"), positive = pair.at("positive");
+    if (is_text(anchor)) {
+      ++neighbours;
+      EXPECT_TRUE(is_text(positive) && positive != anchor) << line;
+    } else {
+      EXPECT_TRUE(anchor.ends_with(".") || anchor.ends_with("!") || anchor.ends_with("?")) << line;
+      EXPECT_TRUE(is_text(anchor + " " + positive)) << line;
+      if (anchor + " " + positive == texts.front()) ++of_first;  // it has two sentences
+    }
+  }
+  EXPECT_EQ(of_first, 1U);
+  EXPECT_GT(neighbours, texts.size() / 4);
+  EXPECT_LE(neighbours, texts.size());
   ASSERT_EQ(gpuhpc(arguments(two) + words, 2).code, 0);
-  for (const char* stage : {"01-adaptation-pairs", "02-adaptation/model", "03-encoding"})
+  for (const char* stage :
+       {"01-adaptation-encoding", "02-adaptation-pairs", "03-adaptation/model", "04-encoding"})
     expect_same_files(one / "stages" / stage, two / "stages" / stage);
-  EXPECT_FALSE(read(one / "stages/03-encoding/documents.h5") ==
-               read(root_ / "reference/stages/01-encoding/documents.h5"));
+  // Neighbours are those of the encoder as it was; what labels is another.
+  const std::string before = read(root_ / "reference/stages/01-encoding/documents.h5");
+  EXPECT_TRUE(read(one / "stages/01-adaptation-encoding/documents.h5") == before);
+  EXPECT_FALSE(read(one / "stages/04-encoding/documents.h5") == before);
 }
 
 }  // namespace

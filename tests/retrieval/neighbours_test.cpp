@@ -208,6 +208,14 @@ TEST(Neighbours, AverageRowsSumToOne) {
   EXPECT_THROW(average_neighbours(a, Neighbours{2, {}, {}}, 4), Error);
 }
 
+TEST(Neighbours, NearestInBothIsTheFirstOfOneThatTheOtherHas) {
+  // Rows: the second of the first set; none within three; -1 is nobody; the first of both.
+  const Neighbours words{4, {7, 2, 5, 9, 1, 2, 3, 8, 4, -1, -1, -1, 6, 0, 1, 2}, {}};
+  const Neighbours vectors{5, {2, 5, 3, 7, 0, 5, 6, 7, 1, 8, 0, -1, -1, -1, -1, 6, 0, 1, 2, 3}, {}};
+  EXPECT_EQ(nearest_in_both(words, vectors, 3), (std::vector<std::int32_t>{2, -1, -1, 6}));
+  EXPECT_EQ(nearest_in_both(words, vectors, 9), (std::vector<std::int32_t>{7, 1, -1, 6}));
+}
+
 TEST(Neighbours, RecallCountsHits) {
   const Neighbours exact{2, {1, 2, 0, -1}, {1, 1, 1, 0}}, found{2, {2, 5, 3, -1}, {1, 1, 1, 0}};
   EXPECT_DOUBLE_EQ(recall(exact, exact), 1);

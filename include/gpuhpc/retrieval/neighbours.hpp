@@ -113,6 +113,10 @@ class DenseIndex {
 // stays empty.
 SparseMatrix average_neighbours(const Neighbours& first, const Neighbours& second,
                                 std::int64_t columns);
+// Of each row the first among the `nearest` first ones of `first` that is among so many of
+// `second`; -1: none is.
+std::vector<std::int32_t> nearest_in_both(const Neighbours& first, const Neighbours& second,
+                                          std::int64_t nearest);
 // Share of `exact`'s neighbours that `found` has too.
 double recall(const Neighbours& found, const Neighbours& exact);
 

@@ -2,40 +2,66 @@
 
 #include "gpuhpc/pipelines/embedding/training.hpp"
 #include "gpuhpc/pipelines/label/adaptation.hpp"
+#include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/pretrain/preparation.hpp"
 #include "gpuhpc/pipelines/pretrain/training.hpp"
 
 namespace gpuhpc {
+namespace {
 
-EncoderFiles label_encoder(Pipeline& pipeline, const SharedOptions& shared,
-                           const AdaptationOptions& options, const ScannedCorpus& corpus) {
-  EncoderFiles encoder{{shared.model.encoder}, shared.pooling, shared.prompt};
-  pipeline.also_read.emplace_back("pipeline.adapt");
-  if (options.kind == "none") return encoder;
-  pipeline.also_read.insert(pipeline.also_read.end(),
-                            {"pipeline.adapt-epochs", "pipeline.adapt-lr"});
+FineTuning adaptation_training(const SharedOptions& shared, const AdaptationOptions& options) {
   FineTuning training = shared.fine_tuning();
   training.encoder = {.encoder_rate = options.rate,
                       .head_rate = 1e-3,  // of a head that may be new
                       .max_length = 128,
                       .layers = -1};
   training.trainer.train.epochs = options.epochs;
-  if (options.kind == "sentences") {
-    const LearntSets learnt = sentence_pairs(encoder.folder, encoder.prompt);
-    const SentencePairFiles pairs = pipeline.add(
-        "adaptation-pairs",
-        SentencePairsStage{corpus, learnt.sets.front().files, encoder.folder, shared.shards});
-    encoder.adapted =
-        pipeline.add("adaptation", EmbeddingTrainingStage{pairs, encoder, learnt, training});
-    return encoder;
-  }
-  const TextTokenFiles texts =
-      pipeline.add("adaptation-texts",
-                   TextTokensStage{{{corpus.scan}}, {std::nullopt, encoder.folder}, shared.shards});
-  encoder.adapted = pipeline.add(
+  return training;
+}
+
+TrainedFiles learn_masked_words(Pipeline& pipeline, const SharedOptions& shared,
+                                const EncodingStage& as_it_is, const FineTuning& training) {
+  const ModelFiles& encoder = as_it_is.encoder.folder;
+  const TextTokenFiles texts = pipeline.add(
+      "adaptation-texts",
+      TextTokensStage{{{as_it_is.corpus.scan}}, {std::nullopt, encoder}, shared.shards});
+  return pipeline.add(
       "adaptation",
-      PretrainTrainingStage{{texts, {std::nullopt, encoder.folder}, MaskingOptions(), training}});
-  return encoder;
+      PretrainTrainingStage{{texts, {std::nullopt, encoder}, MaskingOptions(), training}});
+}
+
+TrainedFiles learn_pairs(Pipeline& pipeline, const SharedOptions& shared, const LabelOptions& o,
+                         const EncodingStage& as_it_is, const FineTuning& training) {
+  const EncoderFiles& encoder = as_it_is.encoder;
+  const LearntSets learnt = corpus_pairs(encoder.folder, encoder.prompt);
+  std::optional<NeighbourPairing> neighbours;
+  if (o.adaptation.kind != "sentences")
+    neighbours = NeighbourPairing{pipeline.add("adaptation-encoding", as_it_is), o.scoring.tfidf,
+                                  o.scoring.neighbours};
+  const CorpusPairFiles pairs = pipeline.add(
+      "adaptation-pairs",
+      CorpusPairsStage{as_it_is.corpus, AdaptationKindOption{o.adaptation.kind}, neighbours,
+                       learnt.sets.front().files, encoder.folder, shared.shards});
+  return pipeline.add("adaptation", EmbeddingTrainingStage{pairs, encoder, learnt, training});
+}
+
+}  // namespace
+
+LabelEncoding label_encoding(Pipeline& pipeline, const SharedOptions& shared, const LabelOptions& o,
+                             const LabelInputs& in) {
+  const EncoderFiles encoder{{shared.model.encoder}, shared.pooling, shared.prompt};
+  EncodingStage stage{in.taxonomy,  in.classes,    in.train,      encoder,           o.class_prompt,
+                      shared.infer, shared.shards, o.class_texts, o.scoring.centring};
+  pipeline.also_read.emplace_back("pipeline.adapt");
+  if (o.adaptation.kind != "none") {
+    pipeline.also_read.insert(pipeline.also_read.end(),
+                              {"pipeline.adapt-epochs", "pipeline.adapt-lr"});
+    const FineTuning training = adaptation_training(shared, o.adaptation);
+    stage.encoder.adapted = o.adaptation.kind == "mlm"
+                                ? learn_masked_words(pipeline, shared, stage, training)
+                                : learn_pairs(pipeline, shared, o, stage, training);
+  }
+  return {stage.encoder, pipeline.add("encoding", stage)};
 }
 
 }  // namespace gpuhpc

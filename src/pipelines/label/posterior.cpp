@@ -115,9 +115,9 @@ void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const
 
   const CorpusNeighbours found =
       find_neighbours(documents, encoding.centred, tfidf, neighbours, c.comm, c.device.threads);
-  smooth_posterior(out.first, found.own, smoothing.rounds, .5, out.posterior, c.comm,
-                   c.device.threads);
-  const SparseMatrix all = gather_rows_of_ranks(found.own, c.comm);
+  const SparseMatrix own = average_neighbours(found.dense, found.sparse, documents.size());
+  smooth_posterior(out.first, own, smoothing.rounds, .5, out.posterior, c.comm, c.device.threads);
+  const SparseMatrix all = gather_rows_of_ranks(own, c.comm);
   on_root(c.comm, [&] {
     write_sparse(out.neighbours, all);
     write_sparse(out.tfidf_rows, found.rows);

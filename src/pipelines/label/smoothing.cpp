@@ -204,16 +204,14 @@ CorpusNeighbours find_neighbours(const TokenDataset& corpus, const std::filesyst
     });
   });
   result.rows = gather_rows_of_ranks(mine, comm);
-  Neighbours sparse;
   {
     const SparseIndex index(result.rows);
     const bool approximate = options.approximate_above > 0 && documents > options.approximate_above;
-    sparse = approximate ? index.approximate(result.rows, result.rows, own, QuerySet::same, options,
-                                             threads)
-                         : index.exact(result.rows, own, QuerySet::same, options, threads);
+    result.sparse = approximate ? index.approximate(result.rows, result.rows, own, QuerySet::same,
+                                                    options, threads)
+                                : index.exact(result.rows, own, QuerySet::same, options, threads);
   }
-  const Neighbours dense = search_dense(vectors.view(), own, options, comm, threads);
-  result.own = average_neighbours(dense, sparse, documents);
+  result.dense = search_dense(vectors.view(), own, options, comm, threads);
   return result;
 }
 

@@ -1,29 +1,44 @@
 #pragma once
-// Pairs that the unlabelled corpus itself gives: a text's first sentence, and the rest of it. The
-// encoder learns from them to find a text by its beginning before it labels.
+// Pairs that the unlabelled corpus itself gives: a text's first sentence and the rest of it, and
+// texts that are near to each other by their words and by the encoder's vectors. The encoder learns
+// to find one by the other before it labels.
+#include <optional>
+
 #include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/task.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
+#include "gpuhpc/pipelines/label/options.hpp"
 
 namespace gpuhpc {
 
-struct SentencePairFiles : PairTokenFiles {
+struct CorpusPairFiles : PairTokenFiles {
   using PairTokenFiles::PairTokenFiles;
   std::filesystem::path pairs = output("pairs.jsonl");  // {"anchor", "positive"}
 };
 
 // Rows of `anchor` and `positive` with the prompt that the encoder puts before documents, learnt by
 // in-batch negatives.
-LearntSets sentence_pairs(const ModelFiles& encoder, const PromptOption& prompt);
+LearntSets corpus_pairs(const ModelFiles& encoder, const PromptOption& prompt);
 
-// Texts of one sentence are left out, which is said; input_error where fewer than two are left.
-struct SentencePairsStage {
-  using Outputs = SentencePairFiles;
+// What finds a text's neighbours.
+struct NeighbourPairing {
+  EncodingFiles encoding;  // by the encoder as it is
+  TfidfOptions tfidf;
+  NeighbourOptions neighbours;
+};
+
+// Texts that give no pair are left out, which is said; input_error where fewer than two pairs are
+// found. Of neighbours each text is paired with the nearest of its five by TF-IDF that is among its
+// five by vectors.
+struct CorpusPairsStage {
+  using Outputs = CorpusPairFiles;
   ScannedCorpus corpus;
-  PairFileOptions columns;  // of sentence_pairs()
+  AdaptationKindOption kind;                   // sentences, neighbours, both
+  std::optional<NeighbourPairing> neighbours;  // where kind asks for them
+  PairFileOptions columns;                     // of corpus_pairs()
   ModelFiles encoder;
   ShardOptions shards;
-  void run(const StageContext& context, const SentencePairFiles& out) const;
+  void run(const StageContext& context, const CorpusPairFiles& out) const;
 };
 
 }  // namespace gpuhpc

@@ -183,13 +183,19 @@ struct TaxoclassOptions {
 // [pipeline]: what the encoder learns from the unlabelled training corpus before anything else.
 struct AdaptationOptions {
   static constexpr const char* section = "pipeline";
-  // sentences: first sentences and the rests of their texts as pairs; mlm: masked-language
-  // modelling goes on
+  // sentences: first sentences and the rests of their texts as pairs; neighbours: texts and one
+  // that is near by words and by vectors; both; mlm: masked-language modelling goes on
   std::string kind = "none";
   std::int64_t epochs = 1;
   double rate = 2e-5;
 };
 void declare(config::Section& section, AdaptationOptions& options);
+// Its kind, for a stage that reads nothing else of it.
+struct AdaptationKindOption {
+  static constexpr const char* section = "pipeline";
+  std::string value = "none";
+};
+void declare(config::Section& section, AdaptationKindOption& option);
 
 struct LabelOptions {
   AdaptationOptions adaptation;

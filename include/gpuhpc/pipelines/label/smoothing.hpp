@@ -1,5 +1,5 @@
 #pragma once
-// Neighbours of a corpus (mean of TF-IDF and dense ones) and smoothing of a whole posterior with
+// Neighbours of a corpus, by TF-IDF and by vectors, and smoothing of a whole posterior with
 // them (quality recipe, step 8), spread over ranks by rows, kept in files.
 #include <cstdint>
 #include <filesystem>
@@ -54,7 +54,8 @@ void write_smoothed_scores(
 struct CorpusNeighbours {
   TfidfModel tfidf;
   SparseMatrix rows;  // all documents' TF-IDF rows
-  SparseMatrix own;   // A: rows of this rank's documents, columns all documents
+  // Of this rank's documents, among all: by TF-IDF and by x'.
+  Neighbours sparse, dense;
 };
 
 // `centred`: file of x' (N,H). Collective.

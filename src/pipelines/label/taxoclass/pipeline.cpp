@@ -4,7 +4,6 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/label/correction.hpp"
-#include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/inference.hpp"
 #include "gpuhpc/pipelines/label/pipeline.hpp"
 #include "gpuhpc/pipelines/label/posterior.hpp"
@@ -30,10 +29,9 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   else
     pipeline.also_read.push_back("taxoclass.similarity-batch");
   if (t.similarity.backend == "nli") pipeline.also_read.push_back("taxoclass.nli-model");
-  const EncoderFiles encoder = label_encoder(pipeline, shared, o.adaptation, in.train);
-  const EncodingFiles encoding = pipeline.add(
-      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, o.class_prompt,
-                                shared.infer, shared.shards, o.class_texts, o.scoring.centring});
+  const LabelEncoding encoded = label_encoding(pipeline, shared, o, in);
+  const EncoderFiles& encoder = encoded.encoder;
+  const EncodingFiles& encoding = encoded.files;
   // The sentence encoder's posterior is made where something reads it: its own similarity, the
   // examples of a cross-encoder that is trained here, or labels that are the teacher's as well.
   const bool own_paths = t.similarity.sums_paths();

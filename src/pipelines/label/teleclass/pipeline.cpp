@@ -2,7 +2,6 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/pipelines/label/correction.hpp"
-#include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/inference.hpp"
 #include "gpuhpc/pipelines/label/pipeline.hpp"
 #include "gpuhpc/pipelines/label/posterior.hpp"
@@ -27,10 +26,9 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
   pipeline.also_read = {"teleclass.refinement"};
-  const EncoderFiles encoder = label_encoder(pipeline, shared, o.adaptation, in.train);
-  const EncodingFiles encoding = pipeline.add(
-      "encoding", EncodingStage{in.taxonomy, in.classes, in.train, encoder, o.class_prompt,
-                                shared.infer, shared.shards, o.class_texts, o.scoring.centring});
+  const LabelEncoding encoded = label_encoding(pipeline, shared, o, in);
+  const EncoderFiles& encoder = encoded.encoder;
+  const EncodingFiles& encoding = encoded.files;
   const auto augment = [&](const RefinedFiles& refined) {
     return pipeline.add("augmentation",
                         AugmentationStage{in.taxonomy, in.classes, encoding, refined, encoder,
