@@ -238,6 +238,17 @@ TEST(Lexical, TokensAndEvidenceByHand) {
   EXPECT_THROW(lexical.set_idf(std::vector<float>(3)), Error);
 }
 
+TEST(Lexical, RankOfTheOnlyClassThatATextNames) {
+  const std::vector<float> scores{.3F, .9F, .5F, .7F, .5F};
+  const auto rank = [&](std::vector<float> evidence) {
+    return reciprocal_rank_of_named(scores, evidence);
+  };
+  EXPECT_DOUBLE_EQ(rank({0, .4F, 1, .2F, 0}), 1. / 3);  // an equal score takes no place
+  EXPECT_DOUBLE_EQ(rank({1, .4F, .9F, .2F, 0}), 1. / 5);
+  EXPECT_EQ(rank({1, 0, 1, 0, 0}), 0);
+  EXPECT_EQ(rank({0, .4F, .9F, .2F, 0}), 0);
+}
+
 TEST(Lexical, ANameOfStopWordsGivesNoEvidence) {
   LexicalEvidence lexical(Taxonomy({"other", "the_general"}, {}));
   std::vector<float> evidence(2, 7.f);

@@ -52,6 +52,35 @@ Matrix refine(const Pass& pass, const PathModel& model, double name_votes) {
   return refined_paths(model.vectors.view(), sums, name_votes);
 }
 
+// How high the encoder's vectors alone rank the class that a text names.
+void say_rank_of_named(const Pass& pass, const PathModel& model) {
+  Communicator& comm = pass.context.comm;
+  std::int64_t count = 0;
+  double sum = 0;
+  run_collectively(comm, [&] {
+    Matrix posterior(document_block, pass.paths);
+    std::vector<float> evidence(static_cast<std::size_t>(pass.paths));
+    for_own_blocks(pass.corpus, comm, [&](Range rows, std::span<const std::string> texts) {
+      const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
+      model.posterior(pass.centred.slice(rows.first, rows.size()), block);
+      for (std::int64_t i = 0; i < rows.size(); ++i) {
+        pass.lexical.evidence(texts[static_cast<std::size_t>(i)], evidence);
+        const double reciprocal = reciprocal_rank_of_named(MatrixView(block).row(i), evidence);
+        sum += reciprocal;
+        count += reciprocal > 0;
+      }
+    });
+  });
+  count = comm.all_reduce_value(count);
+  sum = comm.all_reduce_value(sum);
+  if (count > 0)
+    pass.context.log->info(
+        "{} texts hold the whole name of one class; the vectors alone rank it with a mean "
+        "reciprocal of {:.4f} (more is better: compares encoders and --pipeline.adapt without "
+        "labels)",
+        count, sum / static_cast<double>(count));
+}
+
 void write_first_posterior(const Pass& pass, const PathModel& model, const fs::path& path) {
   Communicator& comm = pass.context.comm;
   MatrixFileWriter writer(path, comm,
@@ -110,6 +139,7 @@ void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const
                   scoring.csls,
                   scoring.lexical};
   model.hubness = find_hubness(centred.view(), model.vectors.view(), c.comm);
+  say_rank_of_named(pass, model);
   if (refinement.name_votes > 0) model.vectors = refine(pass, model, refinement.name_votes);
   write_first_posterior(pass, model, out.first);
 
