@@ -26,19 +26,21 @@ def number(text):
     return value
 
 
-def entries(archive, name):
-    """The texts of dict-NAME's entries in the order of the file, its own notes (00-database..) left out."""
+def dictionary(archive, name):
+    """Of dict-NAME: the bytes of all texts, and (headword, first byte, bytes) in the order of its index."""
     archive.apt("download", "-qq", f"dict-{name}")
     (deb,) = archive.work.glob(f"dict-{name}_*.deb")
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as unpack, \
             tarfile.open(fileobj=unpack.stdout, mode="r|") as tar:
         files = {m.name.rsplit("/", 1)[1]: tar.extractfile(m).read() for m in tar if m.isfile() and f"/{name}." in m.name}
-    text = gzip.decompress(files[f"{name}.dict.dz"])
-    places = set()
-    for line in files[f"{name}.index"].decode("utf-8", "replace").splitlines():
-        word, begin, length = line.split("\t")[:3]
-        if not word.startswith("00"):
-            places.add((number(begin), number(length)))
+    lines = (line.split("\t")[:3] for line in files[f"{name}.index"].decode("utf-8", "replace").splitlines())
+    return gzip.decompress(files[f"{name}.dict.dz"]), [(word, number(begin), number(length)) for word, begin, length in lines]
+
+
+def entries(archive, name):
+    """The texts of dict-NAME's entries in the order of the file, its own notes (00-database..) left out."""
+    text, index = dictionary(archive, name)
+    places = {(begin, length) for word, begin, length in index if not word.startswith("00")}
     return [" ".join(text[begin:begin + length].decode("utf-8", "replace").split()) for begin, length in sorted(places)]
 
 
