@@ -76,8 +76,7 @@ void say_rank_of_named(const Pass& pass, const PathModel& model) {
   if (count > 0)
     pass.context.log->info(
         "{} texts hold the whole name of one class; the vectors alone rank it with a mean "
-        "reciprocal of {:.4f} (more is better: compares encoders and --pipeline.adapt without "
-        "labels)",
+        "reciprocal of {:.4f} (where it falls, as with another --pipeline.adapt, labels get worse)",
         count, sum / static_cast<double>(count));
 }
 
