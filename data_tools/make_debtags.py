@@ -8,6 +8,7 @@ lists nor its languages change, and no root is needed. The same archive state gi
 """
 import argparse
 import collections
+import contextlib
 import gzip
 import hashlib
 import pathlib
@@ -48,6 +49,19 @@ def stanzas(text):
 
 class Archive:
     """Package lists and packages of one Debian suite, fetched by apt into a folder of our own."""
+
+    @staticmethod
+    def add_options(parser):
+        parser.add_argument("--mirror", default="http://deb.debian.org/debian")
+        parser.add_argument("--suite", default="bookworm")
+        parser.add_argument("--work", type=pathlib.Path, help="folder of what apt fetches, kept for the next run (default: a temporary one)")
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, options, languages=("en",)):
+        """As these options say."""
+        with tempfile.TemporaryDirectory() as temporary:
+            yield cls((options.work or pathlib.Path(temporary)).resolve(), options.mirror, options.suite, languages)
 
     def __init__(self, work, mirror, suite, languages=("en",)):
         self.work = work
@@ -253,12 +267,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder to write")
     parser.add_argument("--compare", type=pathlib.Path, help="another copy (plain or .gz): print the differences, exit 1 if any")
-    parser.add_argument("--work", type=pathlib.Path, help="folder of apt's lists, kept for the next run (default: a temporary one)")
-    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
-    parser.add_argument("--suite", default="bookworm")
+    Archive.add_options(parser)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        archive = Archive((options.work or pathlib.Path(temporary)).resolve(), options.mirror, options.suite)
+    with Archive.opened(options) as archive:
         vocabulary = archive.vocabulary()
         packages = drop_repeats(topical_packages(archive, vocabulary))
         print(f"archive: Debian {archive.release()}")

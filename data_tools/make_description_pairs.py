@@ -11,7 +11,6 @@ import hashlib
 import json
 import pathlib
 import re
-import tempfile
 
 from make_debtags import Archive, fold, stanzas
 
@@ -48,12 +47,9 @@ def part_of(source):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
-    parser.add_argument("--suite", default="bookworm")
-    parser.add_argument("--work", type=pathlib.Path)
+    Archive.add_options(parser)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        archive = Archive((options.work or pathlib.Path(temporary)).resolve(), options.mirror, options.suite)
+    with Archive.opened(options) as archive:
         rows = packages(archive)
         release = archive.release()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,6 @@ import argparse
 import collections
 import pathlib
 import re
-import tempfile
 
 from make_debtags import Archive
 from make_pretraining_texts import dictionary
@@ -35,12 +34,9 @@ def labelled(text, index):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
-    parser.add_argument("--suite", default="bookworm")
-    parser.add_argument("--work", type=pathlib.Path)
+    Archive.add_options(parser)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        archive = Archive((options.work or pathlib.Path(temporary)).resolve(), options.mirror, options.suite)
+    with Archive.opened(options) as archive:
         found = list(labelled(*dictionary(archive, "foldoc")))
     counts = collections.Counter(subject for _, subjects in found for subject in subjects)
     labels = [subject for subject, count in counts.most_common() if count >= SMALLEST_CLASS]

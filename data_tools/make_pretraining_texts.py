@@ -11,7 +11,6 @@ import gzip
 import pathlib
 import subprocess
 import tarfile
-import tempfile
 
 from make_debtags import Archive, fold, stanzas
 
@@ -57,13 +56,10 @@ def descriptions(archive):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
-    parser.add_argument("--suite", default="bookworm")
-    parser.add_argument("--work", type=pathlib.Path)
+    Archive.add_options(parser)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary:
-        archive = Archive((options.work or pathlib.Path(temporary)).resolve(), options.mirror, options.suite)
+    with Archive.opened(options) as archive:
         texts = {"gcide": entries(archive, "gcide"), "foldoc": entries(archive, "foldoc"), "packages": descriptions(archive)}
         release = archive.release()
     for name, lines in texts.items():

@@ -12,7 +12,6 @@ import hashlib
 import pathlib
 import re
 import sys
-import tempfile
 
 from make_debtags import TRAIN_PERCENT, Archive, fold, stanzas
 
@@ -97,12 +96,9 @@ def write(out, documents):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder to write")
-    parser.add_argument("--work", type=pathlib.Path, help="folder of apt's lists, kept for the next run (default: a temporary one)")
-    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
-    parser.add_argument("--suite", default="bookworm")
+    Archive.add_options(parser)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        archive = Archive((options.work or pathlib.Path(temporary)).resolve(), options.mirror, options.suite)
+    with Archive.opened(options) as archive:
         print(f"archive: Debian {archive.release()}")
         write(options.out, choose(packages(archive)))
     return 0

@@ -14,7 +14,6 @@ import gzip
 import json
 import pathlib
 import re
-import tempfile
 
 from make_debtags import Archive, fold, stanzas
 from make_description_pairs import part_of, words
@@ -99,13 +98,10 @@ def main():
     parser.add_argument("kind", choices=LICENCES)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--languages", default="de", help="of translations, with commas")
-    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
-    parser.add_argument("--suite", default="bookworm")
-    parser.add_argument("--work", type=pathlib.Path, help="what apt fetches; otherwise a temporary folder")
+    Archive.add_options(parser)
     options = parser.parse_args()
     languages = options.languages.split(",")
-    with tempfile.TemporaryDirectory() as temporary:
-        archive = Archive((options.work or pathlib.Path(temporary)).resolve(), options.mirror, options.suite, ("en", *languages))
+    with Archive.opened(options, ("en", *languages)) as archive:
         made = {"translations": lambda: translations(archive, languages), "wordnet": lambda: wordnet(archive),
                 "man-pages": lambda: man_pages(archive)}[options.kind]
         rows = list(distinct(made()))

@@ -1,7 +1,7 @@
 """What an encoder should learn from the unlabelled corpus before it labels: the recipe of recipe_reference.py on training documents, no student.
 
     python bench/peers/adapted_encoders.py --model .deps/models/all-MiniLM-L6-v2 --data data/debtags-topical --leaves 3 \\
-        --kinds none sentences neighbours both [--epochs 1] [--work runs/adapted-encoders]
+        --kinds sentences neighbours both [--epochs 1] [--work runs/adapted-encoders]
 
 `gpuhpc train-embedding` (--program) learns for each kind from pairs that are made here as `--pipeline.adapt` makes them: a text's first sentence
 and the rest of it; a text and its nearest by TF-IDF that is among its nearest by vectors, five of each. Named classes: of texts that hold the whole
@@ -54,7 +54,7 @@ def main():
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--leaves", type=float, required=True)
-    parser.add_argument("--kinds", nargs="+", default=["none", "sentences", "neighbours", "both"])
+    parser.add_argument("--kinds", nargs="+", choices=["sentences", "neighbours", "both"], default=["sentences", "neighbours", "both"])
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("runs/adapted-encoders"))
     parser.add_argument("--program", default="build/release/gpuhpc")
@@ -83,8 +83,7 @@ def main():
     of = {"sentences": sentence_pairs(data.train), "neighbours": neighbour_pairs(data.train, sparse[0][0], dense.tolist())}
     of["both"] = of["sentences"] + of["neighbours"]
     for kind in arguments.kinds:
-        if kind != "none":
-            row(kind, steps_of(learn(arguments, kind, of[kind])), len(of[kind]))
+        row(kind, steps_of(learn(arguments, kind, of[kind])), len(of[kind]))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ std::vector<std::string> lexical_tokens(std::string_view text);
 std::string crude_stem(std::string_view token);
 
 // 1 / the rank that scores (K) give the only path whose evidence (K) is whole; 0 where none or
-// several are. The mean over texts tells without labels whether an adaptation helps: a text that
+// several are. Its fall over texts warns without labels that an adaptation harms: a text that
 // names a class is mostly of it, and scores that read no words need to find out.
 double reciprocal_rank_of_named(std::span<const float> scores, std::span<const float> evidence);
 

@@ -7,25 +7,16 @@
 
 namespace gpuhpc {
 
-namespace {
-
-void declare_adaptation_kind(config::Section& section, std::string& kind) {
+void declare(config::Section& section, AdaptationKindOption& o) {
   section
-      .option("adapt", kind,
+      .option("adapt", o.value,
               "what the encoder learns from the training texts before it encodes them: nothing; "
               "the rest of a text from its first sentence (sentences); a text from one that is "
               "near by words and by vectors (neighbours); both; or masked words (mlm)")
       .one_of({"none", "sentences", "neighbours", "both", "mlm"});
 }
 
-}  // namespace
-
-void declare(config::Section& section, AdaptationKindOption& o) {
-  declare_adaptation_kind(section, o.value);
-}
-
 void declare(config::Section& section, AdaptationOptions& o) {
-  declare_adaptation_kind(section, o.kind);
   section.option("adapt-epochs", o.epochs, "passes over the training texts").range(1, 1000);
   section.option("adapt-lr", o.rate, "learning rate of the encoder there; all layers learn")
       .range(0, 1);

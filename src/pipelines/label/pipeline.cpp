@@ -35,13 +35,13 @@ TrainedFiles learn_pairs(Pipeline& pipeline, const SharedOptions& shared, const 
   const EncoderFiles& encoder = as_it_is.encoder;
   const LearntSets learnt = corpus_pairs(encoder.folder, encoder.prompt);
   std::optional<NeighbourPairing> neighbours;
-  if (o.adaptation.kind != "sentences")
+  if (o.adaptation_kind.value != "sentences")
     neighbours = NeighbourPairing{pipeline.add("adaptation-encoding", as_it_is), o.scoring.tfidf,
                                   o.scoring.neighbours};
-  const CorpusPairFiles pairs = pipeline.add(
-      "adaptation-pairs",
-      CorpusPairsStage{as_it_is.corpus, AdaptationKindOption{o.adaptation.kind}, neighbours,
-                       learnt.sets.front().files, encoder.folder, shared.shards});
+  const CorpusPairFiles pairs =
+      pipeline.add("adaptation-pairs",
+                   CorpusPairsStage{as_it_is.corpus, o.adaptation_kind, neighbours,
+                                    learnt.sets.front().files, encoder.folder, shared.shards});
   return pipeline.add("adaptation", EmbeddingTrainingStage{pairs, encoder, learnt, training});
 }
 
@@ -53,11 +53,11 @@ LabelEncoding label_encoding(Pipeline& pipeline, const SharedOptions& shared, co
   EncodingStage stage{in.taxonomy,  in.classes,    in.train,      encoder,           o.class_prompt,
                       shared.infer, shared.shards, o.class_texts, o.scoring.centring};
   pipeline.also_read.emplace_back("pipeline.adapt");
-  if (o.adaptation.kind != "none") {
+  if (o.adaptation_kind.value != "none") {
     pipeline.also_read.insert(pipeline.also_read.end(),
                               {"pipeline.adapt-epochs", "pipeline.adapt-lr"});
     const FineTuning training = adaptation_training(shared, o.adaptation);
-    stage.encoder.adapted = o.adaptation.kind == "mlm"
+    stage.encoder.adapted = o.adaptation_kind.value == "mlm"
                                 ? learn_masked_words(pipeline, shared, stage, training)
                                 : learn_pairs(pipeline, shared, o, stage, training);
   }

@@ -76,7 +76,7 @@ void say_rank_of_named(const Pass& pass, const PathModel& model) {
   if (count > 0)
     pass.context.log->info(
         "{} texts hold the whole name of one class; the vectors alone rank it with a mean "
-        "reciprocal of {:.4f} (where it falls, as with another --pipeline.adapt, labels get worse)",
+        "reciprocal of {:.4f} (a fall of it with --pipeline.adapt warns of worse labels)",
         count, sum / static_cast<double>(count));
 }
 

@@ -181,23 +181,22 @@ struct TaxoclassOptions {
 };
 
 // [pipeline]: what the encoder learns from the unlabelled training corpus before anything else.
-struct AdaptationOptions {
+struct AdaptationKindOption {
   static constexpr const char* section = "pipeline";
   // sentences: first sentences and the rests of their texts as pairs; neighbours: texts and one
   // that is near by words and by vectors; both; mlm: masked-language modelling goes on
-  std::string kind = "none";
+  std::string value = "none";
+};
+struct AdaptationOptions {  // how
+  static constexpr const char* section = "pipeline";
   std::int64_t epochs = 1;
   double rate = 2e-5;
 };
-void declare(config::Section& section, AdaptationOptions& options);
-// Its kind, for a stage that reads nothing else of it.
-struct AdaptationKindOption {
-  static constexpr const char* section = "pipeline";
-  std::string value = "none";
-};
 void declare(config::Section& section, AdaptationKindOption& option);
+void declare(config::Section& section, AdaptationOptions& options);
 
 struct LabelOptions {
+  AdaptationKindOption adaptation_kind;
   AdaptationOptions adaptation;
   ClassPromptOption class_prompt;
   ClassTextOptions class_texts;
