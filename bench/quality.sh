@@ -29,7 +29,7 @@ PY
 }
 mkdir -p runs/quality
 untrained="--teleclass.head none"
-none="$untrained --scoring.temperature 20"  # the prototype's, at any L
+none="$untrained --scoring.temperature 20 --scoring.csls-fit 0"  # the prototype's, at any L
 off="$none --scoring.lexical 0 --scoring.csls 0 --scoring.name-votes 0 --scoring.smoothing-rounds 0"
 L() { echo "--decode.expected-leaves $1"; }
 echo "| debtags-topical test | prototype: F1/P@1/macro-F1 | Example-F1 | P@1 | P@3 | MRR filtered | macro-F1 |"
@@ -41,7 +41,8 @@ row "+ lexical and half CSLS, L=2" ".473/.668/.384" $none --scoring.name-votes 0
 row "recommended without the student, L=2" ".524/.712/.423" $none $(L 2)
 row "recommended without the student, L=3" ".535/.714/.431" $none $(L 3)
 row "recommended without the student, L=1.5" "-" $none $(L 1.5)
-row "recommended without the student, temperature 20 / L^(1/4), L=3" "-" $untrained $(L 3)
+row "recommended without the student, temperature 20 / L^(1/4), L=3" "-" $untrained --scoring.csls-fit 0 $(L 3)
+row "recommended without the student, that and the fitted share of CSLS, L=3" "-" $untrained $(L 3)
 row "less five texts, L=3" ".525/-/-" $none --scoring.class-texts name --scoring.descriptions false $(L 3)
 row "less lexical, L=3" ".534/-/-" $none --scoring.lexical 0 $(L 3)
 row "less half CSLS, L=3" ".525/-/-" $none --scoring.csls 0 $(L 3)

@@ -16,9 +16,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-TEMPERATURE, CSLS, CENTRING, NAME_WEIGHT, NEIGHBOURS = 20.0, .25, .5, 3.0, 10
+TEMPERATURE, CSLS, CSLS_FIT, CENTRING, NAME_WEIGHT, NEIGHBOURS = 20.0, .25, .5, .5, 3.0, 10
 STOP_WORDS = set("and or of the for with a an in on to other general".split())
 
 
@@ -132,6 +134,20 @@ def tokens(text):
     return {stem(t) for t in re.findall(r"[a-z0-9]+", text.lower()) if len(t) > 1 and t not in STOP_WORDS}
 
 
+def fitted_csls(scores, whole, r, temperature, csls=CSLS, fit=CSLS_FIT):
+    """The share of r moved towards that under which texts which hold one class's whole name alone are likeliest."""
+    scores, named = (rows[whole.sum(1) == 1] for rows in (scores, whole.argmax(1)))
+    if not len(named):
+        return csls
+
+    def loss(share):
+        z = temperature * (scores - share * r)
+        return (logsumexp(z, axis=1) - z[np.arange(len(z)), named]).sum()
+
+    best = minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x
+    return csls + fit * len(named) / (len(named) + 100) * (best - csls)
+
+
 def lexical_evidence(data):
     """Step 5 for (train, test): (documents, K); document frequencies over training documents."""
     train, test = [tokens(t) for t in data.train], [tokens(t) for t in data.test]
@@ -199,7 +215,7 @@ class Recipe:
             self.sparse = nearest(train, train, True), nearest(model.transform(self.data.test), train, False)
         return self.sparse
 
-    def posterior(self, vectors=None, centre=True, csls=True, lexical=True, refine=True, smooth=True, keep=None):
+    def posterior(self, vectors=None, centre=True, csls=True, fit=False, lexical=True, refine=True, smooth=True, keep=None):
         """(test documents, K) after the chosen steps; `keep` collects the intermediates by name."""
         keep = {} if keep is None else keep
         vectors = self.class_vectors if vectors is None else vectors
@@ -208,11 +224,12 @@ class Recipe:
         lex = self.lexical if lexical else (0, 0)
         scores = x @ paths.T
         r = np.sort(scores, axis=0)[-NEIGHBOURS:].mean(0) if csls else np.zeros(len(paths))
-        p, q = (softmax(self.temperature * (docs @ paths.T - CSLS * r) + evidence) for docs, evidence in zip((x, y), lex))
-        keep.update(train_centred=x, test_centred=y, classes_centred=e, scores=scores, r=r, P0=p, P0_test=q)
+        share = fitted_csls(scores, self.lexical[0] > .999, r, self.temperature) if csls and fit else CSLS
+        p, q = (softmax(self.temperature * (docs @ paths.T - share * r) + evidence) for docs, evidence in zip((x, y), lex))
+        keep.update(train_centred=x, test_centred=y, classes_centred=e, scores=scores, r=r, csls=np.array(share), P0=p, P0_test=q)
         if refine:
             c = unit(NAME_WEIGHT * paths + p.T @ x)
-            p, q = (softmax(self.temperature * (docs @ c.T - CSLS * r) + evidence) for docs, evidence in zip((x, y), lex))
+            p, q = (softmax(self.temperature * (docs @ c.T - share * r) + evidence) for docs, evidence in zip((x, y), lex))
             keep.update(c=c, P1=p, P1_test=q)
         if smooth:
             sparse, dense = self.tfidf_neighbours(), (nearest(x, x, True), nearest(y, x, False))

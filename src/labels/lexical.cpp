@@ -121,16 +121,6 @@ void LexicalEvidence::set_idf(std::span<const float> idf) {
   weigh();
 }
 
-double reciprocal_rank_of_named(std::span<const float> scores, std::span<const float> evidence) {
-  const auto whole = [](float share) { return share > .999F; };
-  if (std::ranges::count_if(evidence, whole) != 1) return 0;
-  const auto named =
-      static_cast<std::size_t>(std::ranges::find_if(evidence, whole) - evidence.begin());
-  return 1. / static_cast<double>(1 + std::ranges::count_if(scores, [&](float score) {
-                                    return score > scores[named];
-                                  }));
-}
-
 void LexicalEvidence::evidence(std::string_view text, std::span<float> evidence) const {
   std::vector<double> found(leaf_terms_.size());
   for (const auto term : present(text))

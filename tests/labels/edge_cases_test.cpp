@@ -10,6 +10,7 @@
 #include "gpuhpc/labels/decoding.hpp"
 #include "gpuhpc/labels/enrichment.hpp"
 #include "gpuhpc/labels/lexical.hpp"
+#include "gpuhpc/labels/named_texts.hpp"
 #include "gpuhpc/labels/pseudo_documents.hpp"
 #include "gpuhpc/labels/refinement.hpp"
 #include "gpuhpc/labels/scoring.hpp"
@@ -238,15 +239,39 @@ TEST(Lexical, TokensAndEvidenceByHand) {
   EXPECT_THROW(lexical.set_idf(std::vector<float>(3)), Error);
 }
 
-TEST(Lexical, RankOfTheOnlyClassThatATextNames) {
-  const std::vector<float> scores{.3F, .9F, .5F, .7F, .5F};
-  const auto rank = [&](std::vector<float> evidence) {
-    return reciprocal_rank_of_named(scores, evidence);
+TEST(NamedTexts, TheOnlyPathOfWholeEvidenceIsNamed) {
+  const auto named = [](std::vector<float> evidence) { return named_path(evidence); };
+  EXPECT_EQ(named({0, .4F, 1, .2F, 0}), 2);
+  EXPECT_EQ(named({1, .4F, .9F, .2F, 0}), 0);
+  EXPECT_EQ(named({1, 0, 1, 0, 0}), std::nullopt);
+  EXPECT_EQ(named({0, .4F, .9F, .2F, 0}), std::nullopt);
+}
+
+NamedTexts two_texts(std::vector<std::int64_t> named) {
+  return {5, {.3F, .9F, .5F, .7F, .5F, 1.2F, .3F, .32F, .1F, .7F}, std::move(named)};
+}
+const std::vector<float> hubness_of_five{1, .8F, .2F, .4F, .2F};
+
+TEST(NamedTexts, RankByScoresLessHubnessWhereAnEqualScoreTakesNoPlace) {
+  const auto rank = [](double csls) {
+    return mean_reciprocal_rank(two_texts({2, 1}), hubness_of_five, csls);
   };
-  EXPECT_DOUBLE_EQ(rank({0, .4F, 1, .2F, 0}), 1. / 3);  // an equal score takes no place
-  EXPECT_DOUBLE_EQ(rank({1, .4F, .9F, .2F, 0}), 1. / 5);
-  EXPECT_EQ(rank({1, 0, 1, 0, 0}), 0);
-  EXPECT_EQ(rank({0, .4F, .9F, .2F, 0}), 0);
+  EXPECT_DOUBLE_EQ(rank(.3), (1. / 3 + 1. / 4) / 2);  // .66 .58 before .44; all but -.02 before .06
+  EXPECT_DOUBLE_EQ(rank(.9), (1. / 2 + 1. / 5) / 2);
+}
+
+// The figures of scipy.optimize.minimize_scalar, bounded to [0, 1].
+TEST(NamedTexts, CslsOfTheLargestLikelihood) {
+  const auto csls = [](std::vector<std::int64_t> named, double temperature) {
+    return likeliest_csls(two_texts(std::move(named)), hubness_of_five, temperature);
+  };
+  EXPECT_NEAR(csls({2, 0}, 2.7), .238211, 2e-6);
+  EXPECT_NEAR(csls({2, 0}, 7), .493386, 2e-6);
+  EXPECT_NEAR(csls({3, 2}, 7), .984552, 2e-6);
+  EXPECT_EQ(csls({0, 1}, 7), 0);
+  EXPECT_EQ(csls({2, 2}, 7), 1);
+  EXPECT_NEAR(fitted_csls(two_texts({2, 0}), hubness_of_five, 7, .4, .3),
+              .4 + .3 * 2 / 102 * (.493386 - .4), 1e-7);
 }
 
 TEST(Lexical, ANameOfStopWordsGivesNoEvidence) {

@@ -19,11 +19,6 @@ std::vector<std::string> lexical_tokens(std::string_view text);
 // ies->y, es, s, ing, ion, ed: the first ending that fits goes when 3 letters remain.
 std::string crude_stem(std::string_view token);
 
-// 1 / the rank that scores (K) give the only path whose evidence (K) is whole; 0 where none or
-// several are. Its fall over texts warns without labels that an adaptation harms: a text that
-// names a class is mostly of it, and scores that read no words need to find out.
-double reciprocal_rank_of_named(std::span<const float> scores, std::span<const float> evidence);
-
 class LexicalEvidence {
  public:
   explicit LexicalEvidence(const Taxonomy& taxonomy);  // keeps no reference

@@ -66,6 +66,11 @@ void declare(config::Section& section, SoftRefinementOptions& o) {
               "weight of the class name against its documents in soft refinement; 0 switches "
               "refinement off")
       .range(0, 1000);
+  section
+      .option("csls-fit", o.csls_fit,
+              "how far scoring.csls moves to the share under which texts that hold the whole name "
+              "of one class are likeliest; less far where they are few; 0, or csls 0: not at all")
+      .range(0, 1);
 }
 
 void declare(config::Section& section, SmoothingOptions& o) {

@@ -4,6 +4,7 @@
 
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
+#include "gpuhpc/labels/named_texts.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/label/class_list_files.hpp"
@@ -52,32 +53,51 @@ Matrix refine(const Pass& pass, const PathModel& model, double name_votes) {
   return refined_paths(model.vectors.view(), sums, name_votes);
 }
 
-// How high the encoder's vectors alone rank the class that a text names.
-void say_rank_of_named(const Pass& pass, const PathModel& model) {
+// The texts that hold the whole name of one leaf, of the corpus or of documents spread evenly over
+// a large one; the same on every rank.
+NamedTexts find_named_texts(const Pass& pass, const PathModel& model) {
+  constexpr std::int64_t most_documents = 16'384, most_scores = std::int64_t{1} << 26;
   Communicator& comm = pass.context.comm;
-  std::int64_t count = 0;
-  double sum = 0;
+  const std::int64_t documents = pass.documents(),
+                     looked_at = std::min({documents, most_documents,
+                                           std::max<std::int64_t>(most_scores / pass.paths, 1)});
+  NamedTexts own{pass.paths, {}, {}};
   run_collectively(comm, [&] {
-    Matrix posterior(document_block, pass.paths);
     std::vector<float> evidence(static_cast<std::size_t>(pass.paths));
+    Matrix scores(1, pass.paths);
     for_own_blocks(pass.corpus, comm, [&](Range rows, std::span<const std::string> texts) {
-      const MutableMatrixView block{posterior.values.data(), rows.size(), pass.paths};
-      model.posterior(pass.centred.slice(rows.first, rows.size()), block);
-      for (std::int64_t i = 0; i < rows.size(); ++i) {
-        pass.lexical.evidence(texts[static_cast<std::size_t>(i)], evidence);
-        const double reciprocal = reciprocal_rank_of_named(MatrixView(block).row(i), evidence);
-        sum += reciprocal;
-        count += reciprocal > 0;
+      for (std::int64_t i = rows.first; i < rows.last; ++i) {
+        if (i * looked_at / documents == (i + 1) * looked_at / documents) continue;
+        pass.lexical.evidence(texts[static_cast<std::size_t>(i - rows.first)], evidence);
+        const auto path = named_path(evidence);
+        if (!path) continue;
+        score_paths(pass.centred.slice(i, 1), model.vectors.view(), scores.view());
+        own.scores.insert(own.scores.end(), scores.values.begin(), scores.values.end());
+        own.named.push_back(*path);
       }
     });
   });
-  count = comm.all_reduce_value(count);
-  sum = comm.all_reduce_value(sum);
-  if (count > 0)
-    pass.context.log->info(
-        "{} texts hold the whole name of one class; the vectors alone rank it with a mean "
-        "reciprocal of {:.4f} (a fall of it with --pipeline.adapt warns of worse labels)",
-        count, sum / static_cast<double>(count));
+  return {pass.paths, comm.all_gather_v(std::span<const float>(own.scores)),
+          comm.all_gather_v(std::span<const std::int64_t>(own.named))};
+}
+
+// Of texts that name their class: how high the encoder's vectors alone rank it, and the share of
+// hubness that suits them.
+void fit_to_named_texts(const Pass& pass, double fit, PathModel& model) {
+  const NamedTexts named = find_named_texts(pass, model);
+  if (named.size() == 0) return;
+  const Log& log = pass.context.log;
+  log->info(
+      "{} texts hold the whole name of one class; the vectors alone rank it with a mean reciprocal "
+      "of {:.4f} (a fall of it with --pipeline.adapt warns of worse labels)",
+      named.size(), mean_reciprocal_rank(named, model.hubness, model.csls));
+  if (fit == 0 || model.csls == 0) return;
+  const double given = model.csls;
+  model.csls = fitted_csls(named, model.hubness, model.temperature, given, fit);
+  log->info(
+      "the share of a class's hubness that is taken off goes from {:g} to {:.4f} for them "
+      "(--scoring.csls-fit 0: it stays)",
+      given, model.csls);
 }
 
 void write_first_posterior(const Pass& pass, const PathModel& model, const fs::path& path) {
@@ -124,6 +144,11 @@ std::vector<float> find_hubness(MatrixView centred, MatrixView vectors, Communic
   return merged.means();
 }
 
+PathScoring fitted_scoring(PathScoring scoring, const fs::path& paths) {
+  scoring.scores.csls = Hdf5File(paths).dataset<double>("csls")[0];
+  return scoring;
+}
+
 void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const {
   Taxonomy classes;
   run_collectively(c.comm, [&] { classes = taxonomy.load(); });
@@ -138,7 +163,7 @@ void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const
                   scoring.csls,
                   scoring.lexical};
   model.hubness = find_hubness(centred.view(), model.vectors.view(), c.comm);
-  say_rank_of_named(pass, model);
+  fit_to_named_texts(pass, refinement.csls_fit, model);
   if (refinement.name_votes > 0) model.vectors = refine(pass, model, refinement.name_votes);
   write_first_posterior(pass, model, out.first);
 
@@ -155,6 +180,7 @@ void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const
                              {"idf", std::span<const float>(found.tfidf.idf())}});
     write_arrays(out.paths, {{"vectors", std::as_const(model.vectors).view()},
                              {"hubness", std::span<const float>(model.hubness)},
+                             {"csls", std::span<const double>(&model.csls, 1)},
                              {"idf", lexical.idf()}});
     write_best_paths(out, classes, documents);
   });

@@ -41,6 +41,7 @@ std::pair<std::string, std::string> temperature_for(double expected_leaves);
 struct SoftRefinementOptions {
   static constexpr const char* section = "scoring";
   double name_votes = 3;  // weight of the class vector against its documents; 0: no refinement
+  double csls_fit = .5;   // share of the way from csls to likeliest_csls
 };
 struct SmoothingOptions {
   static constexpr const char* section = "scoring";

@@ -11,6 +11,7 @@
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/label/posterior.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
 #include "gpuhpc/pipelines/planned_training.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
@@ -26,6 +27,7 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   const TrainOptions& train = s.training.trainer.train;
   const MappedMatrix classes(s.encoding.classes, "centred"), targets(s.targets.targets);
   const Hdf5File paths(s.posterior.paths);
+  const ScoringOptions scores = fitted_scoring(s.scoring, s.posterior.paths).scores;
   const auto common = classes.file().dataset<float>("common_part"),
              hubness = paths.dataset<float>("hubness");
   const Matrix start = path_vectors(taxonomy, classes.view());
@@ -34,8 +36,8 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   unit.normalise = true;
   Encoder& encoder = student.encoder;
   encoder.train_top_layers(tune.layers);
-  PathClassifier head(start.view(), common, hubness,
-                      {s.scoring.scores.temperature, s.scoring.scores.csls}, encoder.device());
+  PathClassifier head(start.view(), common, hubness, {scores.temperature, scores.csls},
+                      encoder.device());
   ParameterArena arena(
       parameter_groups({{"encoder", tune.encoder_rate, trained_parameters(encoder)},
                         {"head", tune.head_rate, trained_parameters(head)}},
@@ -71,11 +73,12 @@ void write_student_posterior(const StageContext& c, const StudentStage& s, const
                              const fs::path& model) {
   const Hdf5File paths(s.posterior.paths);
   const auto hubness = paths.dataset<float>("hubness");
+  const ScoringOptions scores = fitted_scoring(s.scoring, s.posterior.paths).scores;
   write_smoothed_scores(
       c, {s.encoding, s.posterior, s.infer, s.scoring}, model, vectors.rows,
       [&](MatrixView centred, MutableMatrixView posterior) {
         score_paths(centred, vectors.view(), posterior);
-        to_logits(posterior, hubness, s.scoring.scores.temperature, s.scoring.scores.csls);
+        to_logits(posterior, hubness, scores.temperature, scores.csls);
         softmax_rows(posterior);
       },
       model / "gpuhpc" / "student_posterior.h5");
@@ -111,7 +114,7 @@ void StudentStage::run(const StageContext& c, const TrainedFiles& out) const {
     write_settings(out.model, {.kind = "paths",
                                .student = with_student,
                                .transductive = corpus.is_test,
-                               .scoring = scoring});
+                               .scoring = fitted_scoring(scoring, posterior.paths)});
   });
   if (with_student) write_student_posterior(c, *this, vectors, out.model);
   on_root(c.comm, [&] { seal_model(out.model); });
