@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # few_labels.sh [gpuhpc arguments]   What 10 to 400 labelled documents are worth on debtags-topical: `run` without labels, with random ones
-# (three draws each, or DRAWS) and with those that `select` asks for, beside logistic regression on the same vectors and labels. Labels are gold of the
+# (three draws each, or DRAWS; SIZES: of how many) and with those that `select` asks for, beside logistic regression on the same vectors and labels. Labels are gold of the
 # training corpus; the test side's gold is read for the figures alone. Needs build/release/gpuhpc and Python with the packages of
 # bench/peers/requirements.txt (PYTHON: its command; GPUHPC: another program). The run stays in runs/few-labels. SEEDS=N: in place of all this, 50 and
 # 100 documents of `select` and as many random ones, for N seeds of the training and of the draws.
@@ -38,9 +38,7 @@ if [ -n "${SEEDS:-}" ]; then
 fi
 label "$@"
 peer --row "0 | none"
-label --decode.expected-leaves 3 "$@"
-peer --row "0 | none, L=3 given"
-for size in 10 25 50 100 250 400; do
+for size in ${SIZES:-10 25 50 100 250 400}; do
   for seed in $(seq "${DRAWS:-3}"); do
     draw $size "$seed"
     corrected "$size | random, draw $seed" "$@"
@@ -52,4 +50,6 @@ for size in 25 50 100; do
   fill $size
   corrected "$size | select" "$@"
 done
+label --decode.expected-leaves 3 "$@"
+peer --row "0 | none, L=3 given"
 peer --means runs/few-labels/table
