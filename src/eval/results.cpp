@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <stdexcept>
 
@@ -135,7 +136,9 @@ EvaluationDetails evaluate_in_detail(const Taxonomy& taxonomy, const LabelledDoc
     details.evaluation.figures.push_back({name, value, {}, {}});
   };
   add("ece_best", details.histograms.best.calibration_error());
+  add("ece_best_by_chance", details.histograms.best.calibration_error_by_chance());
   add("ece_labels", details.histograms.predicted.calibration_error());
+  add("ece_labels_by_chance", details.histograms.predicted.calibration_error_by_chance());
   add("aurc", details.coverage.area);
   for (const std::int64_t d :
        draw_examples(documents.size(), options.examples, static_cast<std::uint64_t>(options.seed)))
@@ -279,7 +282,9 @@ void ScoreHistogram::add(float score, bool right) {
   const auto bin =
       static_cast<std::size_t>(std::clamp(score, 0.0f, 1.0f) * static_cast<float>(bins));
   ++(right ? correct : wrong)[std::min(bin, bins - 1)];
-  sums[std::min(bin, bins - 1)] += static_cast<double>(score);
+  const auto s = static_cast<double>(score);
+  sums[std::min(bin, bins - 1)] += s;
+  variances[std::min(bin, bins - 1)] += s * (1 - s);
   probabilities = probabilities && score >= 0 && score <= 1;
 }
 
@@ -288,6 +293,15 @@ std::optional<double> ScoreHistogram::calibration_error() const {
   for (std::size_t bin = 0; bin < bins; ++bin) {
     all += static_cast<double>(count(bin));
     error += std::abs(static_cast<double>(correct[bin]) - sums[bin]);
+  }
+  return all > 0 && probabilities ? std::optional(error / all) : std::nullopt;
+}
+
+std::optional<double> ScoreHistogram::calibration_error_by_chance() const {
+  double all = 0, error = 0;
+  for (std::size_t bin = 0; bin < bins; ++bin) {
+    all += static_cast<double>(count(bin));
+    error += std::sqrt(2 / std::numbers::pi * variances[bin]);
   }
   return all > 0 && probabilities ? std::optional(error / all) : std::nullopt;
 }

@@ -70,6 +70,7 @@ TEST(Histogram, OfNumbersThatAreNoProbabilitiesHasNoCalibrationError) {
                   .best.calibration_error(),
               d < 2 ? std::nullopt : std::optional(.75));
   EXPECT_EQ(ScoreHistogram().calibration_error(), std::nullopt);
+  EXPECT_EQ(ScoreHistogram().calibration_error_by_chance(), std::nullopt);
 }
 
 TEST(Examples, AreDistinctAscendingAndSeeded) {
@@ -115,6 +116,10 @@ TEST_F(Results, WorthOfTheScoresEqualsNumpy) {
       nlohmann::json::parse(test::read_all(test::fixture("expected.json"))).at("scores");
   for (const char* const name : {"ece_best", "ece_labels", "aurc"})
     EXPECT_NEAR(*details.evaluation.find(name)->value, expected.at(name).get<double>(), 1e-6)
+        << name;
+  // a normal variable's mean distance beside that of 20,000 draws
+  for (const char* const name : {"ece_best_by_chance", "ece_labels_by_chance"})
+    EXPECT_NEAR(*details.evaluation.find(name)->value, expected.at(name).get<double>(), 4e-4)
         << name;
   const auto risk = expected.at("risk").get<std::vector<double>>();
   ASSERT_EQ(details.coverage.risk.size(), risk.size());

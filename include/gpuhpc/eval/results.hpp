@@ -41,13 +41,18 @@ std::vector<SiblingConfusion> sibling_confusion(const Taxonomy& taxonomy,
 struct ScoreHistogram {
   static constexpr std::size_t bins = 20;
   std::array<std::int64_t, bins> correct{}, wrong{};  // without gold all are counted in `correct`
-  std::array<double, bins> sums{};                    // of the scores
+  std::array<double, bins> sums{};                    // of the scores s
+  std::array<double, bins> variances{};               // sums of s (1 - s)
   bool probabilities = true;                          // no score was outside of [0, 1]
   void add(float score, bool right);
   std::int64_t count(std::size_t bin) const { return correct[bin] + wrong[bin]; }
   // The mean distance between a bin's share of right ones and its mean score, by their numbers
   // (Guo et al. 2017, equation 3). None without scores, or where they are no probabilities.
   std::optional<double> calibration_error() const;
+  // What the error of exactly right probabilities would be on average, since so many documents show
+  // a share no better: of a bin sqrt(2/pi * sum of s (1 - s)), the mean distance of a normal
+  // variable. Of pairs of the same documents, which are not independent, too low.
+  std::optional<double> calibration_error_by_chance() const;
 };
 
 struct ScoreHistograms {
