@@ -15,7 +15,7 @@ struct FigureText {
   bool headline;
 };
 
-constexpr std::array<FigureText, 24> figure_texts = {{
+constexpr std::array<FigureText, 26> figure_texts = {{
     {"example_f1", "Example-F1", "F1 of each document's label set, averaged over documents", true},
     {"example_precision", "Example-P",
      "share of a document's predicted classes that are right, averaged", false},
