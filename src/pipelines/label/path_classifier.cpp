@@ -138,7 +138,9 @@ class PathPredictor final : public Classifier {
     classes.expect("common_part", {width});
     const ScoringOptions& scores = settings_.scoring.scores;
     teacher_ = {copy(file.matrix("vectors")), copy(file.dataset<float>("hubness")),
-                scores.temperature, scores.csls, scores.lexical};
+                scores.temperature,
+                file.has("csls") ? file.dataset<double>("csls")[0] : scores.csls,  // none: as given
+                scores.lexical};
     lexical_.set_idf(file.dataset<float>("idf"));
     common_ = copy(classes.dataset<float>("common_part"));
   }

@@ -144,11 +144,6 @@ std::vector<float> find_hubness(MatrixView centred, MatrixView vectors, Communic
   return merged.means();
 }
 
-PathScoring fitted_scoring(PathScoring scoring, const fs::path& paths) {
-  scoring.scores.csls = Hdf5File(paths).dataset<double>("csls")[0];
-  return scoring;
-}
-
 void PosteriorStage::run(const StageContext& c, const PosteriorFiles& out) const {
   Taxonomy classes;
   run_collectively(c.comm, [&] { classes = taxonomy.load(); });

@@ -1,5 +1,4 @@
 #pragma once
-#include <filesystem>
 #include <vector>
 
 #include "gpuhpc/base/matrix.hpp"
@@ -22,9 +21,6 @@ struct PosteriorStage {
   NeighbourOptions neighbours;
   void run(const StageContext& context, const PosteriorFiles& out) const;
 };
-
-// `scoring` with the csls that the stage fitted and kept in `paths`, of PosteriorFiles.
-PathScoring fitted_scoring(PathScoring scoring, const std::filesystem::path& paths);
 
 // For half CSLS: the mean of the 10 largest scores of each vector over the corpus. centred x'
 // (N,H), vectors (K,H) -> (K). Collective.

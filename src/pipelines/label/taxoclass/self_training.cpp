@@ -17,7 +17,6 @@
 #include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/posterior.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
 #include "gpuhpc/pipelines/text_encoder.hpp"
 
@@ -250,7 +249,7 @@ void add_teacher(const StageContext& c, const SelfTrainingStage& stage, const Gr
                            .student = ensemble,
                            .transductive = stage.corpus.is_test,
                            .classes = ensemble,
-                           .scoring = fitted_scoring(stage.scoring, stage.posterior->paths)});
+                           .scoring = stage.scoring});
     copy_teacher(stage.inputs.encoding, *stage.posterior, stage.teacher.load(), model);
     if (stage.corpus.is_test)
       write_text_hashes(TokenDataset(stage.inputs.encoding.tokens),

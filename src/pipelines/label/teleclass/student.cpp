@@ -11,7 +11,6 @@
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/posterior.hpp"
 #include "gpuhpc/pipelines/label/smoothing.hpp"
 #include "gpuhpc/pipelines/planned_training.hpp"
 #include "gpuhpc/text/tokenizer.hpp"
@@ -27,7 +26,7 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   const TrainOptions& train = s.training.trainer.train;
   const MappedMatrix classes(s.encoding.classes, "centred"), targets(s.targets.targets);
   const Hdf5File paths(s.posterior.paths);
-  const ScoringOptions scores = fitted_scoring(s.scoring, s.posterior.paths).scores;
+  const double csls = paths.dataset<double>("csls")[0];
   const auto common = classes.file().dataset<float>("common_part"),
              hubness = paths.dataset<float>("hubness");
   const Matrix start = path_vectors(taxonomy, classes.view());
@@ -36,7 +35,7 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   unit.normalise = true;
   Encoder& encoder = student.encoder;
   encoder.train_top_layers(tune.layers);
-  PathClassifier head(start.view(), common, hubness, {scores.temperature, scores.csls},
+  PathClassifier head(start.view(), common, hubness, {s.scoring.scores.temperature, csls},
                       encoder.device());
   ParameterArena arena(
       parameter_groups({{"encoder", tune.encoder_rate, trained_parameters(encoder)},
@@ -73,12 +72,12 @@ void write_student_posterior(const StageContext& c, const StudentStage& s, const
                              const fs::path& model) {
   const Hdf5File paths(s.posterior.paths);
   const auto hubness = paths.dataset<float>("hubness");
-  const ScoringOptions scores = fitted_scoring(s.scoring, s.posterior.paths).scores;
+  const double csls = paths.dataset<double>("csls")[0];
   write_smoothed_scores(
       c, {s.encoding, s.posterior, s.infer, s.scoring}, model, vectors.rows,
       [&](MatrixView centred, MutableMatrixView posterior) {
         score_paths(centred, vectors.view(), posterior);
-        to_logits(posterior, hubness, scores.temperature, scores.csls);
+        to_logits(posterior, hubness, s.scoring.scores.temperature, csls);
         softmax_rows(posterior);
       },
       model / "gpuhpc" / "student_posterior.h5");
@@ -114,7 +113,7 @@ void StudentStage::run(const StageContext& c, const TrainedFiles& out) const {
     write_settings(out.model, {.kind = "paths",
                                .student = with_student,
                                .transductive = corpus.is_test,
-                               .scoring = fitted_scoring(scoring, posterior.paths)});
+                               .scoring = scoring});
   });
   if (with_student) write_student_posterior(c, *this, vectors, out.model);
   on_root(c.comm, [&] { seal_model(out.model); });
