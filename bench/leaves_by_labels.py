@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""leaves_by_labels.py SECTIONS [--documents 25] [--draws 3] [--data NAME...] [gpuhpc arguments]   Is the number of leaves that a few labelled documents set a good one?
+"""leaves_by_labels.py SECTIONS [--documents 25] [--draws 3] [--data NAME...] [--fixed L...] [gpuhpc arguments]   Is the number of leaves that a few labelled documents set a good one?
 
 Three data sets: debtags-topical (several paths per document), the Amazon taxonomy with its generated reviews and the folder SECTIONS that
 data_tools/make_sections.py wrote (one path). For each draw of labelled documents `run --input.labels` decodes with the number of leaves that they

@@ -20,7 +20,7 @@ row() {
 # shellcheck disable=SC2016  # backticks of Markdown
 table() {
   row 'class names alone' quality 'leaf softmax, names, L=2'
-  row '`recommended` without training, `--decode.expected-leaves 3`' quality 'recommended without the student, that and the fitted share of CSLS, L=3'
+  row '`recommended` without training, `--decode.expected-leaves 3`' quality 'recommended without the student, fitted share of CSLS, L=3'
   row '`recommended` (the default)' quality 'recommended with the student, L=1.5 (the default)'
   row '`recommended`, `--decode.expected-leaves 3`' quality 'recommended with the student, L=3'
   row 'TaxoClass (`--pipeline.method taxoclass`), `--decode.expected-leaves 3`' taxoclass 'all together (`fixed`)'

@@ -69,7 +69,7 @@ def main():
 
     def row(kind, steps, pairs):
         kept = {}
-        steps.posterior(fit=True, keep=kept)
+        steps.posterior(csls="fitted", keep=kept)
         m = steps.marginals(kept["F"])
         found = recipe.metrics(data, m, recipe.expected_f1(data, m, arguments.leaves))
         print(f"| {arguments.data.name}, L={arguments.leaves:g} | {kind} | {pairs} | {found['example_f1']:.4f} | {found['precision_at_1']:.4f} | "

@@ -215,18 +215,18 @@ class Recipe:
             self.sparse = nearest(train, train, True), nearest(model.transform(self.data.test), train, False)
         return self.sparse
 
-    def posterior(self, vectors=None, centre=True, csls=True, fit=False, lexical=True, refine=True, smooth=True, keep=None):
-        """(test documents, K) after the chosen steps; `keep` collects the intermediates by name."""
+    def posterior(self, vectors=None, centre=True, csls=CSLS, lexical=True, refine=True, smooth=True, keep=None):
+        """(test documents, K) after the chosen steps; csls: a share, or "fitted"; `keep` collects the intermediates by name."""
         keep = {} if keep is None else keep
         vectors = self.class_vectors if vectors is None else vectors
         x, y, e = self.centred(vectors) if centre else (self.train, self.test, vectors)
         paths = e[self.data.leaf]
         lex = self.lexical if lexical else (0, 0)
         scores = x @ paths.T
-        r = np.sort(scores, axis=0)[-NEIGHBOURS:].mean(0) if csls else np.zeros(len(paths))
-        share = fitted_csls(scores, self.lexical[0] > .999, r, self.temperature) if csls and fit else CSLS
+        r = np.sort(scores, axis=0)[-NEIGHBOURS:].mean(0)
+        share = fitted_csls(scores, self.lexical[0] > .999, r, self.temperature) if csls == "fitted" else csls
         p, q = (softmax(self.temperature * (docs @ paths.T - share * r) + evidence) for docs, evidence in zip((x, y), lex))
-        keep.update(train_centred=x, test_centred=y, classes_centred=e, scores=scores, r=r, csls=np.array(share), P0=p, P0_test=q)
+        keep.update(train_centred=x, test_centred=y, classes_centred=e, scores=scores, r=r, P0=p, P0_test=q)
         if refine:
             c = unit(NAME_WEIGHT * paths + p.T @ x)
             p, q = (softmax(self.temperature * (docs @ c.T - share * r) + evidence) for docs, evidence in zip((x, y), lex))
@@ -363,7 +363,7 @@ def published_rows(recipe, table):
     sums = np.stack([names[:, path].sum(1) for path in data.paths], 1)
     table.decoded("name, sum of cosines over the path", recipe.marginals(softmax(TEMPERATURE * sums)), 2, ".349 .576 .459 .351 .244")
     table.decoded("multi-GPU refinement, our texts and decode", recipe.marginals(top_twenty_means(recipe)), 2, ".477 .685 .605 .470 .337")
-    off = dict(centre=False, csls=False, lexical=False, refine=False, smooth=False)
+    off = dict(centre=False, csls=0, lexical=False, refine=False, smooth=False)
     for name, vectors, options, published in (
             ("leaf softmax, names, summed upwards", recipe.name_vectors, off, ".422 .596 .537 .417 .326"),
             ("+ five texts + description", None, off, ".439 .618 .555 .434 .343"),
@@ -380,7 +380,7 @@ def recommended_rows(recipe, table, dump):
         table.decoded("recommended without the student", full, leaves, published)
     for name, options, published in (
             ("five texts", dict(vectors=recipe.name_vectors), ".525"), ("lexical", dict(lexical=False), ".534"),
-            ("half CSLS", dict(csls=False), ".525"), ("centring", dict(centre=False), ".534"),
+            ("half CSLS", dict(csls=0), ".525"), ("centring", dict(centre=False), ".534"),
             ("refinement", dict(refine=False), ".518"), ("smoothing", dict(smooth=False), ".508")):
         table.decoded(f"recommended less {name}", recipe.marginals(recipe.posterior(**options)), 3, published)
     table.add("recommended, one chain only, L = 1", full, best_chain(recipe.data, full, 1), ".430")

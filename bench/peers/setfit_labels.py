@@ -22,7 +22,7 @@ parser.add_argument("--data", type=Path, required=True)
 parser.add_argument("--model", default=".deps/models/all-MiniLM-L6-v2")
 parser.add_argument("--sizes", type=int, nargs="+", default=[10, 25, 50, 100, 250])
 parser.add_argument("--seed", type=int, default=1)
-parser.add_argument("--bf16", action="store_true", help="train under autocast: several times as fast where fp32 products are slow")
+parser.add_argument("--bf16", action="store_true", help="train under bf16 autocast")
 options = parser.parse_args()
 
 data = Data(options.data)

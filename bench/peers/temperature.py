@@ -39,7 +39,7 @@ class Figures:
         direction = recipe.unit(np.random.default_rng(3).standard_normal(steps.train.shape[1]))
         steps.train, steps.test, classes = (recipe.unit(vectors + common * direction) for vectors in self.rows)
         steps.share, steps.temperature = share, temperature
-        steps.posterior(classes, fit=True, keep=kept)
+        steps.posterior(classes, csls="fitted", keep=kept)
         cosine, m = (steps.train[:1000] @ classes.T).mean(), steps.marginals(kept["F"])
         predicted = recipe.expected_f1(self.data, m, self.leaves)
         found, q = recipe.metrics(self.data, m, predicted), recipe.probability(m, self.leaves)

@@ -248,7 +248,7 @@ TEST(NamedTexts, TheOnlyPathOfWholeEvidenceIsNamed) {
 }
 
 NamedTexts two_texts(std::vector<std::int64_t> named) {
-  return {5, {.3F, .9F, .5F, .7F, .5F, 1.2F, .3F, .32F, .1F, .7F}, std::move(named)};
+  return {2, 5, {.3F, .9F, .5F, .7F, .5F, 1.2F, .3F, .32F, .1F, .7F}, std::move(named)};
 }
 const std::vector<float> hubness_of_five{1, .8F, .2F, .4F, .2F};
 

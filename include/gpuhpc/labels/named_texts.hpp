@@ -14,6 +14,7 @@ namespace gpuhpc {
 std::optional<std::int64_t> named_path(std::span<const float> evidence);
 
 struct NamedTexts {
+  std::int64_t looked_at = 0;  // texts, with those that name no class
   std::int64_t paths = 0;
   std::vector<float> scores;        // (n,K) of score_paths
   std::vector<std::int64_t> named;  // (n) path

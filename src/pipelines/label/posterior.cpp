@@ -61,7 +61,7 @@ NamedTexts find_named_texts(const Pass& pass, const PathModel& model) {
   const std::int64_t documents = pass.documents(),
                      looked_at = std::min({documents, most_documents,
                                            std::max<std::int64_t>(most_scores / pass.paths, 1)});
-  NamedTexts own{pass.paths, {}, {}};
+  NamedTexts own{looked_at, pass.paths, {}, {}};
   run_collectively(comm, [&] {
     std::vector<float> evidence(static_cast<std::size_t>(pass.paths));
     Matrix scores(1, pass.paths);
@@ -77,7 +77,7 @@ NamedTexts find_named_texts(const Pass& pass, const PathModel& model) {
       }
     });
   });
-  return {pass.paths, comm.all_gather_v(std::span<const float>(own.scores)),
+  return {looked_at, pass.paths, comm.all_gather_v(std::span<const float>(own.scores)),
           comm.all_gather_v(std::span<const std::int64_t>(own.named))};
 }
 
@@ -88,9 +88,9 @@ void fit_to_named_texts(const Pass& pass, double fit, PathModel& model) {
   if (named.size() == 0) return;
   const Log& log = pass.context.log;
   log->info(
-      "{} texts hold the whole name of one class; the vectors alone rank it with a mean reciprocal "
-      "of {:.4f} (a fall of it with --pipeline.adapt warns of worse labels)",
-      named.size(), mean_reciprocal_rank(named, model.hubness, model.csls));
+      "{} of {} texts hold the whole name of one class; the vectors alone rank it with a mean "
+      "reciprocal of {:.4f} (a fall of it with --pipeline.adapt warns of worse labels)",
+      named.size(), named.looked_at, mean_reciprocal_rank(named, model.hubness, model.csls));
   if (fit == 0 || model.csls == 0) return;
   const double given = model.csls;
   model.csls = fitted_csls(named, model.hubness, model.temperature, given, fit);

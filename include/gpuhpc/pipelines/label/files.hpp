@@ -44,8 +44,8 @@ struct RefinedFiles : StageFiles {  // of any refinement
 };
 struct PosteriorFiles : RefinedFiles {
   using RefinedFiles::RefinedFiles;
-  std::filesystem::path paths =
-      output("paths.h5");  // "vectors" (K,H), "hubness" (K), "csls" (1), "idf" (T)
+  // "vectors" (K,H), "hubness" (K), "csls" (1): the fitted share, "idf" (T)
+  std::filesystem::path paths = output("paths.h5");
   std::filesystem::path first = output("first_posterior.h5");  // "values" (N,K) P1
   std::filesystem::path posterior = output("posterior.h5");    // "values" (N,K) F
   std::filesystem::path neighbours = output("neighbours.h5");  // sparse A (N,N)
