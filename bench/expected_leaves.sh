@@ -15,7 +15,7 @@ row() {  # name, input, leaves, method and preset, gpuhpc arguments
   local name=$1 input=$2 leaves=$3 method=$4 preset=$5 run=$root/$1-$4
   shift 5
   "$program" run --input.dir "$input" --run.dir "$run" --decode.expected-leaves "$leaves" --pipeline.method "$method" \
-    --pipeline.preset "$preset" "$@" > "$run.log" 2>&1 || { tail -3 "$run.log" >&2; exit 70; }
+    --pipeline.preset "$preset" --pipeline.adapt none "$@" > "$run.log" 2>&1 || { tail -3 "$run.log" >&2; exit 70; }
   python3 - "$name" "$leaves" "$method $preset" "$run" "$input" <<'PY'
 import gzip, json, os, sys
 name, leaves, method, run, data = sys.argv[1:]

@@ -31,7 +31,7 @@ for batch in $batches; do
   for rule in none sqrt linear; do
     [ "$batch" != 32 ] || [ $rule = none ] || continue  # the batch that the rates are meant for: all rules are one
     log=$root/$batch-$rule.log
-    "$program" run --input.dir "$input" --run.dir "$root/run" --decode.expected-leaves 3 --train.batch "$batch" --train.lr-rule $rule \
+    "$program" run --input.dir "$input" --run.dir "$root/run" --pipeline.adapt none --decode.expected-leaves 3 --train.batch "$batch" --train.lr-rule $rule \
       --train.epochs 2 --train.validation .1 --eval.bootstrap-samples 50 "$@" > "$log" 2>&1 || { tail -3 "$log" >&2; exit 70; }
     python3 - "$root/run" "$batch" "$([ "$batch" = 32 ] && echo all || echo $rule)" <<'PY'
 import json, sys

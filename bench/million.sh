@@ -29,6 +29,6 @@ timed() {
 timed prepare $program prepare --input.file $folder/input/train/corpus.txt --output.dir $folder/shards
 head -20000 $folder/input/train/corpus.txt >$folder/sample.txt
 timed encode $program encode --input.file $folder/sample.txt --output.file $folder/sample.jsonl --device.kind cpu
-timed phases $program run --input.dir $folder/input --run.dir $folder/run --device.kind cpu --infer.max-length 32 --pipeline.to hierarchy
+timed phases $program run --input.dir $folder/input --run.dir $folder/run --pipeline.adapt none --device.kind cpu --infer.max-length 32 --pipeline.to hierarchy
 grep -oE 'stage [0-9]/6 .* took .*' $folder/phases.log
 rm -rf $folder/run $folder/input $folder/shards

@@ -12,7 +12,7 @@ train() {
   local name=$1 start; shift
   [ "$name" = base ] || cp -r "$runs/base" "$runs/$name"
   start=$(date +%s.%N)
-  if ! "$program" run --config gpuhpc.ini --run.dir "$runs/$name" "$@" >"$runs/$name.log" 2>&1; then
+  if ! "$program" run --config gpuhpc.ini --pipeline.adapt none --run.dir "$runs/$name" "$@" >"$runs/$name.log" 2>&1; then
     echo "precision: $name failed; see $runs/$name.log" >&2
     tail -3 "$runs/$name.log" >&2
     exit 70

@@ -75,7 +75,7 @@ void declare_options(config::OptionSet& set, Options& o) {
   set.add("what is read", s.input, s.corpus);
   set.add("what is written", o.output, l.submission);
   set.add("the run folder", o.run);
-  set.add("the staged pipeline", o.pipeline, l.adaptation_kind, l.adaptation);
+  set.add("the staged pipeline", o.pipeline, l.adaptation_kind, l.adaptation_texts, l.adaptation);
   set.add_each("one stage of a run, by its name in the log: [stage.encoding]", o.stages);
   set.add("encoders and trained models", s.model, s.pooling, s.prompt, l.class_prompt);
   set.add("where it runs", o.device);

@@ -15,6 +15,12 @@ std::vector<TokenDataset> open_datasets(const std::filesystem::path& folder) {
   return datasets;
 }
 
+bool EncoderChoiceFiles::is_adapted() const { return read_json(choice) == "adapted"; }
+
+std::filesystem::path EncoderFiles::path() const {
+  return adapted && (!choice || choice->is_adapted()) ? adapted->model : folder.path;
+}
+
 LoadedEncoder EncoderFiles::load(at::Device device) const {
   LoadedEncoder loaded = load_encoder(path(), device, pooling.kind());
   loaded.model.prompts.choose(prompt.given);

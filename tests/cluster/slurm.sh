@@ -145,7 +145,7 @@ make_input() {
 }
 # What every run of these tests is given: small enough for many ranks on two cores; four micro-batches in every batch of the 300 documents,
 # so that one rank and four give the same weights.
-small_run=(--train.batch 20 --train.micro-batch 5 --device.threads 1 --train.precision fp32 --train.layers 1 --train.max-length 32 --eval.bootstrap-samples 50 --model.encoder "$models/all-MiniLM-L6-v2")
+small_run=(--pipeline.adapt none --train.batch 20 --train.micro-batch 5 --device.threads 1 --train.precision fp32 --train.layers 1 --train.max-length 32 --eval.bootstrap-samples 50 --model.encoder "$models/all-MiniLM-L6-v2")
 export GPUHPC=$program GPUHPC_CONFIG=configs/cpu.ini
 weights() { sha256sum "$1/stages/05-training/model/model.safetensors" | cut -d' ' -f1; }
 newest_checkpoint() { find "$1/checkpoints/training" -name manifest.json 2>/dev/null | sort | tail -1 | grep .; }

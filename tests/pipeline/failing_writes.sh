@@ -16,7 +16,7 @@ export OMP_NUM_THREADS=1
 source "$source/tests/pipeline/tiny_world.sh"
 cpu="--device.kind cpu --device.threads 1"
 tiny="$cpu --train.epochs 1 --train.batch 8 --train.micro-batch 4 --train.precision fp32 --infer.precision fp32"
-label="$G run --input.dir ../in --model.encoder ../model $cpu --eval.bootstrap-samples 10 --train.epochs 1 --infer.precision fp32 --train.precision fp32"
+label="$G run --input.dir ../in --pipeline.adapt none --model.encoder ../model $cpu --eval.bootstrap-samples 10 --train.epochs 1 --infer.precision fp32 --train.precision fp32"
 seq2seq="$source/tests/pipeline/fixtures/t5"
 printf 'd0\toptics\nd7\tmechanics\nd14\tgenetics\n' > given.tsv
 head -n 12 in/test/corpus.txt > few.txt

@@ -20,7 +20,7 @@ done
 # job NAME COMMAND...   one run; its seconds are printed.
 job() {
   local name=$1 start=$SECONDS; shift
-  "$@" run --input.dir "$work/input" --run.dir "$work/$name" --model.encoder "$models/all-MiniLM-L6-v2" --eval.bootstrap-samples 50 \
+  "$@" run --input.dir "$work/input" --pipeline.adapt none --run.dir "$work/$name" --model.encoder "$models/all-MiniLM-L6-v2" --eval.bootstrap-samples 50 \
     $options >"$work/$name.log" 2>&1 || { tail -20 "$work/$name.log" >&2; die "$name failed"; }
   echo "gpu_job: $name: $((SECONDS - start)) s"
 }

@@ -134,7 +134,7 @@ refused unread-encode 2 '--eval.gold has no meaning for encode; leave it out (it
 refused unread-evaluate 2 '--decode.k has no meaning for evaluate; leave it out (it is for run, predict)' '' '$evaluate --decode.k 2'
 refused unread-method 2 '--taxoclass.similarity pair: no stage of this run reads it; leave it out' '' '$run --taxoclass.similarity pair'
 refused unread-preset 2 '--neighbours.k 3: no stage of this run reads it' '' '$run --pipeline.preset paper --neighbours.k 3'
-refused unread-adaptation 2 '--pipeline.adapt-epochs 2: no stage of this run reads it' '' '$run --pipeline.adapt-epochs 2'
+refused unread-adaptation 2 '--pipeline.adapt-epochs 2: no stage of this run reads it' '' '$run --pipeline.adapt none --pipeline.adapt-epochs 2'
 refused adaptation-without-pairs 65 'in/train/corpus.txt: of its 2 texts 0 have more than one sentence and 0 a neighbour, and --pipeline.adapt sentences learns from those; leave it out' 'printf "0\talpha beta\n1\tgamma delta\n" > in/train/corpus.txt' '$run --pipeline.adapt sentences'
 refused unread-decode 2 '--decode.k 2: --decode.mode expected-f1 does not read it; leave it out, or choose --decode.mode top-k' '' '$run --decode.k 2'
 refused unread-decode-predict 2 '--decode.threshold 0.2: --decode.mode expected-f1 does not read it*choose --decode.mode threshold' 'ln -s $W/done/model m' '$predict --input.file in/test/corpus.txt --decode.threshold .2'

@@ -102,9 +102,10 @@ class Pipeline : public testing::Test {
     EXPECT_TRUE(result.code == 0 || !result.output.empty());
     return result;
   }
-  static std::string arguments(const fs::path& run, const fs::path& input = root_ / "input") {
+  static std::string arguments(const fs::path& run, const fs::path& input = root_ / "input",
+                               const std::string& adapt = "none") {
     return "run --input.dir " + input.string() + " --run.dir " + run.string() +
-           " --model.encoder " + std::string(GPUHPC_MODELS) +
+           " --pipeline.adapt " + adapt + " --model.encoder " + std::string(GPUHPC_MODELS) +
            "/all-MiniLM-L6-v2 --device.kind cpu --device.threads 1 --train.precision fp32 "
            "--train.layers 1 --train.max-length 48 --infer.max-length 64 --eval.bootstrap-samples "
            "50";

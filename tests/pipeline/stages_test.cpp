@@ -29,12 +29,16 @@ TEST_F(Pipeline, AStageMayRunOnOneRankAlone) {
 
 TEST_F(Pipeline, AdaptsTheEncoderToTheTextsFirst) {
   const fs::path one = root_ / "adapted", two = root_ / "adapted-two";
-  const std::string words = " --pipeline.adapt mlm --pipeline.adapt-epochs 1 --train.max-steps 3";
-  ASSERT_EQ(gpuhpc(arguments(one) + words).code, 0);
-  ASSERT_EQ(gpuhpc(arguments(two) + words + " --pipeline.to encoding", 2).code, 0);
-  for (const char* stage : {"01-adaptation-texts/tokens", "02-adaptation/model", "03-encoding"})
+  const auto words = [](const fs::path& run) {
+    return arguments(run, root_ / "input", "mlm") +
+           " --pipeline.adapt-epochs 1 --train.max-steps 3";
+  };
+  ASSERT_EQ(gpuhpc(words(one)).code, 0);
+  ASSERT_EQ(gpuhpc(words(two) + " --pipeline.to encoding", 2).code, 0);
+  for (const char* stage :
+       {"01-adaptation-texts/tokens", "02-adaptation/model", "03-adaptation-choice", "04-encoding"})
     expect_same_files(one / "stages" / stage, two / "stages" / stage);
-  EXPECT_FALSE(read(one / "stages/03-encoding/documents.h5") ==
+  EXPECT_FALSE(read(one / "stages/04-encoding/documents.h5") ==
                read(root_ / "reference/stages/01-encoding/documents.h5"));
   // The model stands alone: what it labels with is the adapted encoder.
   const std::string texts = " --input.file " + (root_ / "input/test/corpus.txt").string();
@@ -48,8 +52,10 @@ TEST_F(Pipeline, AdaptsTheEncoderToTheTextsFirst) {
 
 TEST_F(Pipeline, LearnsFirstFromPairsThatTheCorpusGives) {
   const fs::path one = root_ / "pairs", two = root_ / "pairs-two";
-  const std::string words = " --pipeline.adapt both --train.max-steps 3 --pipeline.to encoding";
-  const Result result = gpuhpc(arguments(one) + words);
+  const auto words = [](const fs::path& run) {
+    return arguments(run, root_ / "input", "both") + " --train.max-steps 3 --pipeline.to encoding";
+  };
+  const Result result = gpuhpc(words(one));
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("pairs of a text's first sentence and the rest of it"));
   EXPECT_THAT(result.output, HasSubstr("pairs of a text and its neighbour"));
@@ -77,14 +83,48 @@ TEST_F(Pipeline, LearnsFirstFromPairsThatTheCorpusGives) {
   EXPECT_EQ(of_first, 1U);
   EXPECT_GT(neighbours, texts.size() / 4);
   EXPECT_LE(neighbours, texts.size());
-  ASSERT_EQ(gpuhpc(arguments(two) + words, 2).code, 0);
-  for (const char* stage :
-       {"01-adaptation-encoding", "02-adaptation-pairs", "03-adaptation/model", "04-encoding"})
+  ASSERT_EQ(gpuhpc(words(two), 2).code, 0);
+  for (const char* stage : {"01-adaptation-encoding", "02-adaptation-pairs", "03-adaptation/model",
+                            "04-adaptation-choice", "05-encoding"})
     expect_same_files(one / "stages" / stage, two / "stages" / stage);
   // Neighbours are those of the encoder as it was; what labels is another.
   const std::string before = read(root_ / "reference/stages/01-encoding/documents.h5");
   EXPECT_TRUE(read(one / "stages/01-adaptation-encoding/documents.h5") == before);
-  EXPECT_FALSE(read(one / "stages/04-encoding/documents.h5") == before);
+  EXPECT_FALSE(read(one / "stages/05-encoding/documents.h5") == before);
+}
+
+TEST_F(Pipeline, ForgetsAnAdaptationThatHarms) {
+  const fs::path input = root_ / "longer", few = root_ / "few", as_it_is = root_ / "as-it-is",
+                 harmed = root_ / "harmed", kept = root_ / "kept";
+  fs::copy(root_ / "input", input, fs::copy_options::recursive);
+  ASSERT_EQ(shell("gzip -dc " + (kSource / "data/debtags-topical/train/corpus.txt.gz").string() +
+                  " | head -n 600 > " + (input / "train/corpus.txt").string())
+                .code,
+            0);
+  const std::string words = " --train.max-steps 2 --pipeline.to encoding";
+  const Result of_few = gpuhpc(arguments(few, root_ / "input", "auto") + words);
+  EXPECT_THAT(of_few.output, HasSubstr("fewer than 500 pairs teach little"));
+  EXPECT_TRUE(read(few / "stages/04-encoding/documents.h5") ==
+              read(root_ / "reference/stages/01-encoding/documents.h5"));
+
+  ASSERT_EQ(gpuhpc(arguments(as_it_is, input) + " --pipeline.to encoding").code, 0);
+  const std::string before = read(as_it_is / "stages/01-encoding/documents.h5");
+  const Result bad = gpuhpc(arguments(harmed, input, "auto") + words + " --pipeline.adapt-lr 0.01");
+  EXPECT_THAT(bad.output, HasSubstr("(a fall warns of worse labels)"));
+  EXPECT_THAT(bad.output, HasSubstr("the encoder stays as it was"));
+  EXPECT_TRUE(read(harmed / "stages/04-encoding/documents.h5") == before);
+  const Result obeyed =  // what was asked for by name is done
+      gpuhpc(arguments(harmed, input, "sentences") + words + " --pipeline.adapt-lr 0.01");
+  EXPECT_THAT(obeyed.output, HasSubstr("(a fall warns of worse labels)"));
+  EXPECT_FALSE(read(harmed / "stages/04-encoding/documents.h5") == before);
+
+  const Result good = gpuhpc(arguments(kept, input, "auto") + words +
+                             " --pipeline.adapt-lr 0 --pipeline.adapt-texts 550");
+  EXPECT_THAT(good.output, HasSubstr("550 of the 600 texts are looked at"));
+  const std::string pairs = read(kept / "stages/01-adaptation-pairs/pairs.jsonl");
+  EXPECT_EQ(std::ranges::count(pairs, '\n'), 550);
+  EXPECT_THAT(good.output, HasSubstr("the adapted one with 0."));
+  EXPECT_THAT(good.output, testing::Not(HasSubstr("stays as it was")));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ mkdir -p "$work/input/train" "$work/input/test"
 cp data/debtags-topical/label*.txt "$work/input"
 gzip -dc data/debtags-topical/train/corpus.txt.gz | sed -n 1,176p >"$work/input/train/corpus.txt"
 gzip -dc data/debtags-topical/test/corpus.txt.gz | sed -n 1,20p >"$work/input/test/corpus.txt"
-arguments=(run --input.dir "$work/input" --run.dir "$work/run" --model.encoder "$models/all-MiniLM-L6-v2" --device.kind cpu --device.threads 1
+arguments=(run --input.dir "$work/input" --run.dir "$work/run" --pipeline.adapt none --model.encoder "$models/all-MiniLM-L6-v2" --device.kind cpu --device.threads 1
            --train.precision fp32 --train.layers 1 --train.batch 8 --train.max-length 32 --pipeline.to training)  # 22 steps
 scripts/mpirun.sh 2 "$program" "${arguments[@]}" >"$work/log" 2>&1 </dev/null &
 pid=$!

@@ -16,6 +16,10 @@ inline constexpr std::int64_t document_block = 1024;
 // Calls work(documents of the block, their texts) for each own block, in order.
 void for_own_blocks(const TokenDataset& documents, const Communicator& comm,
                     const std::function<void(Range, std::span<const std::string>)>& work);
+// Whether row i is one of the `chosen` rows spread evenly over `rows`; all where there are fewer.
+inline bool evenly_chosen(std::int64_t i, std::int64_t chosen, std::int64_t rows) {
+  return rows <= chosen || i * chosen / rows != (i + 1) * chosen / rows;
+}
 // Documents [rows.first, rows.last).
 std::vector<std::string> texts_of(const TokenDataset& documents, Range rows);
 

@@ -46,12 +46,20 @@ struct StartModel {
   }
 };
 
+// Whether what a stage made of an encoder takes its place.
+struct EncoderChoiceFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path choice = output("choice.json");  // "adapted" or "as it is"
+  bool is_adapted() const;
+};
+
 struct EncoderFiles {
   ModelFiles folder;  // of the user's
   PoolingOption pooling;
   PromptOption prompt = {};
   std::optional<TrainedFiles> adapted = {};  // what an earlier stage made of it
-  const std::filesystem::path& path() const { return adapted ? adapted->model : folder.path; }
+  std::optional<EncoderChoiceFiles> choice = {};
+  std::filesystem::path path() const;  // of the one that was chosen
   // A folder that it is saved in has the prompt for its default.
   LoadedEncoder load(at::Device device = at::kCPU) const;
   // That puts the prompt before documents.

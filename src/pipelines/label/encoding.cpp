@@ -103,6 +103,12 @@ std::vector<float> mean_document(const std::filesystem::path& documents, Communi
 
 }  // namespace
 
+Matrix encode_classes(const EncodingStage& stage, const TextEncoder& encoder, Communicator& comm) {
+  ClassInputs inputs;
+  run_collectively(comm, [&] { inputs = read_class_inputs(stage); });
+  return encode_classes(inputs, choose_texts(inputs, stage.class_texts.kind), encoder, stage, comm);
+}
+
 void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
   ClassInputs inputs;
   run_collectively(c.comm, [&] { inputs = read_class_inputs(*this); });

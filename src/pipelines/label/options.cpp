@@ -11,9 +11,19 @@ void declare(config::Section& section, AdaptationKindOption& o) {
   section
       .option("adapt", o.value,
               "what the encoder learns from the training texts before it encodes them: nothing; "
-              "the rest of a text from its first sentence (sentences); a text from one that is "
-              "near by words and by vectors (neighbours); both; or masked words (mlm)")
-      .one_of({"none", "sentences", "neighbours", "both", "mlm"});
+              "the rest of a text from its first sentence (sentences); the same, and forgotten "
+              "where texts that name their class find it less well than before (auto, of the "
+              "presets recommended and fixed); a text from one that is near by words and by "
+              "vectors (neighbours); both; or masked words (mlm)")
+      .one_of({"none", "auto", "sentences", "neighbours", "both", "mlm"})
+      .common();
+}
+
+void declare(config::Section& section, AdaptationTextsOption& o) {
+  section
+      .option("adapt-texts", o.most,
+              "it learns from so many texts at most, spread evenly over the corpus; 0: from all")
+      .range(0, 1e12);
 }
 
 void declare(config::Section& section, AdaptationOptions& o) {

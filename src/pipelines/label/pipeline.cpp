@@ -1,6 +1,5 @@
 #include "gpuhpc/pipelines/label/pipeline.hpp"
 
-#include "gpuhpc/pipelines/embedding/training.hpp"
 #include "gpuhpc/pipelines/label/adaptation.hpp"
 #include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/pretrain/preparation.hpp"
@@ -35,14 +34,14 @@ TrainedFiles learn_pairs(Pipeline& pipeline, const SharedOptions& shared, const 
   const EncoderFiles& encoder = as_it_is.encoder;
   const LearntSets learnt = corpus_pairs(encoder.folder, encoder.prompt);
   std::optional<NeighbourPairing> neighbours;
-  if (o.adaptation_kind.value != "sentences")
+  if (o.adaptation_kind.value == "neighbours" || o.adaptation_kind.value == "both")
     neighbours = NeighbourPairing{pipeline.add("adaptation-encoding", as_it_is), o.scoring.tfidf,
                                   o.scoring.neighbours};
-  const CorpusPairFiles pairs =
-      pipeline.add("adaptation-pairs",
-                   CorpusPairsStage{as_it_is.corpus, o.adaptation_kind, neighbours,
-                                    learnt.sets.front().files, encoder.folder, shared.shards});
-  return pipeline.add("adaptation", EmbeddingTrainingStage{pairs, encoder, learnt, training});
+  const CorpusPairFiles pairs = pipeline.add(
+      "adaptation-pairs",
+      CorpusPairsStage{as_it_is.corpus, o.adaptation_kind, o.adaptation_texts, neighbours,
+                       learnt.sets.front().files, encoder.folder, shared.shards});
+  return pipeline.add("adaptation", PairAdaptationStage{pairs, encoder, learnt, training});
 }
 
 }  // namespace
@@ -56,10 +55,14 @@ LabelEncoding label_encoding(Pipeline& pipeline, const SharedOptions& shared, co
   if (o.adaptation_kind.value != "none") {
     pipeline.also_read.insert(pipeline.also_read.end(),
                               {"pipeline.adapt-epochs", "pipeline.adapt-lr"});
+    if (o.adaptation_kind.value != "mlm") pipeline.also_read.emplace_back("pipeline.adapt-texts");
     const FineTuning training = adaptation_training(shared, o.adaptation);
-    stage.encoder.adapted = o.adaptation_kind.value == "mlm"
-                                ? learn_masked_words(pipeline, shared, stage, training)
-                                : learn_pairs(pipeline, shared, o, stage, training);
+    const TrainedFiles adapted = o.adaptation_kind.value == "mlm"
+                                     ? learn_masked_words(pipeline, shared, stage, training)
+                                     : learn_pairs(pipeline, shared, o, stage, training);
+    const AdaptationChoiceStage choice{o.adaptation_kind, stage, adapted};
+    stage.encoder.choice = pipeline.add("adaptation-choice", choice);
+    stage.encoder.adapted = adapted;
   }
   return {stage.encoder, pipeline.add("encoding", stage)};
 }

@@ -67,7 +67,7 @@ NamedTexts find_named_texts(const Pass& pass, const PathModel& model) {
     Matrix scores(1, pass.paths);
     for_own_blocks(pass.corpus, comm, [&](Range rows, std::span<const std::string> texts) {
       for (std::int64_t i = rows.first; i < rows.last; ++i) {
-        if (i * looked_at / documents == (i + 1) * looked_at / documents) continue;
+        if (!evenly_chosen(i, looked_at, documents)) continue;
         pass.lexical.evidence(texts[static_cast<std::size_t>(i - rows.first)], evidence);
         const auto path = named_path(evidence);
         if (!path) continue;
@@ -89,7 +89,7 @@ void fit_to_named_texts(const Pass& pass, double fit, PathModel& model) {
   const Log& log = pass.context.log;
   log->info(
       "{} of {} texts hold the whole name of one class; the vectors alone rank it with a mean "
-      "reciprocal of {:.4f} (a fall of it with --pipeline.adapt warns of worse labels)",
+      "reciprocal of {:.4f}",
       named.size(), named.looked_at, mean_reciprocal_rank(named, model.hubness, model.csls));
   if (fit == 0 || model.csls == 0) return;
   const double given = model.csls;

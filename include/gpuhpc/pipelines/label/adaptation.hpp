@@ -6,6 +6,8 @@
 
 #include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/task.hpp"
+#include "gpuhpc/pipelines/embedding/training.hpp"
+#include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
 
@@ -28,17 +30,45 @@ struct NeighbourPairing {
 };
 
 // Texts that give no pair are left out, which is said; input_error where fewer than two pairs are
-// found. Of neighbours each text is paired with the nearest of its five by TF-IDF that is among its
-// five by vectors.
+// found, but for `auto`, which then tokenizes none. Of neighbours each text is paired with the
+// nearest of its five by TF-IDF that is among its five by vectors.
 struct CorpusPairsStage {
   using Outputs = CorpusPairFiles;
   ScannedCorpus corpus;
-  AdaptationKindOption kind;                   // sentences, neighbours, both
+  AdaptationKindOption kind;  // auto, sentences, neighbours, both
+  AdaptationTextsOption texts;
   std::optional<NeighbourPairing> neighbours;  // where kind asks for them
   PairFileOptions columns;                     // of corpus_pairs()
   ModelFiles encoder;
   ShardOptions shards;
   void run(const StageContext& context, const CorpusPairFiles& out) const;
+};
+
+// The encoder learns from the pairs; where there are none, nothing is made of it.
+struct PairAdaptationStage {
+  using Outputs = TrainedFiles;
+  static constexpr bool exports = true;
+  CorpusPairFiles pairs;
+  EncoderFiles encoder;
+  LearntSets learnt;
+  FineTuning training;
+  void run(const StageContext& context, const TrainedFiles& out) const;
+};
+
+struct AdaptationChoiceFiles : EncoderChoiceFiles {
+  using EncoderChoiceFiles::EncoderChoiceFiles;
+  // {"text", "path"}: texts that hold the whole name of one leaf, of a large corpus a sample
+  std::filesystem::path named = output("named_texts.jsonl");
+};
+
+// How high the encoder ranks the class of those texts (mean reciprocal rank), as it was and
+// adapted: where the second is lower, `auto` goes back to the first.
+struct AdaptationChoiceStage {
+  using Outputs = AdaptationChoiceFiles;
+  AdaptationKindOption kind;
+  EncodingStage as_it_is;
+  TrainedFiles adapted;
+  void run(const StageContext& context, const AdaptationChoiceFiles& out) const;
 };
 
 }  // namespace gpuhpc

@@ -2,6 +2,7 @@
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
 #include "gpuhpc/pipelines/options.hpp"
+#include "gpuhpc/pipelines/text_encoder.hpp"
 
 namespace gpuhpc {
 
@@ -20,5 +21,7 @@ struct EncodingStage {
   CentringOptions centring;
   void run(const StageContext& context, const EncodingFiles& out) const;
 };
+// The vectors (C,H) that `encoder` gives the classes of the stage, unit rows. Collective.
+Matrix encode_classes(const EncodingStage& stage, const TextEncoder& encoder, Communicator& comm);
 
 }  // namespace gpuhpc

@@ -184,20 +184,27 @@ struct TaxoclassOptions {
 // [pipeline]: what the encoder learns from the unlabelled training corpus before anything else.
 struct AdaptationKindOption {
   static constexpr const char* section = "pipeline";
-  // sentences: first sentences and the rests of their texts as pairs; neighbours: texts and one
-  // that is near by words and by vectors; both; mlm: masked-language modelling goes on
+  // sentences: first sentences and the rests of their texts as pairs; auto: the same, unless that
+  // harms or there are few; neighbours: texts and one that is near by words and by vectors; both;
+  // mlm: masked-language modelling goes on
   std::string value = "none";
+};
+struct AdaptationTextsOption {  // of sentences, neighbours, both
+  static constexpr const char* section = "pipeline";
+  std::int64_t most = 16384;  // texts, spread evenly over the corpus; 0: all
 };
 struct AdaptationOptions {  // how
   static constexpr const char* section = "pipeline";
-  std::int64_t epochs = 1;
+  std::int64_t epochs = 2;
   double rate = 2e-5;
 };
 void declare(config::Section& section, AdaptationKindOption& option);
+void declare(config::Section& section, AdaptationTextsOption& option);
 void declare(config::Section& section, AdaptationOptions& options);
 
 struct LabelOptions {
   AdaptationKindOption adaptation_kind;
+  AdaptationTextsOption adaptation_texts;
   AdaptationOptions adaptation;
   ClassPromptOption class_prompt;
   ClassTextOptions class_texts;

@@ -87,7 +87,8 @@ std::vector<std::pair<std::string, std::string>> taxoclass_preset(const std::str
   // Rates lower than the student's: every class is a target of its own, and their losses are
   // summed.
   if (name == "recommended" || name == "fixed")
-    return {{"train.epochs", "2"},
+    return {{"pipeline.adapt", "auto"},
+            {"train.epochs", "2"},
             {"train.batch", "64"},
             {"train.base-batch", "64"},
             temperature_for(expected_leaves)};
