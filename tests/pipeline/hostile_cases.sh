@@ -140,7 +140,7 @@ refused run-over-another 2 '--run.dir .: `model` is there already and of no run*
 refused run-nowhere 74 'cannot create /proc/r*' '' '$run --run.dir /proc/r'
 refused run-predictions 2 '--eval.predictions is for evaluate' '' '$run --eval.predictions $W/done/predictions.jsonl'
 refused stage-unknown 2 'pipeline.to*labelling' '' '$run --pipeline.to labelling'
-refused stage-before 2 'encoding*' '' '$run --pipeline.from training'
+refused stage-before 2 '*the earlier stage adaptation-pairs is not finished*' '' '$run --pipeline.from training'
 refused decode 78 'decode.minimum*' '' '$run --decode.minimum 9 --decode.maximum 3'
 refused header 2 'submission-header is `one`; give two column names' '' '$run --output.submission-header one'
 refused nli-model 2 'needs the folder of a cross-encoder: --taxoclass.nli-model' '' '$run --pipeline.method taxoclass --taxoclass.similarity nli'

@@ -33,7 +33,7 @@ size = struct.unpack("<Q", data[:8])[0]
 for place in range(8 + size, len(data) - 3, 4): data[place:place + 4] = struct.pack("<f", float("nan"))
 open(path, "wb").write(data)
 PY'
-refused nan-run 65 'model/model.safetensors: "*holds numbers that are not finite*take another copy' "$nan" '$run'
+refused nan-run 65 'model/model.safetensors: "*holds numbers that are not finite*take another copy' "$nan" '$run; code=$?; rm -rf r/stages; exit $code'
 refused nan-encode 65 'model/model.safetensors: "*holds numbers that are not finite*take another copy' "$nan" '$encode --input.file in/test/corpus.txt'
 refused nan-embedding 65 'model/model.safetensors: "*holds numbers that are not finite*take another copy' "$nan" '$embedding $pairs; code=$?; rm -rf r/stages; exit $code'
 refused nan-mine 65 'model/model.safetensors: "*holds numbers that are not finite*take another copy' "$nan" '$mine $pairs; code=$?; rm -rf r/stages; exit $code'
@@ -135,6 +135,7 @@ refused unread-evaluate 2 '--decode.k has no meaning for evaluate; leave it out 
 refused unread-method 2 '--taxoclass.similarity pair: no stage of this run reads it; leave it out' '' '$run --taxoclass.similarity pair'
 refused unread-preset 2 '--neighbours.k 3: no stage of this run reads it' '' '$run --pipeline.preset paper --neighbours.k 3'
 refused unread-adaptation 2 '--pipeline.adapt-epochs 2: no stage of this run reads it' '' '$run --pipeline.adapt none --pipeline.adapt-epochs 2'
+refused unread-adapted-texts 2 '--pipeline.adapt-texts 9: no stage of this run reads it' '' '$run --pipeline.adapt mlm --pipeline.adapt-texts 9'
 refused adaptation-without-pairs 65 'in/train/corpus.txt: of its 2 texts 0 have more than one sentence and 0 a neighbour, and --pipeline.adapt sentences learns from those; leave it out' 'printf "0\talpha beta\n1\tgamma delta\n" > in/train/corpus.txt' '$run --pipeline.adapt sentences'
 refused unread-decode 2 '--decode.k 2: --decode.mode expected-f1 does not read it; leave it out, or choose --decode.mode top-k' '' '$run --decode.k 2'
 refused unread-decode-predict 2 '--decode.threshold 0.2: --decode.mode expected-f1 does not read it*choose --decode.mode threshold' 'ln -s $W/done/model m' '$predict --input.file in/test/corpus.txt --decode.threshold .2'
