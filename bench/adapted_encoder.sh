@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # adapted_encoder.sh SECTIONS [gpuhpc arguments]   Labelling with the encoder as it is, and after `--pipeline.adapt` with pairs of the corpus: debtags-topical, the Amazon
 # taxonomy with its generated reviews, and the folder SECTIONS that data_tools/make_sections.py wrote. No label is read while learning; gold for the figures alone.
-# DATA="debtags sections" and KINDS="none both" choose rows. The last column is what a run says without labels: how high vectors alone rank classes that texts name.
+# DATA="debtags sections" and KINDS="none auto" choose rows. The last column is what a run says without labels: how high vectors alone rank classes that texts name.
 set -eu
 [ $# -ge 1 ] || { echo "usage: adapted_encoder.sh SECTIONS [gpuhpc arguments]" >&2; exit 2; }
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ PY
 }
 echo "| data | adaptation | Example-F1 | P@1 | macro-F1 | named classes |"
 echo "|---|---|---|---|---|---|"
-for adapt in ${KINDS:-none sentences neighbours both}; do
+for adapt in ${KINDS:-none auto neighbours both}; do
   for data in ${DATA:-debtags amazon sections}; do
     case $data in
       debtags) row debtags data/debtags-topical 3 "$adapt" "$@" ;;

@@ -28,7 +28,8 @@ print(f"| {title} | {prototype} | {f('example_f1')} | {f('precision_at_1')} | {f
 PY
 }
 mkdir -p runs/quality
-untrained="--teleclass.head none"
+frozen="--pipeline.adapt none" no_student="--teleclass.head none"
+untrained="$frozen $no_student"
 none="$untrained --scoring.temperature 20 --scoring.csls-fit 0"  # the prototype's, at any L
 off="$none --scoring.lexical 0 --scoring.csls 0 --scoring.name-votes 0 --scoring.smoothing-rounds 0"
 L() { echo "--decode.expected-leaves $1"; }
@@ -51,15 +52,17 @@ row "less refinement, L=3" ".518/-/-" $none --scoring.name-votes 0 $(L 3)
 row "less smoothing, L=3" ".508/-/-" $none --scoring.smoothing-rounds 0 $(L 3)
 row "one chain" ".430/-/-" $none --decode.mode chain $(L 1.5)
 if [ -n "$students" ]; then
-  row "recommended with the student, L=3" "-" $(L 3)
-  row "recommended with the student, L=1.5 (the default)" "-" $(L 1.5)
+  row "recommended with the student, encoder as it is, L=3" "-" $frozen $(L 3)
+  row "recommended, L=3" "-" $(L 3)
+  row "recommended, L=1.5 (the default)" "-" $(L 1.5)
 fi
 if [ -n "$encoders" ]; then
   for encoder in .deps/models/all-*; do
     name=${encoder##*/}
-    row "$name without the student, L=3" "-" --model.encoder "$encoder" $untrained $(L 3)
-    row "$name with the student, L=3" "-" --model.encoder "$encoder" $(L 3)
-    row "$name that learnt from the corpus, without the student, L=3" "-" --model.encoder "$encoder" --pipeline.adapt sentences $untrained $(L 3)
+    row "$name as it is, without the student, L=3" "-" --model.encoder "$encoder" $untrained $(L 3)
+    row "$name as it is, with the student, L=3" "-" --model.encoder "$encoder" $frozen $(L 3)
+    row "$name that learnt from the corpus, without the student, L=3" "-" --model.encoder "$encoder" $no_student $(L 3)
+    row "$name, recommended, L=3" "-" --model.encoder "$encoder" $(L 3)
   done
 fi
 if [ -n "$presets" ]; then

@@ -24,7 +24,7 @@ mkdir -p "$cores/input/test"
 for name in labels label_hierarchy label_descriptions; do cp data/debtags-topical/$name.txt "$cores/input/"; done
 for name in corpus doc2labels; do cp data/debtags-topical/test/$name.txt.gz "$cores/input/test/"; done
 "$program" run --config configs/taxoclass-cpu.ini --input.dir "$cores/input" --run.dir "$cores/run" --pipeline.to cores > "$cores.log" 2>&1
-python3 - "$cores/run/stages/04-cores/core_classes.json" > "$cores/submission.csv" <<'PY'
+python3 - "$cores"/run/stages/*-cores/core_classes.json > "$cores/submission.csv" <<'PY'
 import json, sys
 print("pid,labels")
 for document, row in json.load(open(sys.argv[1])).items():

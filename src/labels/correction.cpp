@@ -45,7 +45,8 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
     const auto row = scores.row(i);
     const auto move = std::as_const(moves).row(i);
     for (std::size_t c = 0; c < p.size(); ++c) {
-      const double before = probability(static_cast<double>(row[c]), expected_leaves);
+      const double before =
+          probability(static_cast<double>(row[c]), expected_leaves, softmax_leaves);
       p[c] = moved(before, static_cast<double>(move[c]));
     }
     for (const ClassId c : deepest_first)

@@ -63,11 +63,11 @@ double membership(double marginal, double expected_leaves) {
 
 double flatness(double expected_leaves) { return std::pow(expected_leaves, .25); }
 
-double probability(double marginal, double expected_leaves) {
+double probability(double marginal, double expected_leaves, double softmax_leaves) {
   const double m = std::clamp(marginal, 0., 1.);
-  if (expected_leaves == 1) return m;
+  if (expected_leaves == 1 && softmax_leaves == 1) return m;
   const double p = membership(m, expected_leaves);
-  return p / (p + std::pow(1 - m, flatness(expected_leaves)));
+  return p / (p + std::pow(1 - m, flatness(softmax_leaves)));
 }
 
 namespace {
@@ -98,11 +98,12 @@ void to_memberships(MutableMatrixView marginals, double expected_leaves) {
   }
 }
 
-void to_probabilities(MutableMatrixView marginals, double expected_leaves) {
-  if (expected_leaves == 1) return;
+void to_probabilities(MutableMatrixView marginals, double expected_leaves, double softmax_leaves) {
+  if (expected_leaves == 1 && softmax_leaves == 1) return;
   for (std::int64_t i = 0; i < marginals.rows; ++i)
     for (float& value : marginals.row(i))
-      value = static_cast<float>(probability(static_cast<double>(value), expected_leaves));
+      value = static_cast<float>(
+          probability(static_cast<double>(value), expected_leaves, softmax_leaves));
 }
 
 Decoder::Decoder(const Taxonomy& taxonomy, const DecodeOptions& options)

@@ -44,12 +44,12 @@ class Correction : public ::testing::Test {
 };
 
 TEST_F(Correction, IsThatOfAGaussianProcessWithTheNoiseThatLeavesOutBest) {
-  const double leaves = json_.at("leaves");
+  const double leaves = json_.at("leaves"), of_softmax = json_.at("of_softmax");
   const Matrix truth = rows("truth", 0, 14);
   Matrix p = rows("marginals", 0, 14);
-  to_probabilities(p.view(), leaves);
-  const FittedCorrection fitted =
-      fit_correction(rows("documents", 0, 14), std::as_const(p).view(), truth.view(), leaves);
+  to_probabilities(p.view(), leaves, of_softmax);
+  const FittedCorrection fitted = fit_correction(rows("documents", 0, 14), std::as_const(p).view(),
+                                                 truth.view(), leaves, of_softmax);
   EXPECT_EQ(fitted.noise, json_.at("noise").get<double>());
   EXPECT_NEAR(fitted.before, json_.at("before").get<double>(), 1e-6);
   EXPECT_NEAR(fitted.after, json_.at("after").get<double>(), 1e-6);
@@ -66,7 +66,7 @@ TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
   for (std::int64_t i = 0; i < 3; ++i)
     documents.row(i)[static_cast<std::size_t>(i)] = truth.row(i)[0] = p.row(i)[0] = 1;
   p.row(0)[0] = .4F;
-  const FittedCorrection fitted = fit_correction(documents, p.view(), truth.view(), 1);
+  const FittedCorrection fitted = fit_correction(documents, p.view(), truth.view(), 1, 1);
   EXPECT_TRUE(std::isinf(fitted.noise));
   EXPECT_EQ(fitted.after, fitted.before);
   Matrix marginals(1, 5);

@@ -18,9 +18,10 @@ void similarities(MatrixView documents, MatrixView others, MutableMatrixView sim
 struct LabelCorrection {
   Matrix documents;  // (n,H) x' of the labelled ones
   Matrix weights;    // (C,n): what each of them adds to a class, times the similarity to it
-  double expected_leaves = 1;  // L, with which probabilities were made of marginals
+  // With which probabilities were made of marginals: L, and that of the softmax.
+  double expected_leaves = 1, softmax_leaves = 1;
 
-  // x' (B,H); marginals m_c (B,C) in, probabilities out: probability(m_c, L) moves, upwards by a
+  // x' (B,H); marginals m_c (B,C) in, probabilities out: probability(m_c, ..) moves, upwards by a
   // tanh of what is left to 1, downwards to no less than a thousandth of itself, and a class is
   // never less probable than a child that has no other parent. Safe to call from several threads.
   void apply(const Taxonomy& taxonomy, MatrixView centred, MutableMatrixView scores) const;

@@ -21,9 +21,17 @@ double flatness(double expected_leaves);
 
 // How sure one may be of a class: the odds are p to (1 - m)^flatness (quality recipe, step 10). p
 // takes the L leaves for independent draws; but what misleads one of them misleads all, so a miss
-// is counted about as often as one draw misses. m itself when L = 1.
-double probability(double marginal, double expected_leaves);
-void to_probabilities(MutableMatrixView marginals, double expected_leaves);  // in place
+// is counted about as often as one draw misses. m itself when both L are 1.
+// softmax_leaves: the L that the softmax was flattened for, where L came to be known after it.
+double probability(double marginal, double expected_leaves, double softmax_leaves);
+inline double probability(double marginal, double expected_leaves) {
+  return probability(marginal, expected_leaves, expected_leaves);
+}
+void to_probabilities(MutableMatrixView marginals, double expected_leaves,
+                      double softmax_leaves);  // in place
+inline void to_probabilities(MutableMatrixView marginals, double expected_leaves) {
+  to_probabilities(marginals, expected_leaves, expected_leaves);
+}
 
 class Decoder {
  public:

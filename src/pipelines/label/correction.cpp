@@ -93,14 +93,16 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
     const Matrix truth = truth_of(given, classes.size()), documents = rows_of_file(centred, rows);
     Matrix probabilities = marginals_of(posterior_of(trained.model, rows), classes);
     settings.expected_leaves = decode.expected_leaves;
+    settings.softmax_leaves = decode.leaves();  // labels set their L when the posterior is made
     if (decode.expected_leaves == 0) {
       const Matrix of_all = rows_of_file(centred, spread_rows(corpus.size()));
       settings.expected_leaves = leaves_for(std::as_const(probabilities).view(), truth.view(),
                                             shares_of_nearest(of_all.view(), documents.view()));
     }
-    to_probabilities(probabilities.view(), settings.expected_leaves);
-    const FittedCorrection fitted = fit_correction(documents, std::as_const(probabilities).view(),
-                                                   truth.view(), settings.expected_leaves);
+    to_probabilities(probabilities.view(), settings.expected_leaves, settings.softmax_leaves);
+    const FittedCorrection fitted =
+        fit_correction(documents, std::as_const(probabilities).view(), truth.view(),
+                       settings.expected_leaves, settings.softmax_leaves);
     c.log->info(
         "{} labelled documents, {:.1f} classes each, {:.2f} leaves expected{}; error of each by "
         "what the others teach: {:.4f}, before {:.4f}{}",

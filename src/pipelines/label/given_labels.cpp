@@ -172,7 +172,7 @@ GivenLabels read_given_labels(const fs::path& path, const Taxonomy& taxonomy) {
 }
 
 FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilities, MatrixView truth,
-                                double expected_leaves) {
+                                double expected_leaves, double softmax_leaves) {
   Matrix alike(documents.rows, documents.rows);
   similarities(documents.view(), documents.view(), alike.view());
   const at::Tensor residuals = host_view(truth).to(at::kDouble) - host_view(probabilities);
@@ -191,7 +191,7 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
     const double left = mean_square(solved / vectors.square().mv(inverse).unsqueeze(1));
     if (left < best.after) best.after = left, best.noise = noise, weights = solved;
   }
-  best.correction = {documents, to_matrix(weights.t()), expected_leaves};
+  best.correction = {documents, to_matrix(weights.t()), expected_leaves, softmax_leaves};
   return best;
 }
 

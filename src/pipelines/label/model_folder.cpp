@@ -60,6 +60,7 @@ void write_settings(const fs::path& model, const ClassifierSettings& settings) {
             {"sigmoid_exp", s.sigmoid_exp},
             {"corrected", s.corrected},
             {"expected_leaves", s.expected_leaves},
+            {"softmax_leaves", s.softmax_leaves},
             {"smoothing_keep", s.smoothing_keep},
             {"scoring", values_of(scoring_options(s))}};
   if (s.labelling) json["labelling"] = values_of(labelling_options(*s.labelling));
@@ -79,6 +80,7 @@ ClassifierSettings read_settings(const fs::path& model) {
         .smoothing_keep = json.at("smoothing_keep"),
         .corrected = json.value("corrected", false),
         .expected_leaves = json.value("expected_leaves", DecodeOptions::default_leaves)};
+    s.softmax_leaves = json.value("softmax_leaves", s.expected_leaves);
     take_values(scoring_options(s), json.at("scoring"));
     if (json.contains("labelling"))
       take_values(labelling_options(s.labelling.emplace()), json.at("labelling"));
@@ -206,7 +208,8 @@ ModelCorrection load_correction(const fs::path& model, const ClassifierSettings&
   file.expect("hashes", {labelled});
   const auto hashes = file.dataset<std::int64_t>("hashes");
   return {{read_matrix(path, "documents", labelled, width),
-           read_matrix(path, "score_weights", classes, labelled), settings.expected_leaves},
+           read_matrix(path, "score_weights", classes, labelled), settings.expected_leaves,
+           settings.softmax_leaves},
           read_matrix(path, "truth", labelled, classes),
           {hashes.begin(), hashes.end()}};
 }

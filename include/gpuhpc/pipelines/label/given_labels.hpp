@@ -47,10 +47,11 @@ struct FittedCorrection {
   // the others.
   double before = 0, after = 0;
 };
-// documents x' (n,H); probabilities of membership (n,C) that know nothing of the labels; truth
-// (n,C) of 0 and 1. The noise is the one of a few whose left-out error is least.
+// documents x' (n,H); probabilities of membership (n,C) that know nothing of the labels and were
+// made of marginals with these L; truth (n,C) of 0 and 1. The noise is the one of a few whose
+// left-out error is least.
 FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilities, MatrixView truth,
-                                double expected_leaves);
+                                double expected_leaves, double softmax_leaves);
 
 // (n,K) posterior over paths of rows of the corpus: the teacher's and the student's in a model's
 // folder, averaged as for a new text. And the (n,C) marginals of a posterior.
