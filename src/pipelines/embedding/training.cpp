@@ -48,6 +48,12 @@ Course course_of(const EmbeddingTask& task, const LearntSets& learnt, const Trai
 }  // namespace
 
 void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out) const {
+  train_on_pairs(tokens, encoder, learnt, training, c, out);
+}
+
+void train_on_pairs(const PairTokenFiles& tokens, const EncoderFiles& encoder,
+                    const LearntSets& learnt, const FineTuning& training, const StageContext& c,
+                    const TrainedFiles& out) {
   std::optional<LoadedEncoder> model;
   std::unique_ptr<Tokenizer> tokenizer;
   std::vector<LearntRows> rows;

@@ -91,9 +91,9 @@ std::int64_t write_pairs(const CorpusPairsStage& stage, std::span<const std::int
   return sentences + neighbours;
 }
 
-void write_named_texts(const EncodingStage& stage, const std::filesystem::path& path) {
+void write_named_texts(const AdaptationChoiceStage& stage, const std::filesystem::path& path) {
   const CorpusScan& scan = stage.corpus.scan;
-  const Taxonomy taxonomy = stage.taxonomy.load();
+  const Taxonomy taxonomy = stage.classes.taxonomy.load();
   LexicalEvidence lexical(taxonomy);
   lexical.set_idf(std::vector<float>(static_cast<std::size_t>(lexical.terms()), 1));
   std::vector<float> evidence(taxonomy.paths().size());
@@ -113,16 +113,16 @@ void write_named_texts(const EncodingStage& stage, const std::filesystem::path& 
 
 // How high the vectors of an encoder rank the classes that texts name (mean reciprocal rank).
 // Collective.
-double rank_named(const EncodingStage& stage, const std::filesystem::path& encoder,
+double rank_named(const AdaptationChoiceStage& stage, const std::filesystem::path& encoder,
                   std::span<const std::string> texts, const std::vector<std::int64_t>& paths,
                   const StageContext& c) {
   const TextEncoder text_encoder(encoder, stage.infer, c.device, c.comm, c.log,
-                                 {stage.encoder.pooling.kind(), stage.encoder.prompt.given});
-  Matrix documents = text_encoder.encode(texts, c.comm),
-         classes = encode_classes(stage, text_encoder, c.comm);
-  centre_all(documents.view(), stage.centring.share);
-  centre_all(classes.view(), stage.centring.share);
-  const Matrix of_paths = path_vectors(stage.taxonomy.load(), classes.view());
+                                 {stage.as_it_is.pooling.kind(), stage.as_it_is.prompt.given});
+  Matrix documents = text_encoder.encode(texts, c.comm);
+  EncodedClasses classes = encode_classes(stage.classes, text_encoder, c.comm);
+  centre_all(documents.view(), stage.classes.centring.share);
+  centre_all(classes.vectors.view(), stage.classes.centring.share);
+  const Matrix of_paths = path_vectors(classes.taxonomy, std::as_const(classes.vectors).view());
   Matrix scores(documents.rows, of_paths.rows);
   score_paths(documents.view(), of_paths.view(), scores.view());
   const std::vector<float> hubness(static_cast<std::size_t>(of_paths.rows));
@@ -149,9 +149,8 @@ bool is_harmed(const AdaptationChoiceStage& stage, const std::filesystem::path& 
         "and it is kept");
     return false;
   }
-  const EncodingStage& as_it_is = stage.as_it_is;
-  const double before = rank_named(as_it_is, as_it_is.encoder.path(), texts, paths, c),
-               after = rank_named(as_it_is, stage.adapted.model, texts, paths, c);
+  const double before = rank_named(stage, stage.as_it_is.path(), texts, paths, c),
+               after = rank_named(stage, stage.adapted.model, texts, paths, c);
   c.log->info(
       "{} texts hold the whole name of one class; the encoder as it was ranks it with a mean "
       "reciprocal of {:.4f}, the adapted one with {:.4f}{}",
@@ -192,7 +191,7 @@ void PairAdaptationStage::run(const StageContext& c, const TrainedFiles& out) co
   FineTuning learning = training;
   const std::int64_t limit = read_model_folder(encoder.path()).embedding.max_tokens;
   if (limit > 0) learning.encoder.max_length = std::min(learning.encoder.max_length, limit);
-  EmbeddingTrainingStage{pairs, encoder, learnt, learning}.run(c, out);
+  train_on_pairs(pairs, encoder, learnt, learning, c, out);
   if (limit > learning.encoder.max_length)
     c.log->info("of a text it reads {} tokens from now on, as it learnt, no longer {}",
                 learning.encoder.max_length, limit);
@@ -202,7 +201,7 @@ void AdaptationChoiceStage::run(const StageContext& c, const AdaptationChoiceFil
   bool taken = !std::filesystem::is_empty(adapted.model);
   on_root(c.comm, [&] {
     if (taken)
-      write_named_texts(as_it_is, out.named);
+      write_named_texts(*this, out.named);
     else
       write_text_file(out.named, "");
   });

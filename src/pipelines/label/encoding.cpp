@@ -2,7 +2,6 @@
 
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
-#include "gpuhpc/data/class_files.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/io/matrix_file.hpp"
@@ -14,34 +13,6 @@
 
 namespace gpuhpc {
 namespace {
-
-// What the input says about its classes beside their names.
-struct ClassInputs {
-  Taxonomy taxonomy;
-  std::vector<std::string> descriptions;
-  std::vector<std::vector<std::string>> terms;
-  GeneratedDocuments generated;
-};
-
-ClassInputs read_class_inputs(const EncodingStage& stage) {
-  const ClassFiles& files = stage.classes;
-  ClassInputs inputs;
-  inputs.taxonomy = stage.taxonomy.load();
-  if (!files.descriptions.empty() && stage.class_texts.descriptions)
-    inputs.descriptions = read_class_descriptions(files.descriptions, inputs.taxonomy.labels());
-  if (!files.keywords.empty())
-    inputs.terms = read_class_terms(files.keywords, inputs.taxonomy.labels());
-  if (!files.generated_docs.empty())
-    inputs.generated = read_generated_documents(files.generated_docs, files.generated_labels,
-                                                inputs.taxonomy.labels());
-  return inputs;
-}
-
-ClassTexts choose_texts(const ClassInputs& inputs, const std::string& kind) {
-  if (kind == "name") return name_class_texts(inputs.taxonomy, inputs.descriptions);
-  if (kind == "keywords") return multi_gpu_class_texts(inputs.taxonomy, inputs.terms);
-  return five_class_texts(inputs.taxonomy, inputs.descriptions);
-}
 
 void write_class_texts(const std::filesystem::path& path, const ClassTexts& texts,
                        const Taxonomy& taxonomy) {
@@ -64,34 +35,6 @@ void write_prompts(const std::filesystem::path& path, const Taxonomy& taxonomy) 
   writer.commit();
 }
 
-// Quality recipe, step 1, with whatever the input has: class texts, keywords, generated documents.
-// (C,H) unit rows.
-Matrix encode_classes(const ClassInputs& inputs, const ClassTexts& texts,
-                      const TextEncoder& encoder, const EncodingStage& stage, Communicator& comm) {
-  const std::int64_t classes = inputs.taxonomy.size();
-  Matrix named = class_vectors(encoder.encode(texts.texts, stage.class_prompt.given, comm).view(),
-                               texts.owner, classes);
-  if (stage.class_texts.kind != "five" || inputs.terms.empty()) return named;
-  const ClassTexts keyword_texts = keyword_class_texts(inputs.taxonomy, inputs.terms);
-  const Matrix keywords =
-      class_vectors(encoder.encode(keyword_texts.texts, stage.class_prompt.given, comm).view(),
-                    keyword_texts.owner, classes);
-  FixedSums sums(classes, encoder.width());
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(classes));
-  if (inputs.generated.documents.size() == 0) {
-    // No generated documents: the class texts stand in for them, so that both halves count alike.
-    for (ClassId c = 0; c < classes; ++c) sums.add_row(c, named.row(c));
-    std::fill(counts.begin(), counts.end(), 1);
-  } else {
-    const Matrix vectors = encoder.encode(inputs.generated.documents.texts, comm);
-    for (std::int64_t i = 0; i < vectors.rows; ++i) {
-      sums.add_row(inputs.generated.target[static_cast<std::size_t>(i)], vectors.row(i));
-      ++counts[static_cast<std::size_t>(inputs.generated.target[static_cast<std::size_t>(i)])];
-    }
-  }
-  return prototype_vectors(sums.matrix().view(), counts, keywords.view(), stage.centring.share);
-}
-
 std::vector<float> mean_document(const std::filesystem::path& documents, Communicator& comm) {
   const MappedMatrix vectors(documents);
   const Range own = own_documents(vectors.view().rows, comm);
@@ -103,15 +46,7 @@ std::vector<float> mean_document(const std::filesystem::path& documents, Communi
 
 }  // namespace
 
-Matrix encode_classes(const EncodingStage& stage, const TextEncoder& encoder, Communicator& comm) {
-  ClassInputs inputs;
-  run_collectively(comm, [&] { inputs = read_class_inputs(stage); });
-  return encode_classes(inputs, choose_texts(inputs, stage.class_texts.kind), encoder, stage, comm);
-}
-
 void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
-  ClassInputs inputs;
-  run_collectively(c.comm, [&] { inputs = read_class_inputs(*this); });
   const TextEncoder text_encoder(encoder.path(), infer, c.device, c.comm, c.log,
                                  {encoder.pooling.kind(), encoder.prompt.given});
   {
@@ -125,15 +60,15 @@ void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
   const TokenDataset documents(out.tokens);
   text_encoder.encode(documents, out.documents, c.comm, [&] { c.leave_if_asked(); });
 
-  const ClassTexts texts = choose_texts(inputs, class_texts.kind);
-  const Matrix vectors = encode_classes(inputs, texts, text_encoder, *this, c.comm);
+  const EncodedClasses encoded = encode_classes(classes, text_encoder, c.comm);
   const std::vector<float> mean = mean_document(out.documents, c.comm),
-                           common = common_part(mean, centring.share);
-  if (const double share = centring_share(mean, centring.share); share > centring.share)
+                           common = common_part(mean, classes.centring.share);
+  if (const double share = centring_share(mean, classes.centring.share);
+      share > classes.centring.share)
     c.log->info(
         "centring takes {:.2f} of the documents' mean off, not {:g}: their cosines are {:.2f} on "
         "average",
-        share, centring.share, dot(mean, mean));
+        share, classes.centring.share, dot(mean, mean));
   {
     const MappedMatrix rows(out.documents);
     write_row_blocks(out.centred, rows.view().rows, rows.view().columns, c.comm, c.device.threads,
@@ -144,13 +79,13 @@ void EncodingStage::run(const StageContext& c, const EncodingFiles& out) const {
                      });
   }
   on_root(c.comm, [&] {
-    Matrix centred = vectors;
-    centre_all(centred.view(), centring.share);
-    write_arrays(out.classes, {{"vectors", vectors.view()},
+    Matrix centred = encoded.vectors;
+    centre_all(centred.view(), classes.centring.share);
+    write_arrays(out.classes, {{"vectors", encoded.vectors.view()},
                                {"centred", std::as_const(centred).view()},
                                {"common_part", std::span<const float>(common)}});
-    write_class_texts(out.class_texts, texts, inputs.taxonomy);
-    write_prompts(out.llm_prompts, inputs.taxonomy);
+    write_class_texts(out.class_texts, encoded.texts, encoded.taxonomy);
+    write_prompts(out.llm_prompts, encoded.taxonomy);
   });
 }
 

@@ -49,8 +49,9 @@ TrainedFiles learn_pairs(Pipeline& pipeline, const SharedOptions& shared, const 
 LabelEncoding label_encoding(Pipeline& pipeline, const SharedOptions& shared, const LabelOptions& o,
                              const LabelInputs& in) {
   const EncoderFiles encoder{{shared.model.encoder}, shared.pooling, shared.prompt};
-  EncodingStage stage{in.taxonomy,  in.classes,    in.train,      encoder,           o.class_prompt,
-                      shared.infer, shared.shards, o.class_texts, o.scoring.centring};
+  const ClassEncoding classes{in.taxonomy, in.classes, o.class_prompt, o.class_texts,
+                              o.scoring.centring};
+  EncodingStage stage{classes, in.train, encoder, shared.infer, shared.shards};
   pipeline.also_read.emplace_back("pipeline.adapt");
   if (o.adaptation_kind.value != "none") {
     pipeline.also_read.insert(pipeline.also_read.end(),
@@ -60,7 +61,8 @@ LabelEncoding label_encoding(Pipeline& pipeline, const SharedOptions& shared, co
     const TrainedFiles adapted = o.adaptation_kind.value == "mlm"
                                      ? learn_masked_words(pipeline, shared, stage, training)
                                      : learn_pairs(pipeline, shared, o, stage, training);
-    const AdaptationChoiceStage choice{o.adaptation_kind, stage, adapted};
+    const AdaptationChoiceStage choice{o.adaptation_kind, classes, in.train,
+                                       encoder,           adapted, shared.infer};
     stage.encoder.choice = pipeline.add("adaptation-choice", choice);
     stage.encoder.adapted = adapted;
   }

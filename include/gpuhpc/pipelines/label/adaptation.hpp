@@ -6,8 +6,7 @@
 
 #include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/task.hpp"
-#include "gpuhpc/pipelines/embedding/training.hpp"
-#include "gpuhpc/pipelines/label/encoding.hpp"
+#include "gpuhpc/pipelines/label/class_encoding.hpp"
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
 
@@ -66,8 +65,11 @@ struct AdaptationChoiceFiles : EncoderChoiceFiles {
 struct AdaptationChoiceStage {
   using Outputs = AdaptationChoiceFiles;
   AdaptationKindOption kind;
-  EncodingStage as_it_is;
+  ClassEncoding classes;
+  ScannedCorpus corpus;
+  EncoderFiles as_it_is;
   TrainedFiles adapted;
+  InferOptions infer;
   void run(const StageContext& context, const AdaptationChoiceFiles& out) const;
 };
 
