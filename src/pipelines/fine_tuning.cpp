@@ -18,7 +18,7 @@ std::vector<TokenDataset> open_datasets(const std::filesystem::path& folder) {
 bool EncoderChoiceFiles::is_adapted() const { return read_json(choice) == "adapted"; }
 
 std::filesystem::path EncoderFiles::path() const {
-  return adapted && (!choice || choice->is_adapted()) ? adapted->model : folder.path;
+  return adapted && adapted->choice.is_adapted() ? adapted->trained.model : folder.path;
 }
 
 LoadedEncoder EncoderFiles::load(at::Device device) const {

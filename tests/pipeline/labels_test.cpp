@@ -65,7 +65,7 @@ TEST_F(Labels, ThatSelectAsksForCorrectTheModel) {
   EXPECT_THAT(result.output, HasSubstr("60 labelled documents, "));
   // Measured: .452 and .600; without labels .397 and .550.
   EXPECT_GT(metrics(run).at("example_f1").get<double>(), .44);
-  EXPECT_GT(metrics(run).at("precision_at_1").get<double>(), .58);
+  EXPECT_GT(metrics(run).at("precision_at_1").get<double>(), .59);
   // Labels set how many leaves are expected; the softmax was flattened for the default.
   const Json settings = Json::parse(read(run / "model/gpuhpc/settings.json"));
   EXPECT_EQ(settings.at("softmax_leaves"), 1.5);

@@ -13,6 +13,9 @@ namespace gpuhpc {
 // The only path whose evidence (K), of LexicalEvidence, is whole; none where no one or several are.
 std::optional<std::int64_t> named_path(std::span<const float> evidence);
 
+// Of a large corpus they are looked for among so many documents, evenly spread.
+inline constexpr std::int64_t documents_for_named_texts = 16'384;
+
 struct NamedTexts {
   std::int64_t looked_at = 0;  // texts, with those that name no class
   std::int64_t paths = 0;

@@ -53,13 +53,17 @@ struct EncoderChoiceFiles : StageFiles {
   bool is_adapted() const;
 };
 
+struct AdaptedEncoder {
+  TrainedFiles trained;
+  EncoderChoiceFiles choice;
+};
+
 struct EncoderFiles {
   ModelFiles folder;  // of the user's
   PoolingOption pooling;
   PromptOption prompt = {};
-  std::optional<TrainedFiles> adapted = {};  // what an earlier stage made of it
-  std::optional<EncoderChoiceFiles> choice = {};
-  std::filesystem::path path() const;  // of the one that was chosen
+  std::optional<AdaptedEncoder> adapted = {};  // what earlier stages made of it
+  std::filesystem::path path() const;          // of the one that was chosen
   // A folder that it is saved in has the prompt for its default.
   LoadedEncoder load(at::Device device = at::kCPU) const;
   // That puts the prompt before documents.

@@ -48,12 +48,13 @@ Course course_of(const EmbeddingTask& task, const LearntSets& learnt, const Trai
 }  // namespace
 
 void EmbeddingTrainingStage::run(const StageContext& c, const TrainedFiles& out) const {
-  train_on_pairs(tokens, encoder, learnt, training, c, out);
-}
-
-void train_on_pairs(const PairTokenFiles& tokens, const EncoderFiles& encoder,
-                    const LearntSets& learnt, const FineTuning& training, const StageContext& c,
-                    const TrainedFiles& out) {
+  if (open_datasets(tokens.train_of(0)).empty()) {
+    on_root(c.comm, [&] {
+      create_folder(out.model);
+      for (const std::filesystem::path& file : {out.metrics, out.ranks}) write_text_file(file, "");
+    });
+    return;
+  }
   std::optional<LoadedEncoder> model;
   std::unique_ptr<Tokenizer> tokenizer;
   std::vector<LearntRows> rows;

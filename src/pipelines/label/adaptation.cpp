@@ -19,9 +19,8 @@
 namespace gpuhpc {
 namespace {
 
-constexpr std::int64_t nearest = 5;         // by words, and by vectors
-constexpr std::int64_t least_pairs = 500;   // of `auto`: fewer teach little
-constexpr std::int64_t looked_at = 16'384;  // documents, for named texts
+constexpr std::int64_t nearest = 5;        // by words, and by vectors
+constexpr std::int64_t least_pairs = 500;  // of `auto`: fewer teach little
 constexpr std::int64_t most_named = 1000;
 
 // The document that each is paired with, or -1. Collective.
@@ -73,7 +72,7 @@ std::int64_t write_pairs(const CorpusPairsStage& stage, std::span<const std::int
     write(first, rest);
     ++sentences;
   });
-  if (sentences + neighbours < 2 && stage.kind.value != "auto")
+  if (sentences + neighbours < 2 && !stage.kind.may_be_dropped())
     throw input_error(
         "{}: of its {} texts {} have more than one sentence and {} a neighbour, and "
         "--pipeline.adapt {} learns from those; leave it out",
@@ -99,7 +98,7 @@ void write_named_texts(const AdaptationChoiceStage& stage, const std::filesystem
   std::vector<float> evidence(taxonomy.paths().size());
   std::vector<Json> named;
   for_documents(scan, [&](std::int64_t row, const Document& document) {
-    if (!evenly_chosen(row, looked_at, scan.documents())) return;
+    if (!evenly_chosen(row, documents_for_named_texts, scan.documents())) return;
     lexical.evidence(document.text, evidence);
     if (const auto one = named_path(evidence))
       named.push_back({{"text", document.text}, {"path", *one}});
@@ -149,8 +148,9 @@ bool is_harmed(const AdaptationChoiceStage& stage, const std::filesystem::path& 
         "and it is kept");
     return false;
   }
-  const double before = rank_named(stage, stage.as_it_is.path(), texts, paths, c),
-               after = rank_named(stage, stage.adapted.model, texts, paths, c);
+  const double before = rank_named(stage, stage.as_it_is.path(), texts, paths, c);
+  c.leave_together_if_asked();
+  const double after = rank_named(stage, stage.adapted.model, texts, paths, c);
   c.log->info(
       "{} texts hold the whole name of one class; the encoder as it was ranks it with a mean "
       "reciprocal of {:.4f}, the adapted one with {:.4f}{}",
@@ -172,29 +172,12 @@ void CorpusPairsStage::run(const StageContext& c, const CorpusPairFiles& out) co
   on_root(c.comm, [&] { pairs = write_pairs(*this, partners, c.log, out.pairs); });
   pairs = c.comm.all_reduce_value(pairs);
   PairDataset rows{"", 1, columns, {}};
-  if (kind.value != "auto" || pairs >= least_pairs)
+  if (!kind.may_be_dropped() || pairs >= least_pairs)
     rows.files.train = out.pairs.string();
   else
     c.log->info("fewer than {} pairs teach little: the encoder stays as it is", least_pairs);
   const PairInputs inputs = find_pairs({rows}, rows.files, "auto", c.comm);
   tokenize_pairs(inputs.learnt, inputs.test, encoder, shards, c, out);
-}
-
-void PairAdaptationStage::run(const StageContext& c, const TrainedFiles& out) const {
-  if (open_datasets(pairs.train_of(0)).empty()) {  // of `auto` alone
-    on_root(c.comm, [&] {
-      create_folder(out.model);
-      for (const std::filesystem::path& file : {out.metrics, out.ranks}) write_text_file(file, "");
-    });
-    return;
-  }
-  FineTuning learning = training;
-  const std::int64_t limit = read_model_folder(encoder.path()).embedding.max_tokens;
-  if (limit > 0) learning.encoder.max_length = std::min(learning.encoder.max_length, limit);
-  train_on_pairs(pairs, encoder, learnt, learning, c, out);
-  if (limit > learning.encoder.max_length)
-    c.log->info("of a text it reads {} tokens from now on, as it learnt, no longer {}",
-                learning.encoder.max_length, limit);
 }
 
 void AdaptationChoiceStage::run(const StageContext& c, const AdaptationChoiceFiles& out) const {
@@ -205,9 +188,21 @@ void AdaptationChoiceStage::run(const StageContext& c, const AdaptationChoiceFil
     else
       write_text_file(out.named, "");
   });
-  if (taken && is_harmed(*this, out.named, c) && kind.value == "auto") {
+  if (taken && is_harmed(*this, out.named, c) && kind.may_be_dropped()) {
     c.log->info("the encoder stays as it was (--pipeline.adapt sentences: the adapted one labels)");
     taken = false;
+  }
+  if (taken && infer.max_length == 0) {
+    const auto limit = [](const std::filesystem::path& model) {
+      const ModelFolder folder = read_model_folder(model);
+      return folder.embedding.max_tokens > 0 ? folder.embedding.max_tokens
+                                             : folder.encoder.max_tokens();
+    };
+    const std::int64_t before = limit(as_it_is.path()), now = limit(adapted.model);
+    if (now < before)
+      c.log->info(
+          "of a text it reads {} tokens from now on, as it learnt, not {} (--infer.max-length)",
+          now, before);
   }
   on_root(c.comm, [&] { write_json(out.choice, Json(taken ? "adapted" : "as it is")); });
 }

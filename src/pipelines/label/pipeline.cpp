@@ -1,5 +1,8 @@
 #include "gpuhpc/pipelines/label/pipeline.hpp"
 
+#include <algorithm>
+
+#include "gpuhpc/pipelines/embedding/training.hpp"
 #include "gpuhpc/pipelines/label/adaptation.hpp"
 #include "gpuhpc/pipelines/label/encoding.hpp"
 #include "gpuhpc/pipelines/pretrain/preparation.hpp"
@@ -9,10 +12,12 @@ namespace gpuhpc {
 namespace {
 
 FineTuning adaptation_training(const SharedOptions& shared, const AdaptationOptions& options) {
+  constexpr std::int64_t enough = 128;  // tokens of a text
+  const std::int64_t limit = read_model_folder(shared.model.encoder).embedding.max_tokens;
   FineTuning training = shared.fine_tuning();
   training.encoder = {.encoder_rate = options.rate,
                       .head_rate = 1e-3,  // of a head that may be new
-                      .max_length = 128,
+                      .max_length = limit > 0 ? std::min(enough, limit) : enough,
                       .layers = -1};
   training.trainer.train.epochs = options.epochs;
   return training;
@@ -34,14 +39,14 @@ TrainedFiles learn_pairs(Pipeline& pipeline, const SharedOptions& shared, const 
   const EncoderFiles& encoder = as_it_is.encoder;
   const LearntSets learnt = corpus_pairs(encoder.folder, encoder.prompt);
   std::optional<NeighbourPairing> neighbours;
-  if (o.adaptation_kind.value == "neighbours" || o.adaptation_kind.value == "both")
+  if (o.adaptation_kind.wants_neighbours())
     neighbours = NeighbourPairing{pipeline.add("adaptation-encoding", as_it_is), o.scoring.tfidf,
                                   o.scoring.neighbours};
   const CorpusPairFiles pairs = pipeline.add(
       "adaptation-pairs",
       CorpusPairsStage{as_it_is.corpus, o.adaptation_kind, o.adaptation_texts, neighbours,
                        learnt.sets.front().files, encoder.folder, shared.shards});
-  return pipeline.add("adaptation", PairAdaptationStage{pairs, encoder, learnt, training});
+  return pipeline.add("adaptation", EmbeddingTrainingStage{pairs, encoder, learnt, training});
 }
 
 }  // namespace
@@ -63,8 +68,7 @@ LabelEncoding label_encoding(Pipeline& pipeline, const SharedOptions& shared, co
                                      : learn_pairs(pipeline, shared, o, stage, training);
     const AdaptationChoiceStage choice{o.adaptation_kind, classes, in.train,
                                        encoder,           adapted, shared.infer};
-    stage.encoder.choice = pipeline.add("adaptation-choice", choice);
-    stage.encoder.adapted = adapted;
+    stage.encoder.adapted = {adapted, pipeline.add("adaptation-choice", choice)};
   }
   return {stage.encoder, pipeline.add("encoding", stage)};
 }

@@ -56,10 +56,10 @@ Matrix refine(const Pass& pass, const PathModel& model, double name_votes) {
 // The texts that hold the whole name of one leaf, of the corpus or of documents spread evenly over
 // a large one; the same on every rank.
 NamedTexts find_named_texts(const Pass& pass, const PathModel& model) {
-  constexpr std::int64_t most_documents = 16'384, most_scores = std::int64_t{1} << 26;
+  constexpr std::int64_t most_scores = std::int64_t{1} << 26;
   Communicator& comm = pass.context.comm;
   const std::int64_t documents = pass.documents(),
-                     looked_at = std::min({documents, most_documents,
+                     looked_at = std::min({documents, documents_for_named_texts,
                                            std::max<std::int64_t>(most_scores / pass.paths, 1)});
   NamedTexts own{looked_at, pass.paths, {}, {}};
   run_collectively(comm, [&] {

@@ -7,7 +7,6 @@
 
 #include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/pipelines/embedding/evaluator.hpp"
-#include "gpuhpc/pipelines/embedding/files.hpp"
 #include "gpuhpc/pipelines/embedding/losses.hpp"
 #include "gpuhpc/train/task.hpp"
 
@@ -81,10 +80,5 @@ class EmbeddingTask : public Task {
   const PackedIds* packed_ = nullptr;      // column after column
   std::optional<RowEvaluator> evaluator_;  // made at the first validation
 };
-
-// The encoder learns from token shards of rows. Collective.
-void train_on_pairs(const PairTokenFiles& tokens, const EncoderFiles& encoder,
-                    const LearntSets& learnt, const FineTuning& training,
-                    const StageContext& context, const TrainedFiles& out);
 
 }  // namespace gpuhpc

@@ -43,17 +43,6 @@ struct CorpusPairsStage {
   void run(const StageContext& context, const CorpusPairFiles& out) const;
 };
 
-// The encoder learns from the pairs; where there are none, nothing is made of it.
-struct PairAdaptationStage {
-  using Outputs = TrainedFiles;
-  static constexpr bool exports = true;
-  CorpusPairFiles pairs;
-  EncoderFiles encoder;
-  LearntSets learnt;
-  FineTuning training;
-  void run(const StageContext& context, const TrainedFiles& out) const;
-};
-
 struct AdaptationChoiceFiles : EncoderChoiceFiles {
   using EncoderChoiceFiles::EncoderChoiceFiles;
   // {"text", "path"}: texts that hold the whole name of one leaf, of a large corpus a sample
@@ -61,7 +50,7 @@ struct AdaptationChoiceFiles : EncoderChoiceFiles {
 };
 
 // How high the encoder ranks the class of those texts (mean reciprocal rank), as it was and
-// adapted: where the second is lower, `auto` goes back to the first.
+// adapted: where the second is lower, `auto` goes back to the first, as where nothing was learnt.
 struct AdaptationChoiceStage {
   using Outputs = AdaptationChoiceFiles;
   AdaptationKindOption kind;

@@ -188,6 +188,8 @@ struct AdaptationKindOption {
   // harms or there are few; neighbours: texts and one that is near by words and by vectors; both;
   // mlm: masked-language modelling goes on
   std::string value = "none";
+  bool may_be_dropped() const { return value == "auto"; }
+  bool wants_neighbours() const { return value == "neighbours" || value == "both"; }
 };
 struct AdaptationTextsOption {  // of sentences, neighbours, both
   static constexpr const char* section = "pipeline";
