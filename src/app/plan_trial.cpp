@@ -237,6 +237,7 @@ TrialResult run_trial(const PlannedModel& model, const PlannedWork& work, const 
       {.comm = comm,
        .device = device,
        .parallel = tuning.trainer.parallel,
+       .room_for_graphs = 0,  // as planned
        .report = [&](const StepReport& step) {
          result.ran_out |= step.micro_batch < batch.documents;
          if (step.step > 1 && (result.step_seconds == 0 || step.step_seconds < result.step_seconds))

@@ -17,6 +17,7 @@
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/device/gpu.hpp"
+#include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/nn/packed.hpp"
 #include "gpuhpc/train/sampler.hpp"
 
@@ -199,28 +200,32 @@ Trainer::Share Trainer::accumulate(const Batch& batch) {
   const bool in_two_passes = task_.scope(batch.items) == LossScope::global_batch && count > 1;
   sync_.begin();
   try {
-    at::Tensor cached;  // (items of my micro-batches, W)
+    FirstPass first;
     if (in_two_passes) {
-      cached = cached_gradients(batch, share);
-      if (!cached.defined())
+      first = first_pass(batch, share);
+      if (!first.gradients.defined())
         return share;  // somebody failed: the agreement says what becomes of it
     }
     std::int64_t row = 0;
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
       const std::vector<std::int64_t>& items = pieces[static_cast<std::size_t>(i)];
-      take(i, share);
       LossSum loss;
       at::Tensor rows;
-      traced(trace, "forward", [&] {
-        if (in_two_passes)
-          rows = task_.represent(items, seed(i)).to(at::kFloat);
-        else
-          loss = task_.loss(items, seed(i));
-      });
+      if (const auto place = static_cast<std::size_t>(i - mine.first); place < first.rows.size()) {
+        rows = std::move(first.rows[place]);
+      } else {
+        take(i, share);
+        traced(trace, "forward", [&] {
+          if (in_two_passes)
+            rows = task_.represent(items, seed(i)).to(at::kFloat);
+          else
+            loss = task_.loss(items, seed(i));
+        });
+      }
       if (i + 1 == mine.last) sync_.arm();
       traced(trace, "backward", [&] {
         if (in_two_passes)
-          rows.backward(cached.narrow(0, row, std::ssize(items)));
+          rows.backward(first.gradients.narrow(0, row, std::ssize(items)));
         else
           (scaler_.dynamic() ? loss.sum * scaler_.scale() : loss.sum).backward();
       });
@@ -240,21 +245,37 @@ Trainer::Share Trainer::accumulate(const Batch& batch) {
   return share;
 }
 
-// The first pass of a loss over the global batch: the gradient of the loss with respect to each row
-// of my micro-batches, one behind the other. Undefined when some rank failed. Every rank computes
-// the loss of all rows; what it gives parameters of its own, and the loss itself, count once, on
-// rank 0.
-at::Tensor Trainer::cached_gradients(const Batch& batch, Share& share) {
+// How many graphs of `bytes` a first pass keeps, which spares computing them again: one in any
+// case, as its backward pass comes next.
+std::int64_t Trainer::graphs_that_fit(std::int64_t bytes) {
+  if (one_graph_ || bytes <= 0) return 1;
+  if (!room_) room_ = context_.room_for_graphs.value_or(my_part_of_free_memory() / 2);
+  return 1 + *room_ / bytes;
+}
+
+// The first pass of a loss over the global batch: every rank computes the loss of all rows; what it
+// gives parameters of its own, and the loss itself, count once, on rank 0.
+Trainer::FirstPass Trainer::first_pass(const Batch& batch, Share& share) {
   const Pieces& pieces = batch.pieces;
   const Range mine = batch.mine;
+  FirstPass found;
   std::vector<float> own;
   std::vector<HostCopy> copies;  // read together, when the GPU has all its work
   try {
-    const c10::NoGradGuard no_graph;
+    const at::Device device = model_.parameters().device();
+    std::int64_t graphs = 1;
     for (std::int64_t i = mine.first; i < mine.last; ++i) {
       const std::vector<std::int64_t>& items = pieces[static_cast<std::size_t>(i)];
+      const bool keep = i - mine.first < graphs;
+      const at::AutoGradMode graph(keep);
       take(i, share);
-      copies.emplace_back(task_.represent(items, seed(i)));
+      const std::int64_t before = tensor_memory(device);
+      at::Tensor rows;
+      traced(trace_ ? &*trace_ : nullptr, "forward",
+             [&] { rows = task_.represent(items, seed(i)).to(at::kFloat); });
+      copies.emplace_back(rows.detach());
+      if (i == mine.first) graphs = graphs_that_fit(tensor_memory(device) - before);
+      if (keep) found.rows.push_back(std::move(rows));
     }
     for (HostCopy& copy : copies) {
       const at::Tensor rows = copy.wait();
@@ -297,7 +318,9 @@ at::Tensor Trainer::cached_gradients(const Batch& batch, Share& share) {
   for (std::int64_t i = 0; i < mine.last; ++i)
     (i < mine.first ? before : rows_here) += std::ssize(pieces[static_cast<std::size_t>(i)]);
   const c10::NoGradGuard no_graph;
-  return at::empty_like(gathered).index_copy_(0, places, rows.grad()).narrow(0, before, rows_here);
+  found.gradients =
+      at::empty_like(gathered).index_copy_(0, places, rows.grad()).narrow(0, before, rows_here);
+  return found;
 }
 
 Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batch) {
@@ -353,7 +376,7 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
       if (share.error && !starved) std::rethrow_exception(share.error);
     });
   if (sums[out_of_memory] > 0) {
-    shrink_micro_batch(batch, share.error);
+    if (!keep_one_graph(batch)) shrink_micro_batch(batch, share.error);
     return Verdict::again;
   }
   const bool finite = sums[unusable] == 0 && sums[items] > 0;

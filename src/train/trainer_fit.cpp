@@ -9,10 +9,33 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/device/memory.hpp"
 #include "gpuhpc/train/sampler.hpp"
 #include "gpuhpc/train/trainer.hpp"
 
 namespace gpuhpc {
+namespace {
+
+// Trials on a processor end in a refused allocation, not in a program that the system kills.
+class TrialLimit {
+ public:
+  explicit TrialLimit(std::int64_t free) : given_(host_memory().limit) {
+    if (given_ == 0 && free > 0) limit_host_memory(host_memory().used + free);
+  }
+  ~TrialLimit() { limit_host_memory(given_); }
+  TrialLimit(const TrialLimit&) = delete;
+  TrialLimit& operator=(const TrialLimit&) = delete;
+
+ private:
+  std::int64_t given_;
+};
+
+}  // namespace
+
+std::int64_t Trainer::my_part_of_free_memory() const {
+  const c10::Device device = model_.parameters().device();
+  return free_memory(device) / (device.is_cpu() ? comm_.node_size() : 1);
+}
 
 // The short batch at the end of an epoch is cut into quarters too, or two ranks would add up other
 // pieces than one.
@@ -31,6 +54,8 @@ std::int64_t Trainer::largest_micro_batch(std::span<const std::int64_t> batch) c
 // Where a plan foresaw an answer the trials begin with it.
 void Trainer::prepare() {
   if (state_.micro_batch >= 0) return;
+  const bool timed = model_.parameters().is_cpu();
+  const TrialLimit limit_of_trials(timed ? my_part_of_free_memory() : 0);
   // Trials are collective: all ranks begin with the same one.
   const ForeseenBatch foreseen{comm_.all_reduce_value(context_.foreseen.fits, Reduce::min),
                                comm_.all_reduce_value(context_.foreseen.fastest, Reduce::min)};
@@ -54,7 +79,6 @@ void Trainer::prepare() {
                 "out of memory with the longest document alone; cut documents shorter or let fewer "
                 "layers learn",
                 true);
-  const bool timed = model_.parameters().is_cpu();
   state_.micro_batch = timed ? fastest_of(limit, foreseen.fastest, trials) : limit;
   if (!context_.log || !comm_.is_root()) return;
   const std::string plan = foreseen.fits > 0
@@ -109,6 +133,19 @@ bool Trainer::fits(std::span<const std::int64_t> items) {
 void give_back_reserves(Communicator& comm, bool on_gpu) {
   if (on_gpu) at::accelerator::emptyCache();
   comm.barrier();
+}
+
+// The first answer to a batch that does not fit, where several graphs were kept on some rank.
+bool Trainer::keep_one_graph(std::span<const std::int64_t> batch) {
+  if (one_graph_ || task_.scope(batch) == LossScope::item || batch_in_hand_.pieces.size() < 2)
+    return false;
+  one_graph_ = true;
+  give_back_reserves(comm_, !model_.parameters().is_cpu());
+  if (context_.log && comm_.is_root())
+    context_.log->info(
+        "step {}: out of memory; from now on each micro-batch but the first is computed twice",
+        state_.step + 1);
+  return true;
 }
 
 // Global batch and learning rate stay: only the pieces get smaller.

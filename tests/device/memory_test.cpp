@@ -9,10 +9,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "../io/scratch_folder.hpp"
 #include "gpuhpc/device/device.hpp"
 
 namespace gpuhpc {
@@ -157,6 +160,37 @@ TEST(Apply, SetsThreadsLimitAndDeterminism) {
   limit_host_memory(0);
   at::globalContext().setDeterministicAlgorithms(false, false);
   at::set_num_threads(threads);
+}
+
+// As Linux 6.1 writes them under Slurm (version 2, nested) and Docker (version 1: the path is the
+// host's, only the top is there).
+TEST(FreeMemory, NoMoreThanControlGroupsLeave) {
+  const ScratchFolder root;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::filesystem::create_directories((root / name).parent_path());
+    std::ofstream(root / name) << text;
+  };
+  EXPECT_EQ(free_host_memory(root.path()), 0) << "it does not say";
+  write("proc/meminfo", "MemTotal:       32000 kB\nMemAvailable:   9000 kB\nBuffers: 1 kB\n");
+  EXPECT_EQ(free_host_memory(root.path()), 9000 * 1024);
+
+  write("proc/self/cgroup", "0::/job_7/step_0\n");
+  write("sys/fs/cgroup/job_7/step_0/memory.max", "max\n");
+  write("sys/fs/cgroup/job_7/step_0/memory.current", "3000000\n");
+  EXPECT_EQ(free_host_memory(root.path()), 9000 * 1024);
+  write("sys/fs/cgroup/job_7/memory.max", "8000000\n");
+  write("sys/fs/cgroup/job_7/memory.current", "7000000\n");
+  EXPECT_EQ(free_host_memory(root.path()), 1000000);
+  write("sys/fs/cgroup/job_7/memory.stat", "anon 4000000\nfile 9\ninactive_file 500000\n");
+  EXPECT_EQ(free_host_memory(root.path()), 1500000);
+
+  write("proc/self/cgroup", "5:cpu,cpuacct:/\n4:cpuset,memory:/docker/4711\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "6000000\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "5500000\n");
+  write("sys/fs/cgroup/memory/memory.stat", "cache 7\ntotal_inactive_file 300000\n");
+  EXPECT_EQ(free_host_memory(root.path()), 800000);
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "6500000\n");
+  EXPECT_EQ(free_host_memory(root.path()), 0);
 }
 
 }  // namespace

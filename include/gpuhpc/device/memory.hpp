@@ -1,7 +1,10 @@
 #pragma once
 // How much memory the tensors of this process hold, and a limit on it: training then finds out that
 // a batch does not fit before the machine does, and tests can make one rank run out of memory.
+#include <c10/core/Device.h>
+
 #include <cstdint>
+#include <filesystem>
 
 namespace gpuhpc {
 
@@ -30,6 +33,15 @@ struct DeviceMemory {
 };
 DeviceMemory device_memory(int device);
 void reset_device_memory_peak(int device);  // the peak starts again from what is held now
+
+// Bytes that the system still has for this process: of what is free, no more than the limits of its
+// control groups leave (those of a container, or of a job of Slurm). 0: it does not say. Paths are
+// below `root`.
+std::int64_t free_host_memory(const std::filesystem::path& root = "/");
+// Bytes that further tensors of this process may take where this device has its memory, and those
+// that they hold there now.
+std::int64_t free_memory(c10::Device device);
+std::int64_t tensor_memory(c10::Device device);
 
 // limit_host_memory's limit for one GPU, by LibTorch's own allocator: its tensors and its cache
 // stay below `bytes`. (Never run on a GPU.) Throws configuration_error in a program built without

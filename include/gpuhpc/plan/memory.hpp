@@ -33,7 +33,7 @@ struct PlannedWork {
   double label_smoothing = 0;
   std::int64_t columns = 1;  // texts of an item: 2 in pairs
   // Embedding: the loss compares all of a global batch; with several micro-batches in two passes
-  // (GradCache), of which the first keeps vectors alone.
+  // (GradCache), of which the first keeps vectors and the graph of one micro-batch.
   bool over_batch = false;
   std::int64_t beams = 1;
   std::int64_t threads = 1;  // of a processor: encode and generate have buffers for each

@@ -76,6 +76,9 @@ struct TrainContext {
   std::string stage = {};
   CheckpointTask task = {};  // what a checkpoint belongs to
   ForeseenBatch foreseen = {};
+  // Bytes for the graphs that a first pass of GradCache keeps beside one (Task::represent); where
+  // nothing is said, half of what is free.
+  std::optional<std::int64_t> room_for_graphs = {};
   // Makes what carries sums between GPUs; empty: NCCL, where every rank has one.
   std::function<std::unique_ptr<Communicator>(Communicator&)> between_gpus = {};
   // Asked in each step on every rank; one yes, and all ranks leave run() after that step with exit

@@ -72,10 +72,11 @@ class Task {
   virtual LossSum loss(std::span<const std::int64_t> items, DropoutSeed seed);
   // A batch of scope `global_batch` needs these two: a row per item (B,W), all that its loss needs
   // to know of them; and the loss of the rows of a whole global batch, fp32. The Trainer computes
-  // the rows of all micro-batches without graph, gathers them over the ranks, takes loss and
-  // gradient of all of them, and computes each micro-batch once more, with graph and the same seed,
-  // for its part of that gradient (GradCache, Gao et al. 2021): micro-batches, ranks and a retry
-  // after out of memory never change the answer. Parameters may stand in either function.
+  // the rows of all micro-batches, gathers them over the ranks, takes loss and gradient of all of
+  // them, and goes back through each micro-batch for its part of that gradient; those whose graphs
+  // memory had no room for it computes once more, with the same seed (GradCache, Gao et al. 2021).
+  // Micro-batches, ranks and a retry after out of memory never change the answer. Parameters may
+  // stand in either function.
   virtual at::Tensor represent(std::span<const std::int64_t> items, DropoutSeed seed);
   virtual LossSum batch_loss(const at::Tensor& rows, std::span<const std::int64_t> items);
 

@@ -108,7 +108,16 @@ class Trainer {
   void cut(Batch& batch);
   Share accumulate(const Batch& batch);
   void take(std::int64_t piece, Share& share);
-  at::Tensor cached_gradients(const Batch& batch, Share& share);
+  // What the first of two passes leaves: the gradient of each row of my micro-batches (R,W),
+  // undefined when some rank failed, and the rows of the first micro-batches with their graphs.
+  struct FirstPass {
+    at::Tensor gradients;
+    std::vector<at::Tensor> rows;
+  };
+  FirstPass first_pass(const Batch& batch, Share& share);
+  std::int64_t graphs_that_fit(std::int64_t bytes);
+  bool keep_one_graph(std::span<const std::int64_t> batch);
+  std::int64_t my_part_of_free_memory() const;  // ranks of a host share it
   Verdict agree(Share& share, std::span<const std::int64_t> batch);
   void shrink_micro_batch(std::span<const std::int64_t> batch, const std::exception_ptr& error);
   int fewest_pieces(std::span<const std::int64_t> batch) const;
@@ -146,9 +155,12 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
   Sampler sampler_;
-  Batch batch_in_hand_;         // or the one of the last update
-  std::deque<Batch> ahead_;     // drawn, not in hand yet
-  std::vector<std::any> hand_;  // what was loaded of it so far
+  Batch batch_in_hand_;               // or the one of the last update
+  std::deque<Batch> ahead_;           // drawn, not in hand yet
+  std::vector<std::any> hand_;        // what was loaded of it so far
+  std::optional<std::int64_t> room_;  // context_.room_for_graphs, once it is known
+  // No room, or memory ran out with several. Alike on all ranks.
+  bool one_graph_ = context_.room_for_graphs == std::int64_t{0};
   Loader loader_;
   WorkClock clock_;  // of the step in hand
   Schedule schedule_;
