@@ -195,11 +195,10 @@ MemoryParts training_memory(const PlannedModel& model, const PlannedWork& work,
       shared ? held_bytes(model.vocabulary() * model.hidden() * fp32, work.cuda) : 0;
   // The loss over the global batch, behind a first pass that keeps the graph of one micro-batch (of
   // more only where there is room).
-  std::int64_t first_pass = 0;
-  if (in_two_passes(work, batch)) {
-    const HeadBytes all = batch_scores(model, work, batch.documents * batch.micro_batches);
-    first_pass = all.kept + all.peak;
-  }
+  const std::int64_t first_pass =
+      in_two_passes(work, batch)
+          ? batch_scores(model, work, batch.documents * batch.micro_batches).peak
+          : 0;
   const std::int64_t layer = words + (work.checkpointing ? walk.again : walk.transient),
                      end = std::max(2 * words, update_workspace(floats_of(model, work), work));
   parts.workspace = std::max<std::int64_t>({0, layer - parts.logits, first_pass - parts.logits,

@@ -99,7 +99,6 @@ void MetricsLog::step(const StepReport& r) {
   Json rates = Json::object();
   for (const ParameterArena::Group& group : model_.groups())
     rates[group.name] = group.learning_rate * r.learning_rate_multiplier;
-  const HostMemory tensors = host_memory();
   Json line{{"step", r.step},
             {"epoch", r.epoch},
             {"loss", r.loss},
@@ -117,7 +116,7 @@ void MetricsLog::step(const StepReport& r) {
             {"compute_seconds", r.compute_seconds},
             {"exposed_communication_seconds", r.exposed_communication_seconds},
             {"update_seconds", r.update_seconds},
-            {"host_memory", tensors.peak > 0 ? tensors.used : resident_memory()}};
+            {"host_memory", host_memory().used}};
   if (!r.corpus.empty()) line["dataset"] = r.corpus;
   if (device_.cuda) line["device_memory"] = device_memory(device_.index).used;
   if (const auto percent = gpu_ ? gpu_->utilisation() : std::nullopt)
