@@ -12,7 +12,8 @@ namespace {
 // What most commands do not read.
 const std::string labelling =
     "scoring teleclass taxoclass tfidf neighbours decode eval pipeline.method pipeline.preset "
-    "pipeline.adapt pipeline.adapt-texts pipeline.adapt-epochs pipeline.adapt-lr "
+    "pipeline.adapt pipeline.adapt-texts pipeline.adapt-epochs pipeline.adapt-batch "
+    "pipeline.adapt-lr "
     "model.class-prompt ";
 const std::string learning = "train data profile ";
 const std::string jobs = "embedding dataset pretrain seq2seq generate mining ";

@@ -17,13 +17,18 @@ constexpr double least = 1e-3;  // share of a class's probability that is never 
 
 // A class never becomes certain: of the documents that a sum cut at 1 made so, one in eight was
 // wrong (debtags-topical, 100 labels).
-double moved(double before, double move) {
+double moved(double before, double move, double reach) {
   if (move <= 0) return std::max(before + move, least * before);
-  const double room = 1 - before;
+  const double room = reach * (1 - before);
   return room > 0 ? before + room * std::tanh(move / room) : before;
 }
 
 }  // namespace
+
+double reach_of_labels(std::int64_t count) {
+  const double root = std::sqrt(static_cast<double>(count));
+  return root / (root + 5);
+}
 
 void similarities(MatrixView documents, MatrixView others, MutableMatrixView similarities) {
   multiply_transposed(documents, others, similarities);
@@ -47,7 +52,7 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
     for (std::size_t c = 0; c < p.size(); ++c) {
       const double before =
           probability(static_cast<double>(row[c]), expected_leaves, softmax_leaves);
-      p[c] = moved(before, static_cast<double>(move[c]));
+      p[c] = moved(before, static_cast<double>(move[c]), reach);
     }
     for (const ClassId c : deepest_first)
       if (const auto parents = taxonomy.parents(c); parents.size() == 1) {

@@ -95,8 +95,8 @@ TEST(Memory, OfABatchsScoresGrowsWithItsSquare) {
   EXPECT_EQ(in_parts.logits, 0);
   EXPECT_NEAR(in_parts.activations - alone_in_parts.activations, 500 * 2 * 384 * 4, rounded);
   // with the graph of one micro-batch
-  const double layers = static_cast<double>(alone_in_parts.activations + alone_in_parts.copies) -
-                        100 * 2 * 384 * 4;
+  const double layers =
+      static_cast<double>(alone_in_parts.activations + alone_in_parts.copies) - 100 * 2 * 384 * 4;
   EXPECT_NEAR(training_memory(model, work, huge).moving(),
               layers + 3. * 30000 * 30000 * 4 + 4. * 30000 * 2 * 384 * 4, rounded);
 }

@@ -20,12 +20,17 @@ struct LabelCorrection {
   Matrix weights;    // (C,n): what each of them adds to a class, times the similarity to it
   // With which probabilities were made of marginals: L, and that of the softmax.
   double expected_leaves = 1, softmax_leaves = 1;
+  double reach = 1;  // the share of what is left to 1 that no move passes
 
   // x' (B,H); marginals m_c (B,C) in, probabilities out: probability(m_c, ..) moves, upwards by a
-  // tanh of what is left to 1, downwards to no less than a thousandth of itself, and a class is
-  // never less probable than a child that has no other parent. Safe to call from several threads.
+  // tanh of the reach, downwards to no less than a thousandth of itself, and a class is never less
+  // probable than a child that has no other parent. Safe to call from several threads.
   void apply(const Taxonomy& taxonomy, MatrixView centred, MutableMatrixView scores) const;
 };
+
+// LabelCorrection's, of so many labelled documents: sqrt(n) / (sqrt(n) + 5). The best class of a
+// document is often the one that moved too far, the more so the fewer labels there are.
+double reach_of_labels(std::int64_t count);
 
 // What each of others (n,H) stands for: the share of documents (B,H) that are more like it than
 // like any other of them. (n), of sum 1.

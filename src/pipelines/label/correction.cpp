@@ -120,7 +120,7 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
             labels.path.string(), given.ids[first], given.ids[i]);
     if (given.unfilled > 0)
       c.log->warn("{}: {} rows without classes are left out", labels.path.string(), given.unfilled);
-    settings.corrected = true;
+    settings.corrected = true, settings.reach = fitted.correction.reach;
     const ModelCorrection correction{fitted.correction, truth, hashes};
     const std::vector<std::int64_t> spread = spread_rows(corpus.size(), 1000);
     ShownDocuments shown{posterior_of(trained.model, spread), {}, {}, {}};

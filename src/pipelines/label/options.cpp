@@ -28,7 +28,15 @@ void declare(config::Section& section, AdaptationTextsOption& o) {
 
 void declare(config::Section& section, AdaptationOptions& o) {
   section.option("adapt-epochs", o.epochs, "passes over the training texts").range(1, 1000);
-  section.option("adapt-lr", o.rate, "learning rate of the encoder there; all layers learn")
+  section
+      .option(
+          "adapt-batch", o.batch,
+          "pairs per update there, over all ranks: each has the texts of the others as negatives")
+      .range(2, 1e12)
+      .unit("pairs");
+  section
+      .option("adapt-lr", o.rate,
+              "learning rate of the encoder there, of --train.base-batch pairs; all layers learn")
       .range(0, 1);
 }
 

@@ -19,7 +19,9 @@ FineTuning adaptation_training(const SharedOptions& shared, const AdaptationOpti
                       .head_rate = 1e-3,  // of a head that may be new
                       .max_length = limit > 0 ? std::min(enough, limit) : enough,
                       .layers = -1};
-  training.trainer.train.epochs = options.epochs;
+  TrainOptions& train = training.trainer.train;
+  train.epochs = options.epochs;
+  train.batch = options.batch, train.batch_per_rank = train.batch_tokens = 0;
   return training;
 }
 
@@ -59,8 +61,9 @@ LabelEncoding label_encoding(Pipeline& pipeline, const SharedOptions& shared, co
   EncodingStage stage{classes, in.train, encoder, shared.infer, shared.shards};
   pipeline.also_read.emplace_back("pipeline.adapt");
   if (o.adaptation_kind.value != "none") {
-    pipeline.also_read.insert(pipeline.also_read.end(),
-                              {"pipeline.adapt-epochs", "pipeline.adapt-lr"});
+    pipeline.also_read.insert(
+        pipeline.also_read.end(),
+        {"pipeline.adapt-epochs", "pipeline.adapt-batch", "pipeline.adapt-lr"});
     if (o.adaptation_kind.value != "mlm") pipeline.also_read.emplace_back("pipeline.adapt-texts");
     const FineTuning training = adaptation_training(shared, o.adaptation);
     const TrainedFiles adapted = o.adaptation_kind.value == "mlm"

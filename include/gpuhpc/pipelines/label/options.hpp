@@ -198,7 +198,8 @@ struct AdaptationTextsOption {  // of sentences, neighbours, both
 struct AdaptationOptions {  // how
   static constexpr const char* section = "pipeline";
   std::int64_t epochs = 2;
-  double rate = 2e-5;
+  std::int64_t batch = 32;  // pairs per update: each has the texts of the others as negatives
+  double rate = 2e-5;       // of a batch of --train.base-batch
 };
 void declare(config::Section& section, AdaptationKindOption& option);
 void declare(config::Section& section, AdaptationTextsOption& option);
