@@ -28,10 +28,9 @@ void Pipeline::refuse_unread(const config::OptionSet& given,
                              std::span<const std::string_view> prefixes) const {
   for (const std::string& name : given.given_on_command_line()) {
     const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
-    // A stage may have a value of its own: --train.epochs of one that has --pipeline.adapt-epochs.
+    const auto sets = [&](const std::string& line) { return line.starts_with(name + " = "); };
     const auto reads = [&](const Stage& stage) {
-      return std::ranges::find(stage.settings, name + " = " + given.value(name)) !=
-             stage.settings.end();
+      return std::ranges::any_of(stage.settings, sets);
     };
     const bool cleared = given.value(name).empty();  // what a config names
     if (!cleared && std::ranges::any_of(prefixes, begins) &&

@@ -135,7 +135,6 @@ refused unread-evaluate 2 '--decode.k has no meaning for evaluate; leave it out 
 refused unread-method 2 '--taxoclass.similarity pair: no stage of this run reads it; leave it out' '' '$run --taxoclass.similarity pair'
 refused unread-preset 2 '--neighbours.k 3: no stage of this run reads it' '' '$run --pipeline.preset paper --neighbours.k 3'
 refused unread-adaptation 2 '--pipeline.adapt-epochs 2: no stage of this run reads it' '' '$run --pipeline.adapt none --pipeline.adapt-epochs 2'
-refused unread-overruled 2 '--train.batch 7: no stage of this run reads it' '' '$G run --input.dir in --run.dir r --model.encoder model $cpu --teleclass.head none --pipeline.adapt sentences --train.batch 7'
 refused unread-adapted-texts 2 '--pipeline.adapt-texts 9: no stage of this run reads it' '' '$run --pipeline.adapt mlm --pipeline.adapt-texts 9'
 refused adaptation-without-pairs 65 'in/train/corpus.txt: of its 2 texts 0 have more than one sentence and 0 a neighbour, and --pipeline.adapt sentences learns from those; leave it out' 'printf "0\talpha beta\n1\tgamma delta\n" > in/train/corpus.txt' '$run --pipeline.adapt sentences'
 refused unread-decode 2 '--decode.k 2: --decode.mode expected-f1 does not read it; leave it out, or choose --decode.mode top-k' '' '$run --decode.k 2'
