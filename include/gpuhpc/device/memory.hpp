@@ -39,7 +39,7 @@ void reset_device_memory_peak(int device);  // the peak starts again from what i
 // below `root`.
 std::int64_t free_host_memory(const std::filesystem::path& root = "/");
 // Bytes that further tensors of this process may take where this device has its memory, and those
-// that they hold there now.
+// that they hold there now. (Never run on a GPU.)
 std::int64_t free_memory(c10::Device device);
 std::int64_t tensor_memory(c10::Device device);
 
