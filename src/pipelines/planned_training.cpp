@@ -84,8 +84,7 @@ void log_memory(const Log& log, const PlannedModel& model, const PlannedWork& wo
       model, work, {documents, length, target_length, block_count(batch, documents)});
   log->info(
       "memory of a rank's tensors: about {:.1f} GiB with {} items of {}{} tokens at once{} "
-      "(`gpuhpc "
-      "plan` has the parts)",
+      "(`gpuhpc plan` has the parts)",
       static_cast<double>(parts.total()) / (1 << 30), documents, length,
       target_length > 0 ? fmt::format(" + {}", target_length) : "",
       work.over_batch && documents < each ? ", more where it is free for further micro-batches"

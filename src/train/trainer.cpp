@@ -2,23 +2,17 @@
 #include "gpuhpc/train/trainer.hpp"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
-#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <unordered_map>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/base/progress.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/device/gpu.hpp"
-#include "gpuhpc/device/memory.hpp"
-#include "gpuhpc/nn/packed.hpp"
 #include "gpuhpc/train/sampler.hpp"
 
 namespace gpuhpc {
@@ -245,84 +239,6 @@ Trainer::Share Trainer::accumulate(const Batch& batch) {
   return share;
 }
 
-// How many graphs of `bytes` a first pass keeps, which spares computing them again: one in any
-// case, as its backward pass comes next.
-std::int64_t Trainer::graphs_that_fit(std::int64_t bytes) {
-  if (one_graph_ || bytes <= 0) return 1;
-  if (!room_) room_ = context_.room_for_graphs.value_or(my_part_of_free_memory() / 2);
-  return 1 + *room_ / bytes;
-}
-
-// The first pass of a loss over the global batch: every rank computes the loss of all rows; what it
-// gives parameters of its own, and the loss itself, count once, on rank 0.
-Trainer::FirstPass Trainer::first_pass(const Batch& batch, Share& share) {
-  const Pieces& pieces = batch.pieces;
-  const Range mine = batch.mine;
-  FirstPass found;
-  std::vector<float> own;
-  std::vector<HostCopy> copies;  // read together, when the GPU has all its work
-  try {
-    const at::Device device = model_.parameters().device();
-    std::int64_t graphs = 1;
-    for (std::int64_t i = mine.first; i < mine.last; ++i) {
-      const std::vector<std::int64_t>& items = pieces[static_cast<std::size_t>(i)];
-      const bool keep = i - mine.first < graphs;
-      const at::AutoGradMode graph(keep);
-      take(i, share);
-      const std::int64_t before = tensor_memory(device);
-      at::Tensor rows;
-      traced(trace_ ? &*trace_ : nullptr, "forward",
-             [&] { rows = task_.represent(items, seed(i)).to(at::kFloat); });
-      copies.emplace_back(rows.detach());
-      if (i == mine.first) graphs = graphs_that_fit(tensor_memory(device) - before);
-      if (keep) found.rows.push_back(std::move(rows));
-    }
-    for (HostCopy& copy : copies) {
-      const at::Tensor rows = copy.wait();
-      own.insert(own.end(), rows.const_data_ptr<float>(),
-                 rows.const_data_ptr<float>() + rows.numel());
-    }
-  } catch (...) {
-    share.error = std::current_exception();
-    own.clear();
-  }
-  const std::int64_t width_here = share.error || mine.size() == 0 ? 0 : std::ssize(own) / [&] {
-    std::int64_t items = 0;
-    for (std::int64_t i = mine.first; i < mine.last; ++i)
-      items += std::ssize(pieces[static_cast<std::size_t>(i)]);
-    return items;
-  }();
-  std::vector<float> all = comm_.all_gather_v(std::span<const float>(own));
-  const std::int64_t width = comm_.all_reduce_value(width_here, Reduce::max);
-  if (share.error || std::ssize(all) != width * std::ssize(batch.items)) return {};
-  // From the order of the micro-batches to that of the batch, which does not depend on them.
-  std::unordered_map<std::int64_t, std::int64_t> place;
-  for (const auto& items : pieces)
-    for (const std::int64_t item : items) place.emplace(item, std::ssize(place));
-  std::vector<std::int64_t> order;
-  for (const std::int64_t item : batch.items) order.push_back(place.at(item));
-  const at::Device device = model_.parameters().device();
-  const at::Tensor places = to_device(at::tensor(order), device),
-                   gathered = to_device(at::from_blob(all.data(), {std::ssize(batch.items), width}),
-                                        device),
-                   rows = gathered.index_select(0, places).set_requires_grad(true);
-  const LossSum loss = task_.batch_loss(rows, batch.items);
-  const at::Tensor scaled = scaler_.dynamic() ? loss.sum * scaler_.scale() : loss.sum;
-  if (comm_.is_root()) {
-    scaled.backward();
-    share.loss = loss.sum.item<double>(), share.count = loss.count;
-  } else {
-    scaled.backward({}, std::nullopt, false, at::TensorList(rows));
-  }
-  std::int64_t before = 0, rows_here = 0;
-  for (std::int64_t i = 0; i < mine.last; ++i)
-    (i < mine.first ? before : rows_here) += std::ssize(pieces[static_cast<std::size_t>(i)]);
-  const c10::NoGradGuard no_graph;
-  found.gradients =
-      at::empty_like(gathered).index_copy_(0, places, rows.grad()).narrow(0, before, rows_here);
-  return found;
-}
-
 Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batch) {
   // of the sum over ranks: under ddp all ranks hold it, and all must clip alike, so rank 0's counts
   double square = 0;
@@ -347,6 +263,7 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
     tokens,
     failed,
     out_of_memory,
+    several_graphs,
     unusable,
     squares,
     stop,
@@ -362,6 +279,7 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
   sums[tokens] = share.tokens;
   sums[failed] = share.error && !starved;
   sums[out_of_memory] = starved;
+  sums[several_graphs] = share.several_graphs;
   sums[unusable] = !usable;
   sums[squares] = usable ? square : 0;
   sums[stop] = context_.stop_requested && context_.stop_requested();
@@ -376,7 +294,10 @@ Trainer::Verdict Trainer::agree(Share& share, std::span<const std::int64_t> batc
       if (share.error && !starved) std::rethrow_exception(share.error);
     });
   if (sums[out_of_memory] > 0) {
-    if (!keep_one_graph(batch)) shrink_micro_batch(batch, share.error);
+    if (sums[several_graphs] > 0)
+      keep_one_graph();
+    else
+      shrink_micro_batch(batch, share.error);
     return Verdict::again;
   }
   const bool finite = sums[unusable] == 0 && sums[items] > 0;

@@ -19,15 +19,18 @@ namespace {
 // Trials on a processor end in a refused allocation, not in a program that the system kills.
 class TrialLimit {
  public:
-  explicit TrialLimit(std::int64_t free) : given_(host_memory().limit) {
-    if (given_ == 0 && free > 0) limit_host_memory(host_memory().used + free);
+  // No limit where nothing is known to be free.
+  explicit TrialLimit(std::int64_t free) : set_(free > 0) {
+    if (set_) limit_host_memory(host_memory().used + free);
   }
-  ~TrialLimit() { limit_host_memory(given_); }
+  ~TrialLimit() {
+    if (set_) limit_host_memory(0);
+  }
   TrialLimit(const TrialLimit&) = delete;
   TrialLimit& operator=(const TrialLimit&) = delete;
 
  private:
-  std::int64_t given_;
+  bool set_;
 };
 
 }  // namespace
@@ -54,11 +57,12 @@ std::int64_t Trainer::largest_micro_batch(std::span<const std::int64_t> batch) c
 // Where a plan foresaw an answer the trials begin with it.
 void Trainer::prepare() {
   if (state_.micro_batch >= 0) return;
-  const bool timed = model_.parameters().is_cpu();
-  const TrialLimit limit_of_trials(timed ? my_part_of_free_memory() : 0);
-  // Trials are collective: all ranks begin with the same one.
+  const bool timed = model_.parameters().is_cpu(), limited = host_memory().limit > 0;
+  // Trials are collective: all ranks begin with the same one. (And all have seen who was limited:
+  // replicas share the limit.)
   const ForeseenBatch foreseen{comm_.all_reduce_value(context_.foreseen.fits, Reduce::min),
                                comm_.all_reduce_value(context_.foreseen.fastest, Reduce::min)};
+  const TrialLimit limit_of_trials(timed && !limited ? my_part_of_free_memory() : 0);
   std::int64_t trials = 0, limit = block_count(sampler_.largest_batch(), comm_.size());
   for (const CorpusItems& corpus : corpora()) {
     std::vector<std::int64_t> items(static_cast<std::size_t>(corpus.items.size()));
@@ -135,17 +139,15 @@ void give_back_reserves(Communicator& comm, bool on_gpu) {
   comm.barrier();
 }
 
-// The first answer to a batch that does not fit, where several graphs were kept on some rank.
-bool Trainer::keep_one_graph(std::span<const std::int64_t> batch) {
-  if (one_graph_ || task_.scope(batch) == LossScope::item || batch_in_hand_.pieces.size() < 2)
-    return false;
-  one_graph_ = true;
+// The first answer to a batch that does not fit, where some rank kept several graphs.
+void Trainer::keep_one_graph() {
+  room_ = 0;
   give_back_reserves(comm_, !model_.parameters().is_cpu());
   if (context_.log && comm_.is_root())
-    context_.log->info(
-        "step {}: out of memory; from now on each micro-batch but the first is computed twice",
+    context_.log->warn(
+        "step {}: out of memory; from now on every micro-batch of a rank but its first is computed "
+        "twice",
         state_.step + 1);
-  return true;
 }
 
 // Global batch and learning rate stay: only the pieces get smaller.

@@ -91,6 +91,7 @@ class Trainer {
     double norm = 0;                                                 // of the mean gradient
     std::vector<std::pair<WorkClock::Mark, WorkClock::Mark>> waits;  // for data
     std::vector<at::Tensor> losses;  // of micro-batches, where they were computed; read by agree()
+    bool several_graphs = false;     // of a first pass
     std::exception_ptr error;
   };
   // A global batch, and the place of it in the training.
@@ -115,8 +116,8 @@ class Trainer {
     std::vector<at::Tensor> rows;
   };
   FirstPass first_pass(const Batch& batch, Share& share);
-  std::int64_t graphs_that_fit(std::int64_t bytes);
-  bool keep_one_graph(std::span<const std::int64_t> batch);
+  bool has_room(std::int64_t bytes);
+  void keep_one_graph();
   std::int64_t my_part_of_free_memory() const;  // ranks of a host share it
   Verdict agree(Share& share, std::span<const std::int64_t> batch);
   void shrink_micro_batch(std::span<const std::int64_t> batch, const std::exception_ptr& error);
@@ -158,9 +159,7 @@ class Trainer {
   Batch batch_in_hand_;               // or the one of the last update
   std::deque<Batch> ahead_;           // drawn, not in hand yet
   std::vector<std::any> hand_;        // what was loaded of it so far
-  std::optional<std::int64_t> room_;  // context_.room_for_graphs, once it is known
-  // No room, or memory ran out with several. Alike on all ranks.
-  bool one_graph_ = context_.room_for_graphs == std::int64_t{0};
+  std::optional<std::int64_t> room_;  // TrainContext's, once it is known; 0 after out of memory
   Loader loader_;
   WorkClock clock_;  // of the step in hand
   Schedule schedule_;

@@ -29,9 +29,10 @@ void declare(config::Section& section, AdaptationTextsOption& o) {
 void declare(config::Section& section, AdaptationOptions& o) {
   section.option("adapt-epochs", o.epochs, "passes over the training texts").range(1, 1000);
   section
-      .option(
-          "adapt-batch", o.batch,
-          "pairs per update there, over all ranks: each has the texts of the others as negatives")
+      .option("adapt-batch", o.batch,
+              "pairs per update there, over all ranks: each has the texts of the others as "
+              "negatives (mlm: "
+              "texts)")
       .range(2, 1e12)
       .unit("pairs");
   section
