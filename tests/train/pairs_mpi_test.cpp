@@ -12,7 +12,6 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -253,10 +252,10 @@ TEST(Pairs, KeepsTheGraphsThatFit) {
     ++failures;
     throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "out of memory");
   };
-  const PairsOutcome outcome = train(task, 4, *comm);
+  const PairsOutcome outcome = train(task, 2, *comm);  // several per rank
   expect_near(outcome, reference());
   EXPECT_EQ(failures, last ? 1 : 0);
-  EXPECT_EQ(outcome.micro_batches[10], 12 / std::max(3, comm->size()));  // the last whole batch
+  EXPECT_EQ(outcome.micro_batches[10], 2);  // the last whole batch
 }
 
 TEST(Pairs, AnErrorOnOneRankIsThrownOnAll) {
