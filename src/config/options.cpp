@@ -351,6 +351,11 @@ std::string OptionSet::value(const std::string& name) const {
   throw internal_error("unknown option {}", name);
 }
 
+bool OptionSet::decides_results(const std::string& name) const {
+  const Option* option = find(name);
+  return option != nullptr && !option->execution_;
+}
+
 std::vector<std::string> Section::settings() const {
   std::vector<std::string> lines;
   for (const Option& option : options_)

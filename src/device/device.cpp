@@ -4,6 +4,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -173,7 +174,11 @@ std::int64_t peak_memory() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << 5; }  // see proc(5)
+void reset_peak_memory() {
+  reset_host_memory_peak();  // forgets the blocks that are kept: gigabytes of a training
+  malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << 5;  // see proc(5)
+}
 
 std::int64_t resident_memory() {
   std::ifstream pages("/proc/self/statm");

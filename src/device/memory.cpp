@@ -90,6 +90,10 @@ class LargeBlocks {
     kept_bytes_ += bytes;
     return bytes;
   }
+  void forget_kept() {
+    const std::lock_guard lock(mutex_);
+    shrink(0);
+  }
   std::int64_t size_of(void* block) {
     const std::lock_guard lock(mutex_);
     const auto given = given_.find(block);
@@ -156,6 +160,11 @@ class CountingAllocator final : public c10::Allocator {
     std::memcpy(to, from, bytes);
   }
 
+  void reset_peak() {
+    blocks_.forget_kept();
+    counter.peak = counter.used.load();
+  }
+
   Counter counter;
 
  private:
@@ -219,8 +228,7 @@ HostMemory host_memory() {
 }
 
 void reset_host_memory_peak() {
-  if (CountingAllocator* allocator = installed())
-    allocator->counter.peak = allocator->counter.used.load();
+  if (CountingAllocator* allocator = installed()) allocator->reset_peak();
 }
 
 namespace {

@@ -27,19 +27,31 @@ std::filesystem::path Pipeline::folder(std::size_t stage) const {
 void Pipeline::refuse_unread(const config::OptionSet& given,
                              std::span<const std::string_view> prefixes) const {
   for (const std::string& name : given.given_on_command_line()) {
+    const std::string value = given.value(name), line_begin = name + " = ";
+    if (value.empty() || std::ranges::find(also_read, name) != also_read.end())
+      continue;  // empty: clears what a config names
+    bool taken = false;
+    std::string another;  // "STAGE has VALUE"
+    for (const Stage& stage : stages_)
+      for (const std::string& line : stage.settings) {
+        if (!line.starts_with(line_begin)) continue;
+        const std::string own = line.substr(line_begin.size());
+        if (own == value) taken = true;
+        if (own != value) another = fmt::format("{} has {}", stage.name, own);
+      }
+    if (taken) continue;
+    if (!another.empty())
+      throw usage_error(
+          "--{} {}: no stage of this run takes it ({}); leave it out, or choose a method, a "
+          "preset or an option whose stages do",
+          name, value, another);
     const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
-    const auto sets = [&](const std::string& line) { return line.starts_with(name + " = "); };
-    const auto reads = [&](const Stage& stage) {
-      return std::ranges::any_of(stage.settings, sets);
-    };
-    const bool cleared = given.value(name).empty();  // what a config names
-    if (!cleared && std::ranges::any_of(prefixes, begins) &&
-        std::ranges::find(also_read, name) == also_read.end() &&
-        std::ranges::none_of(stages_, reads))
+    if (std::ranges::any_of(prefixes, begins) ||
+        (name.starts_with("train.") && given.decides_results(name)))
       throw usage_error(
           "--{} {}: no stage of this run reads it; leave it out, or choose a method, a preset or "
           "an option whose stages do",
-          name, given.value(name));
+          name, value);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/fill.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
@@ -46,6 +47,13 @@ TEST_F(MemoryLimit, CountsWhatTensorsHold) {
   EXPECT_GE(host_memory().peak, before + 4 * mebibyte);
   reset_host_memory_peak();
   EXPECT_EQ(host_memory().peak, before);
+}
+
+TEST_F(MemoryLimit, WhatIsKeptForTheNextTensorsGoesBackWhenThePeakStartsAgain) {
+  bytes(300 * mebibyte).fill_(3);  // resident
+  const std::int64_t kept = resident_memory();
+  reset_host_memory_peak();
+  EXPECT_LT(resident_memory(), kept - 290 * mebibyte);
 }
 
 TEST_F(MemoryLimit, RefusesAndRecovers) {

@@ -31,7 +31,7 @@ TEST_F(Pipeline, AdaptsTheEncoderToTheTextsFirst) {
   const fs::path one = root_ / "adapted", two = root_ / "adapted-two";
   const auto words = [](const fs::path& run) {
     return arguments(run, root_ / "input", "mlm") +
-           " --pipeline.adapt-epochs 1 --train.max-steps 3";
+           " --pipeline.adapt-epochs 1 --pipeline.adapt-batch 12 --train.max-steps 3";
   };
   ASSERT_EQ(gpuhpc(words(one)).code, 0);
   ASSERT_EQ(gpuhpc(words(two) + " --pipeline.to encoding", 2).code, 0);
@@ -53,7 +53,8 @@ TEST_F(Pipeline, AdaptsTheEncoderToTheTextsFirst) {
 TEST_F(Pipeline, LearnsFirstFromPairsThatTheCorpusGives) {
   const fs::path one = root_ / "pairs", two = root_ / "pairs-two";
   const auto words = [](const fs::path& run) {
-    return arguments(run, root_ / "input", "both") + " --train.max-steps 3 --pipeline.to encoding";
+    return arguments(run, root_ / "input", "both") +
+           " --pipeline.adapt-batch 12 --train.max-steps 3 --pipeline.to encoding";
   };
   const Result result = gpuhpc(words(one));
   ASSERT_EQ(result.code, 0) << result.output;
@@ -101,7 +102,7 @@ TEST_F(Pipeline, ForgetsAnAdaptationThatHarms) {
                   " | head -n 600 > " + (input / "train/corpus.txt").string())
                 .code,
             0);
-  const std::string words = " --train.max-steps 2 --pipeline.to encoding";
+  const std::string words = " --pipeline.adapt-batch 12 --train.max-steps 2 --pipeline.to encoding";
   const Result of_few = gpuhpc(arguments(few, root_ / "input", "auto") + words);
   EXPECT_THAT(of_few.output, HasSubstr("fewer than 500 pairs teach little"));
   EXPECT_TRUE(read(few / "stages/04-encoding/documents.h5") ==

@@ -141,6 +141,7 @@ class OptionSet {
   std::string markdown() const;  // docs table
   std::string ini() const;       // resolved values, readable by parse()
   std::string value(const std::string& name) const;
+  bool decides_results(const std::string& name) const;  // not an option of execution alone
   // "section.key" of every option, of sections of which there may be several once, with NAME.
   std::vector<std::string> names() const;
 

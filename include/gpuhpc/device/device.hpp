@@ -71,7 +71,9 @@ std::string describe(const DeviceChoice& choice);
 
 // Resident memory of this process, bytes: at most since it started or the peak was reset, and now.
 std::int64_t peak_memory();
-void reset_peak_memory();  // the peak starts again from now, where the system can do that
+// What is free goes back to the system; then the peak starts again from now, where the system can
+// do that.
+void reset_peak_memory();
 std::int64_t resident_memory();
 
 }  // namespace gpuhpc

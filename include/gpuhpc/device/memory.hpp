@@ -24,7 +24,7 @@ struct HostMemory {
 // beside allocations of other threads.
 void limit_host_memory(std::int64_t bytes);
 HostMemory host_memory();       // zeros while no counting allocator is installed
-void reset_host_memory_peak();  // the peak starts again from what is held now
+void reset_host_memory_peak();  // forgets what is kept; the peak starts again from what is held
 
 // Bytes that tensors hold in the memory of one GPU. Only where there is one. (Never run on a GPU.)
 struct DeviceMemory {

@@ -126,8 +126,9 @@ class Pipeline {
 
   const std::filesystem::path& run_folder() const { return run_folder_; }
   const std::vector<Stage>& stages() const { return stages_; }
-  // usage_error for an option that the command line gives, begins with one of `prefixes` and is
-  // not read. A config may name it, that of a run names all; an empty value clears one.
+  // usage_error for an option that the command line gives and whose value no stage takes, because
+  // all have another or, where it is of training or its name begins with one of `prefixes`, none
+  // reads it. A config may name it, that of a run names all; an empty value clears one.
   void refuse_unread(const config::OptionSet& given,
                      std::span<const std::string_view> prefixes) const;
   std::filesystem::path folder(std::size_t stage) const;  // stages/NN-name of the run folder

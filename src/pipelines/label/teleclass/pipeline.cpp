@@ -49,7 +49,8 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
         pipeline.add("hierarchy", SoftTargetStage{in.taxonomy, posterior, o.teleclass.targets});
     infer(pipeline.add("training",
                        StudentStage{in.taxonomy, encoding, posterior, targets, in.train, encoder,
-                                    shared.infer, o.scoring, o.teleclass.training, training}));
+                                    shared.infer, o.scoring, o.teleclass.training,
+                                    head == "none" ? std::nullopt : std::optional(training)}));
   } else {
     // The guide's times are those of its own refinement.
     const bool of_multi_gpu = o.teleclass.refinement.kind == "multi-gpu";

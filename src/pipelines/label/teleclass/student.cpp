@@ -22,8 +22,9 @@ namespace fs = std::filesystem;
 // Fine-tunes `student` and returns the learnt path vectors.
 Matrix train_student(const StageContext& c, const StudentStage& s, const TrainedFiles& out,
                      LoadedEncoder& student, const Tokenizer& tokenizer, const Taxonomy& taxonomy) {
-  const FineTuneOptions& tune = s.training.encoder;
-  const TrainOptions& train = s.training.trainer.train;
+  const FineTuning& training = *s.training;
+  const FineTuneOptions& tune = training.encoder;
+  const TrainOptions& train = training.trainer.train;
   const MappedMatrix classes(s.encoding.classes, "centred"), targets(s.targets.targets);
   const Hdf5File paths(s.posterior.paths);
   const double csls = paths.dataset<double>("csls")[0];
@@ -48,19 +49,19 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
     const PackedTokens packed = pack_tokens(batch.token_ids, batch.offsets, encoder.device());
     const at::Tensor logits =
-        head.logits(encoder.embed(packed, unit, training_forward(encoder, s.training, seed)));
+        head.logits(encoder.embed(packed, unit, training_forward(encoder, training, seed)));
     return LossSum{soft_target_cross_entropy(logits, to_device(batch.targets[0], encoder.device())),
                    static_cast<double>(batch.size())};
   };
   DocumentTask task({&documents}, std::min(tune.max_length, unit.max_tokens),
                     tokenizer.special().single, loss, wanted);
-  TrainContext context = train_context(c, s.training.trainer, out);
+  TrainContext context = train_context(c, training.trainer, out);
   run_collectively(c.comm, [&] {
     const PlannedModel planned{s.encoder.path().string(), encoder.config()};
     context.foreseen = foreseen_batch(
         planned,
-        planned_training(PlanJob::classifier, planned, s.training, c.device.cuda, c.comm.size()),
-        s.training, c.device, std::min(tune.max_length, unit.max_tokens));
+        planned_training(PlanJob::classifier, planned, training, c.device.cuda, c.comm.size()),
+        training, c.device, std::min(tune.max_length, unit.max_tokens));
   });
   Trainer(arena, task, train, std::move(context)).run();
   return head.class_vectors();
@@ -86,7 +87,7 @@ void write_student_posterior(const StageContext& c, const StudentStage& s, const
 }  // namespace
 
 void StudentStage::run(const StageContext& c, const TrainedFiles& out) const {
-  const bool with_student = options.head == "student";
+  const bool with_student = training.has_value();
   std::optional<LoadedEncoder> student;
   std::unique_ptr<Tokenizer> tokenizer;
   Taxonomy classes;

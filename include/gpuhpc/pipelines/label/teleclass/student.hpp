@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "gpuhpc/pipelines/label/files.hpp"
 #include "gpuhpc/pipelines/label/options.hpp"
 #include "gpuhpc/pipelines/options.hpp"
@@ -6,8 +8,8 @@
 namespace gpuhpc {
 
 // Phase 5, quality recipe, step 11: the encoder's top layers and the path vectors learn from the
-// soft targets; then the student's own posterior is smoothed as the teacher's was. Head "none"
-// keeps the teacher alone.
+// soft targets; then the student's own posterior is smoothed as the teacher's was. Without a
+// training the teacher stays alone.
 struct StudentStage {
   using Outputs = TrainedFiles;
   TaxonomyFiles taxonomy;
@@ -19,7 +21,7 @@ struct StudentStage {
   InferOptions infer;
   PathScoring scoring;
   TrainedHeadOptions options;
-  FineTuning training;
+  std::optional<FineTuning> training;
   void run(const StageContext& context, const TrainedFiles& out) const;
 };
 
