@@ -79,9 +79,7 @@ TEST(ChooseDevice, ImpossibleLaunchesAreConfigurationErrors) {
       EXPECT_EQ(e.code(), ExitCode::configuration);
     }
 }
-TEST(QueryCores, FindsAtLeastOneCore) {
-  EXPECT_GE(query_cores().count(), 1u);
-}
+TEST(QueryCores, FindsAtLeastOneCore) { EXPECT_GE(query_cores().count(), 1u); }
 // Of glibc's allocator, not of a sanitizer's.
 TEST(PeakMemory, StartsAgainWithoutWhatIsFree) {
   constexpr std::size_t block = 100'000, count = 1'000;
