@@ -29,7 +29,7 @@ cp "$data"/label*.txt "$work/input"
 gzip -dc "$data/train/corpus.txt.gz" | sed -n 1,120p > "$work/input/train/corpus.txt"
 gzip -dc "$data/test/corpus.txt.gz" | sed -n 1,50p > "$work/input/test/corpus.txt"
 case $job in
-  run) before=hierarchy stage=05-training fewest=$ranks arguments=(run --input.dir "$work/input" --pipeline.adapt none --train.epochs 3 "${training[@]}");;
+  run) before=hierarchy stage=05-training fewest=$ranks arguments=(run --input.dir "$work/input" --pipeline.adapt none --infer.max-length 32 --train.epochs 3 "${training[@]}");;
   train-embedding)  # short and long descriptions, and some of them with scores
     before=tokens stage=02-training fewest=$((ranks / 2))
     awk -F'\t' -v pairs="$work/pairs.tsv" -v scored="$work/scored.tsv" '
