@@ -1,6 +1,8 @@
 // [stage.NAME], where a stage runs; and the stages that come first, --pipeline.adapt.
 #include "pipeline.hpp"
 
+#include <algorithm>
+
 namespace gpuhpc_test {
 namespace {
 
@@ -102,7 +104,7 @@ TEST_F(Pipeline, ForgetsAnAdaptationThatHarms) {
                   " | head -n 600 > " + (input / "train/corpus.txt").string())
                 .code,
             0);
-  const std::string words = " --pipeline.adapt-batch 12 --train.max-steps 2 --pipeline.to encoding";
+  std::string words = " --pipeline.adapt-batch 12 --train.max-steps 2 --pipeline.to encoding";
   const Result of_few = gpuhpc(arguments(few, root_ / "input", "auto") + words);
   EXPECT_THAT(of_few.output, HasSubstr("fewer than 500 pairs teach little"));
   EXPECT_TRUE(read(few / "stages/04-encoding/documents.h5") ==
