@@ -79,7 +79,10 @@ TEST(ChooseDevice, ImpossibleLaunchesAreConfigurationErrors) {
       EXPECT_EQ(e.code(), ExitCode::configuration);
     }
 }
-TEST(QueryCores, FindsAtLeastOneCore) { EXPECT_GE(query_cores().count(), 1u); }
+TEST(QueryCores, FindsAtLeastOneCore) {
+  EXPECT_GE(query_cores().count(), 1u);
+  EXPECT_GT(peak_memory(), 1 << 20);
+}
 // Of glibc's allocator, not of a sanitizer's.
 TEST(PeakMemory, StartsAgainWithoutWhatIsFree) {
   constexpr std::size_t block = 100'000, count = 1'000;

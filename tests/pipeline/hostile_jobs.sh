@@ -138,6 +138,7 @@ refused unread-adaptation 2 '--pipeline.adapt-epochs 2: no stage of this run rea
 refused overruled-training 2 '--train.epochs 5: no stage of this run takes it (adaptation has 2); leave it out' '' '$run --teleclass.head none --train.epochs 5'
 refused unread-training 2 '--train.epochs 5: no stage of this run reads it' '' '$run --teleclass.head none --pipeline.adapt none --train.epochs 5'
 accepted execution-of-no-training '' '$G run --input.dir in --model.encoder model $cpu --run.dir r --teleclass.head none --pipeline.adapt none --train.micro-batch 3' '[ -s r/predictions.jsonl ]'
+refused unread-bilinear 2 '--teleclass.positive-weight 9: no stage of this run reads it' '' '$run --teleclass.positive-weight 9'
 refused unread-adapted-texts 2 '--pipeline.adapt-texts 9: no stage of this run reads it' '' '$run --pipeline.adapt mlm --pipeline.adapt-texts 9'
 refused adaptation-without-pairs 65 'in/train/corpus.txt: of its 2 texts 0 have more than one sentence and 0 a neighbour, and --pipeline.adapt sentences learns from those; leave it out' 'printf "0\talpha beta\n1\tgamma delta\n" > in/train/corpus.txt' '$run --pipeline.adapt sentences'
 refused unread-decode 2 '--decode.k 2: --decode.mode expected-f1 does not read it; leave it out, or choose --decode.mode top-k' '' '$run --decode.k 2'

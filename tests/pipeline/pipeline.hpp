@@ -128,7 +128,7 @@ class Pipeline : public testing::Test {
                     .code,
                 0);
   }
-  // The whole encoder without all layers but the first ones; or all of it.
+  // MiniLM with its first so many layers of six.
   static void make_encoder(const fs::path& to, int layers) {
     fs::copy(kMiniLm, to, fs::copy_options::recursive);
     Json config = Json::parse(read(to / "config.json"));

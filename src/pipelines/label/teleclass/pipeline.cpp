@@ -25,7 +25,7 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                            : "the bilinear head is trained; leave the option out");
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
-  pipeline.also_read = {"teleclass.refinement"};
+  pipeline.also_read = {"teleclass.refinement", "teleclass.head"};
   const LabelEncoding encoded = label_encoding(pipeline, shared, o, in);
   const EncoderFiles& encoder = encoded.encoder;
   const EncodingFiles& encoding = encoded.files;
@@ -47,10 +47,10 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
     augment(posterior);
     const TargetFiles targets =
         pipeline.add("hierarchy", SoftTargetStage{in.taxonomy, posterior, o.teleclass.targets});
-    infer(pipeline.add("training",
-                       StudentStage{in.taxonomy, encoding, posterior, targets, in.train, encoder,
-                                    shared.infer, o.scoring, o.teleclass.training,
-                                    head == "none" ? std::nullopt : std::optional(training)}));
+    infer(pipeline.add(
+        "training",
+        StudentStage{in.taxonomy, encoding, posterior, targets, in.train, encoder, shared.infer,
+                     o.scoring, head == "none" ? std::nullopt : std::optional(training)}));
   } else {
     // The guide's times are those of its own refinement.
     const bool of_multi_gpu = o.teleclass.refinement.kind == "multi-gpu";

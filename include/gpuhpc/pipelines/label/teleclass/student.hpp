@@ -20,7 +20,6 @@ struct StudentStage {
   EncoderFiles encoder;
   InferOptions infer;
   PathScoring scoring;
-  TrainedHeadOptions options;
   std::optional<FineTuning> training;
   void run(const StageContext& context, const TrainedFiles& out) const;
 };
