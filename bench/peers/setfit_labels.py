@@ -22,6 +22,7 @@ parser.add_argument("--data", type=Path, required=True)
 parser.add_argument("--model", default=".deps/models/all-MiniLM-L6-v2")
 parser.add_argument("--sizes", type=int, nargs="+", default=[10, 25, 50, 100, 250])
 parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--max-length", type=int, default=256, help="tokens of a text that are read")
 parser.add_argument("--bf16", action="store_true", help="train under bf16 autocast")
 options = parser.parse_args()
 
@@ -38,7 +39,7 @@ for size in options.sizes:
     start = time.time()
     torch.manual_seed(options.seed)
     model = SetFitModel.from_pretrained(options.model, multi_target_strategy="one-vs-rest", device="cpu")
-    model.model_body.max_seq_length = 256
+    model.model_body.max_seq_length = options.max_length
     rows = Dataset.from_dict({"text": [texts[name] for name, _ in chosen], "label": truth[:, known].tolist()})
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(output_dir=folder, num_epochs=1, batch_size=16, num_iterations=20, seed=options.seed, report_to="none",

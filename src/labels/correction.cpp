@@ -17,17 +17,40 @@ constexpr double least = 1e-3;  // share of a class's probability that is never 
 
 // A class never becomes certain: of the documents that a sum cut at 1 made so, one in eight was
 // wrong (debtags-topical, 100 labels).
-double moved(double before, double move, double reach) {
-  if (move <= 0) return std::max(before + move, least * before);
-  const double room = reach * (1 - before);
+double moved(double before, double move) {
+  if (move <= 0) return before + move;
+  const double room = 1 - before;
   return room > 0 ? before + room * std::tanh(move / room) : before;
+}
+
+// The nearest p that sum to no more than `sum` and of which none is below its floor. Bounds alone
+// would let small moves in both directions add up to classes that nothing speaks for.
+void bound(std::span<double> p, std::span<const double> floors, double sum) {
+  const auto total = [&](double off) {
+    double all = 0;
+    for (std::size_t c = 0; c < p.size(); ++c) all += std::max(p[c] - off, floors[c]);
+    return all;
+  };
+  double low = 0, high = total(0) <= sum ? 0 : 1;
+  for (int step = 0; step < 40 && high > 0; ++step) {
+    const double middle = (low + high) / 2;
+    (total(middle) > sum ? low : high) = middle;
+  }
+  for (std::size_t c = 0; c < p.size(); ++c) p[c] = std::max(p[c] - high, floors[c]);
 }
 
 }  // namespace
 
-double reach_of_labels(std::int64_t count) {
-  const double root = std::sqrt(static_cast<double>(count));
-  return root / (root + 5);
+Matrix text_and_posterior(MatrixView centred, MatrixView posterior) {
+  Matrix both(centred.rows, centred.columns + posterior.columns);
+  const float half = std::sqrt(.5F);
+  for (std::int64_t i = 0; i < both.rows; ++i) {
+    const auto rest = std::ranges::transform(centred.row(i), both.row(i).begin(),
+                                             [&](float x) { return half * x; });
+    std::ranges::transform(posterior.row(i), rest.out,
+                           [&](float p) { return half * std::sqrt(std::max(p, 0.F)); });
+  }
+  return both;
 }
 
 void similarities(MatrixView documents, MatrixView others, MutableMatrixView similarities) {
@@ -36,24 +59,28 @@ void similarities(MatrixView documents, MatrixView others, MutableMatrixView sim
     similarities.data[i] = std::exp(width * (similarities.data[i] - 1));
 }
 
-void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
+void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView compared,
                             MutableMatrixView scores) const {
-  Matrix near(centred.rows, documents.rows), moves(centred.rows, weights.rows);
-  similarities(centred, documents.view(), near.view());
+  Matrix near(compared.rows, documents.rows), moves(compared.rows, weights.rows);
+  similarities(compared, documents.view(), near.view());
   multiply_transposed(std::as_const(near).view(), weights.view(), moves.view());
   std::vector<ClassId> deepest_first(static_cast<std::size_t>(taxonomy.size()));
   std::iota(deepest_first.begin(), deepest_first.end(), 0);
   std::ranges::stable_sort(deepest_first, std::ranges::greater(),
                            [&](ClassId c) { return taxonomy.depth(c); });
-  std::vector<double> p(deepest_first.size());
+  std::vector<double> p(deepest_first.size()), floors(p.size());
   for (std::int64_t i = 0; i < scores.rows; ++i) {
     const auto row = scores.row(i);
     const auto move = std::as_const(moves).row(i);
+    double sum = 0;
     for (std::size_t c = 0; c < p.size(); ++c) {
       const double before =
           probability(static_cast<double>(row[c]), expected_leaves, softmax_leaves);
-      p[c] = moved(before, static_cast<double>(move[c]), reach);
+      sum += before + static_cast<double>(move[c]);
+      p[c] = moved(before, static_cast<double>(move[c]));
+      floors[c] = least * before;
     }
+    bound(p, floors, std::max(sum, 1.));  // each document has a class
     for (const ClassId c : deepest_first)
       if (const auto parents = taxonomy.parents(c); parents.size() == 1) {
         double& parent = p[static_cast<std::size_t>(parents[0])];
@@ -93,11 +120,11 @@ double leaves_for(MatrixView marginals, MatrixView truth, std::span<const double
   return (low + high) / 2;
 }
 
-std::vector<std::int64_t> select_documents(MatrixView centred, std::span<const double> uncertainty,
+std::vector<std::int64_t> select_documents(MatrixView compared, std::span<const double> uncertainty,
                                            std::int64_t known, std::int64_t count) {
-  const std::int64_t n = centred.rows;
+  const std::int64_t n = compared.rows;
   Matrix covariance(n, n);
-  similarities(centred, centred, covariance.view());
+  similarities(compared, compared, covariance.view());
   std::vector<float> column(static_cast<std::size_t>(n));
   // What document j tells about all of them, once its label is known.
   const auto learn = [&](std::int64_t j) {

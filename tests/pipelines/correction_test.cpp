@@ -40,6 +40,11 @@ class Correction : public ::testing::Test {
                         matrix.row(static_cast<std::int64_t>(i - first)).begin());
     return matrix;
   }
+  // Of documents [first, last): their vectors and posteriors.
+  Matrix compared(std::size_t first, std::size_t last) const {
+    return text_and_posterior(rows("documents", first, last).view(),
+                              rows("posterior", first, last).view());
+  }
   nlohmann::json json_;
 };
 
@@ -48,14 +53,13 @@ TEST_F(Correction, IsThatOfAGaussianProcessWithTheNoiseThatLeavesOutBest) {
   const Matrix truth = rows("truth", 0, 14);
   Matrix p = rows("marginals", 0, 14);
   to_probabilities(p.view(), leaves, of_softmax);
-  const FittedCorrection fitted = fit_correction(rows("documents", 0, 14), std::as_const(p).view(),
-                                                 truth.view(), leaves, of_softmax);
+  const FittedCorrection fitted =
+      fit_correction(compared(0, 14), std::as_const(p).view(), truth.view(), leaves, of_softmax);
   EXPECT_EQ(fitted.noise, json_.at("noise").get<double>());
   EXPECT_NEAR(fitted.before, json_.at("before").get<double>(), 1e-6);
   EXPECT_NEAR(fitted.after, json_.at("after").get<double>(), 1e-6);
-  const Matrix documents = rows("documents", 14, 20);
   Matrix corrected = rows("marginals", 14, 20);
-  fitted.correction.apply(five_classes(), documents.view(), corrected.view());
+  fitted.correction.apply(five_classes(), compared(14, 20).view(), corrected.view());
   const Matrix expected = rows("corrected", 0, 6);
   for (std::size_t i = 0; i < expected.values.size(); ++i)
     EXPECT_NEAR(corrected.values[i], expected.values[i], 2e-6) << i;
@@ -76,6 +80,20 @@ TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
   for (std::size_t c = 0; c < before.size(); ++c) EXPECT_NEAR(marginals.values[c], before[c], 1e-6);
 }
 
+// By hand: a class that moves up keeps what it moved, however much less the others are.
+TEST_F(Correction, LeavesADocumentAClass) {
+  LabelCorrection correction;
+  correction.documents = Matrix(1, 4);
+  correction.documents.values[0] = 1;
+  correction.weights = Matrix(5, 1);
+  correction.weights.values = {.2F, -.9F, -.9F, -.7F, -.4F};
+  Matrix marginals(1, 5);
+  marginals.values = {.6F, .3F, .2F, .1F, .3F};  // with L = 1 of both, odds m to 1 - m
+  correction.apply(five_classes(), correction.documents.view(), marginals.view());
+  EXPECT_NEAR(marginals.values[0], .6 + .4 * std::tanh(.2 / .4), 1e-6);
+  EXPECT_NEAR(marginals.values[1], .3e-3, 1e-6);
+}
+
 TEST_F(Correction, ExpectsAsManyLeavesAsWhatTheLabelledDocumentsStandFor) {
   const Matrix all = rows("documents", 0, 20), labelled = rows("documents", 0, 14),
                marginals = rows("marginals", 0, 14), truth = rows("truth", 0, 14);
@@ -91,10 +109,10 @@ TEST_F(Correction, DocumentsToLabelLowerTheVarianceMost) {
   std::vector<std::size_t> order = given;
   for (std::size_t i = 0; i < uncertainty.size(); ++i)
     if (!std::ranges::count(given, i)) order.push_back(i);
-  Matrix documents(20, 6);
+  Matrix documents(20, 9);
   std::vector<double> weights;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    std::ranges::copy(rows("documents", order[i], order[i] + 1).values,
+    std::ranges::copy(compared(order[i], order[i] + 1).values,
                       documents.row(static_cast<std::int64_t>(i)).begin());
     weights.push_back(uncertainty[order[i]]);
   }

@@ -131,7 +131,6 @@ TEST_F(ModelFolderFiles, SettingsOfTheRunTravelAndWhatIsGivenWins) {
   ClassifierSettings made = read_settings(model_);
   made.expected_leaves = 2.25;
   made.softmax_leaves = 1.75;
-  made.reach = .6;
   made.labelling = {{.mode = "top-k", .expected_leaves = 2.5, .minimum = 1, .k = 4},
                     {.max_length = 32, .long_documents = "mean"}};
   publish_model(model_, published, made);
@@ -141,7 +140,6 @@ TEST_F(ModelFolderFiles, SettingsOfTheRunTravelAndWhatIsGivenWins) {
   EXPECT_FALSE(settings.corrected);
   EXPECT_EQ(settings.expected_leaves, 2.25);
   EXPECT_EQ(settings.softmax_leaves, 1.75);
-  EXPECT_EQ(settings.reach, .6);
   EXPECT_EQ(settings.scoring.centring.share, .3);
   EXPECT_EQ(settings.scoring.neighbours.k, 7);
   EXPECT_EQ(settings.scoring.smoothing.rounds, 0);
@@ -176,7 +174,7 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
     return made;
   };
   const ClassifierSettings settings{
-      .kind = "paths", .corrected = true, .expected_leaves = 3, .softmax_leaves = 2, .reach = .7};
+      .kind = "paths", .corrected = true, .expected_leaves = 3, .softmax_leaves = 2};
   // Two classes, three labelled documents, vectors of five numbers.
   const auto read = [&](const Matrix& weights, const Matrix& truth,
                         const std::vector<std::int64_t>& hashes, std::int64_t classes,
@@ -195,7 +193,6 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
   EXPECT_EQ(found.scores.weights.values, matrix(2, 3).values);
   EXPECT_EQ(found.scores.expected_leaves, 3);
   EXPECT_EQ(found.scores.softmax_leaves, 2);
-  EXPECT_EQ(found.scores.reach, .7);
   EXPECT_EQ(found.truth.values, matrix(3, 2).values);
   EXPECT_EQ(found.hashes, (std::vector<std::int64_t>{7, 8, 9}));
   const auto refused = [&](auto... arguments) {

@@ -11,26 +11,28 @@
 
 namespace gpuhpc {
 
-// How alike two unit vectors are: exp(3 (a.b - 1)), 1 for the same one. documents (B,H), others
-// (n,H), similarities (B,n).
+// By which documents are compared: x' (B,H) and the square roots of the posterior over paths (B,K),
+// each divided by sqrt(2), to (B,H+K). A product of two such rows is the mean of the cosine of the
+// texts and the Bhattacharyya coefficient of their posteriors.
+Matrix text_and_posterior(MatrixView centred, MatrixView posterior);
+
+// How alike two unit vectors are: exp(3 (a.b - 1)), 1 for the same one. documents (B,W), others
+// (n,W), similarities (B,n).
 void similarities(MatrixView documents, MatrixView others, MutableMatrixView similarities);
 
 struct LabelCorrection {
-  Matrix documents;  // (n,H) x' of the labelled ones
+  Matrix documents;  // (n,H+K) text_and_posterior of the labelled ones
   Matrix weights;    // (C,n): what each of them adds to a class, times the similarity to it
   // With which probabilities were made of marginals: L, and that of the softmax.
   double expected_leaves = 1, softmax_leaves = 1;
-  double reach = 1;  // the share of what is left to 1 that no move passes
 
-  // x' (B,H); marginals m_c (B,C) in, probabilities out: probability(m_c, ..) moves, upwards by a
-  // tanh of the reach, downwards to no less than a thousandth of itself, and a class is never less
-  // probable than a child that has no other parent. Safe to call from several threads.
-  void apply(const Taxonomy& taxonomy, MatrixView centred, MutableMatrixView scores) const;
+  // text_and_posterior (B,H+K); marginals m_c (B,C) in, probabilities out: probability(m_c, ..)
+  // moves, upwards by a tanh of what is left to 1, downwards to no less than a thousandth of
+  // itself. What these bounds add to the sum over classes is taken off all of them alike, and a
+  // class is never less probable than a child that has no other parent. Safe to call from several
+  // threads.
+  void apply(const Taxonomy& taxonomy, MatrixView compared, MutableMatrixView scores) const;
 };
-
-// LabelCorrection's, of so many labelled documents: sqrt(n) / (sqrt(n) + 5). The best class of a
-// document is often the one that moved too far, the more so the fewer labels there are.
-double reach_of_labels(std::int64_t count);
 
 // What each of others (n,H) stands for: the share of documents (B,H) that are more like it than
 // like any other of them. (n), of sum 1.
@@ -41,9 +43,10 @@ std::vector<double> shares_of_nearest(MatrixView documents, MatrixView others);
 double leaves_for(MatrixView marginals, MatrixView truth, std::span<const double> weights);
 
 // Documents worth labelling next, best first: each lowers most what is not known about all, the sum
-// over documents of their uncertainty times the fall of their variance under that process. centred
-// x' (N,H); uncertainty (N), not negative; the first `known` rows are labelled. Memory: N^2 floats.
-std::vector<std::int64_t> select_documents(MatrixView centred, std::span<const double> uncertainty,
+// over documents of their uncertainty times the fall of their variance under that process. compared
+// (N,H+K) text_and_posterior; uncertainty (N), not negative; the first `known` rows are labelled.
+// Memory: N^2 floats.
+std::vector<std::int64_t> select_documents(MatrixView compared, std::span<const double> uncertainty,
                                            std::int64_t known, std::int64_t count);
 
 }  // namespace gpuhpc

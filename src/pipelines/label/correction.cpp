@@ -90,19 +90,20 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
           "{} of {} labelled documents name no leaf: they say that none of the classes below fits "
           "them",
           leafless, given.ids.size());
-    const Matrix truth = truth_of(given, classes.size()), documents = rows_of_file(centred, rows);
-    Matrix probabilities = marginals_of(posterior_of(trained.model, rows), classes);
+    const Matrix truth = truth_of(given, classes.size()), vectors = rows_of_file(centred, rows),
+                 posterior = posterior_of(trained.model, rows);
+    Matrix probabilities = marginals_of(posterior, classes);
     settings.expected_leaves = decode.expected_leaves;
     settings.softmax_leaves = decode.leaves();  // labels set their L when the posterior is made
     if (decode.expected_leaves == 0) {
       const Matrix of_all = rows_of_file(centred, spread_rows(corpus.size()));
       settings.expected_leaves = leaves_for(std::as_const(probabilities).view(), truth.view(),
-                                            shares_of_nearest(of_all.view(), documents.view()));
+                                            shares_of_nearest(of_all.view(), vectors.view()));
     }
     to_probabilities(probabilities.view(), settings.expected_leaves, settings.softmax_leaves);
-    const FittedCorrection fitted =
-        fit_correction(documents, std::as_const(probabilities).view(), truth.view(),
-                       settings.expected_leaves, settings.softmax_leaves);
+    const FittedCorrection fitted = fit_correction(
+        text_and_posterior(vectors.view(), posterior.view()), std::as_const(probabilities).view(),
+        truth.view(), settings.expected_leaves, settings.softmax_leaves);
     c.log->info(
         "{} labelled documents, {:.1f} classes each, {:.2f} leaves expected{}; error of each by "
         "what the others teach: {:.4f}, before {:.4f}{}",
@@ -120,15 +121,17 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
             labels.path.string(), given.ids[first], given.ids[i]);
     if (given.unfilled > 0)
       c.log->warn("{}: {} rows without classes are left out", labels.path.string(), given.unfilled);
-    settings.corrected = true, settings.reach = fitted.correction.reach;
+    settings.corrected = true;
     const ModelCorrection correction{fitted.correction, truth, hashes};
     const std::vector<std::int64_t> spread = spread_rows(corpus.size(), 1000);
     ShownDocuments shown{posterior_of(trained.model, spread), {}, {}, {}};
     shown.before = marginals_of(shown.posterior, classes);
     shown.after = shown.before;
     shown.told.resize(spread.size());
-    correction.apply(classes, rows_of_file(centred, spread).view(), hashes_of(corpus, spread),
-                     shown.after.view(), shown.told);
+    const Matrix compared =
+        text_and_posterior(rows_of_file(centred, spread).view(), shown.posterior.view());
+    correction.apply(classes, compared.view(), hashes_of(corpus, spread), shown.after.view(),
+                     shown.told);
     write_json(out.samples, changes_of(classes, given, shown, Decoder(classes, decode),
                                        Decoder(classes, settings.decoding_of_scores(decode))));
     publish_model(trained.model, out.model, settings, &correction);

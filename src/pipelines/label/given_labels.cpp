@@ -191,8 +191,7 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
     const double left = mean_square(solved / vectors.square().mv(inverse).unsqueeze(1));
     if (left < best.after) best.after = left, best.noise = noise, weights = solved;
   }
-  best.correction = {documents, to_matrix(weights.t()), expected_leaves, softmax_leaves,
-                     reach_of_labels(documents.rows)};
+  best.correction = {documents, to_matrix(weights.t()), expected_leaves, softmax_leaves};
   return best;
 }
 

@@ -61,7 +61,6 @@ void write_settings(const fs::path& model, const ClassifierSettings& settings) {
             {"corrected", s.corrected},
             {"expected_leaves", s.expected_leaves},
             {"softmax_leaves", s.softmax_leaves},
-            {"reach", s.reach},
             {"smoothing_keep", s.smoothing_keep},
             {"scoring", values_of(scoring_options(s))}};
   if (s.labelling) json["labelling"] = values_of(labelling_options(*s.labelling));
@@ -82,7 +81,6 @@ ClassifierSettings read_settings(const fs::path& model) {
         .corrected = json.value("corrected", false),
         .expected_leaves = json.value("expected_leaves", DecodeOptions::default_leaves)};
     s.softmax_leaves = json.value("softmax_leaves", s.expected_leaves);
-    s.reach = json.value("reach", s.reach);
     take_values(scoring_options(s), json.at("scoring"));
     if (json.contains("labelling"))
       take_values(labelling_options(s.labelling.emplace()), json.at("labelling"));
@@ -189,10 +187,10 @@ void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior
                       teacher.model);
 }
 
-void ModelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred,
+void ModelCorrection::apply(const Taxonomy& taxonomy, MatrixView compared,
                             std::span<const std::int64_t> texts, MutableMatrixView marginals,
                             std::span<char> told) const {
-  scores.apply(taxonomy, centred, marginals);
+  scores.apply(taxonomy, compared, marginals);
   for (std::int64_t i = 0; i < marginals.rows; ++i) {
     const auto place = static_cast<std::size_t>(i);
     const auto known = std::ranges::find(hashes, texts[place]);
@@ -211,7 +209,7 @@ ModelCorrection load_correction(const fs::path& model, const ClassifierSettings&
   const auto hashes = file.dataset<std::int64_t>("hashes");
   return {{read_matrix(path, "documents", labelled, width),
            read_matrix(path, "score_weights", classes, labelled), settings.expected_leaves,
-           settings.softmax_leaves, settings.reach},
+           settings.softmax_leaves},
           read_matrix(path, "truth", labelled, classes),
           {hashes.begin(), hashes.end()}};
 }

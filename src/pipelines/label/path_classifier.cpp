@@ -70,7 +70,7 @@ class PathPredictor final : public Classifier {
     posterior_.file().expect("values", {documents, paths});
     load_teacher(paths, width);
     if (settings.transductive) load_known_texts(documents);
-    if (settings.corrected) correction_ = load_correction(folder, settings, classes, width);
+    if (settings.corrected) correction_ = load_correction(folder, settings, classes, width + paths);
     if (!settings.student) return;
     if (settings.classes) {
       const Hdf5File head(data_ / "head.h5");
@@ -154,19 +154,22 @@ class PathPredictor final : public Classifier {
   void correct(std::span<const std::string> texts, const Matrix& teacher,
                ClassScores& scores) const {
     const MutableMatrixView marginals = scores.marginals.view();
+    const MatrixView posterior = std::as_const(scores.posterior).view();
     scores.told.resize(texts.size());
     std::vector<std::int64_t> hashes;
     for (const std::string& text : texts) hashes.push_back(text_hash(text));
-    parallel_for(0, block_count(marginals.rows, neighbour_block), threads_,
-                 [&](std::int64_t i, int) {
-                   const Range block = block_items(i, marginals.rows, neighbour_block);
-                   const auto first = static_cast<std::size_t>(block.first),
-                              size = static_cast<std::size_t>(block.size());
-                   correction_.apply(taxonomy(), teacher.view().slice(block.first, block.size()),
-                                     std::span(hashes).subspan(first, size),
-                                     marginals.slice(block.first, block.size()),
-                                     std::span(scores.told).subspan(first, size));
-                 });
+    parallel_for(
+        0, block_count(marginals.rows, neighbour_block), threads_, [&](std::int64_t i, int) {
+          const Range block = block_items(i, marginals.rows, neighbour_block);
+          const auto first = static_cast<std::size_t>(block.first),
+                     size = static_cast<std::size_t>(block.size());
+          const Matrix compared =
+              text_and_posterior(teacher.view().slice(block.first, block.size()),
+                                 posterior.slice(block.first, block.size()));
+          correction_.apply(taxonomy(), compared.view(), std::span(hashes).subspan(first, size),
+                            marginals.slice(block.first, block.size()),
+                            std::span(scores.told).subspan(first, size));
+        });
   }
 
   bool smoothing() const { return settings_.scoring.smoothing.rounds > 0; }

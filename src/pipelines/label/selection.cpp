@@ -69,8 +69,9 @@ std::string documents_to_label(const fs::path& model, const fs::path& tokens,
   if (!labels.empty()) given = read_given_labels(labels, taxonomy);
   const std::vector<std::int64_t> known = rows_of_labels(given, corpus, labels);
   const std::vector<std::int64_t> pool = pool_of(corpus.size(), known);
-  const Matrix documents = rows_of_file(model / "gpuhpc" / "centred.h5", pool);
   const Matrix posterior = posterior_of(model, pool);
+  const Matrix documents = text_and_posterior(
+      rows_of_file(model / "gpuhpc" / "centred.h5", pool).view(), posterior.view());
   Matrix marginals = marginals_of(posterior, taxonomy);
   if (settings.corrected)
     load_correction(model, settings, taxonomy.size(), documents.columns)

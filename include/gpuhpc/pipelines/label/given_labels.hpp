@@ -47,9 +47,9 @@ struct FittedCorrection {
   // the others.
   double before = 0, after = 0;
 };
-// documents x' (n,H); probabilities of membership (n,C) that know nothing of the labels and were
-// made of marginals with these L; truth (n,C) of 0 and 1. The noise is the one of a few whose
-// left-out error is least.
+// documents (n,H+K) text_and_posterior; probabilities of membership (n,C) that know nothing of the
+// labels and were made of marginals with these L; truth (n,C) of 0 and 1. The noise is the one of a
+// few whose left-out error is least.
 FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilities, MatrixView truth,
                                 double expected_leaves, double softmax_leaves);
 

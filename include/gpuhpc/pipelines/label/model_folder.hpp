@@ -35,7 +35,7 @@ struct ClassifierSettings {
   double smoothing_keep = .5;
   bool corrected = false;  // paths: by labelled documents (gpuhpc/correction.h5)
   double expected_leaves = DecodeOptions::default_leaves;  // where --decode.expected-leaves is 0
-  double softmax_leaves = expected_leaves, reach = 1;      // corrected: LabelCorrection's
+  double softmax_leaves = expected_leaves;                 // corrected: LabelCorrection's
   PathScoring scoring{};                 // paths: all; bilinear with classes: the centring
   std::optional<Labelling> labelling{};  // of the run; a stage that trains knows none
 
@@ -67,9 +67,9 @@ struct ModelCorrection {
   Matrix truth;                      // (n,C)
   std::vector<std::int64_t> hashes;  // (n) of their texts
 
-  // Marginals (B,C) of texts with the vectors x' `centred` (B,W) and these hashes (B) are
-  // corrected; a text that a person labelled has the classes it was given, and is told (B).
-  void apply(const Taxonomy& taxonomy, MatrixView centred, std::span<const std::int64_t> texts,
+  // Marginals (B,C) of texts with this text_and_posterior (B,W) and these hashes (B) are corrected;
+  // a text that a person labelled has the classes it was given, and is told (B).
+  void apply(const Taxonomy& taxonomy, MatrixView compared, std::span<const std::int64_t> texts,
              MutableMatrixView marginals, std::span<char> told) const;
 };
 
@@ -97,7 +97,8 @@ Taxonomy load_taxonomy(const std::filesystem::path& model);
 void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior,
                   const LoadedEncoder& teacher, const std::filesystem::path& model);
 
-// Of a corrected model of so many classes and dimensions; input_error for a file of other shapes.
+// Of a corrected model of so many classes and numbers in a row of text_and_posterior; input_error
+// for a file of other shapes.
 ModelCorrection load_correction(const std::filesystem::path& model,
                                 const ClassifierSettings& settings, std::int64_t classes,
                                 std::int64_t width);
