@@ -21,7 +21,8 @@ namespace gpuhpc {
 namespace {
 namespace fs = std::filesystem;
 
-// What stages leave for each other; another number makes every stage run again.
+// What stages leave for each other; another number makes every stage run again, another
+// Stage::format that one and its readers.
 constexpr std::int64_t stage_format = 3;
 
 std::string content_hash(const fs::path& file) {
@@ -159,6 +160,7 @@ std::vector<std::string> stage_fingerprints(const std::vector<Stage>& stages) {
   for (const Stage& stage : stages) {
     Fingerprint fingerprint;
     fingerprint.add(stage_format).add(stage.name);
+    if (stage.format > 0) fingerprint.add(stage.format);
     for (const std::string& setting : stage.settings) fingerprint.add(setting);
     for (const fs::path& input : stage.files)
       for (const fs::path& file : files_of(input)) {

@@ -59,9 +59,10 @@ struct Spy : Nothing {  // it reaches every stage of a test and is no part of it
   Watched* watched;
 };
 
-template <class Input>
+template <class Input, std::int64_t form = 0>
 struct WritingStage {
   using Outputs = TextFiles;
+  static constexpr std::int64_t format = form;
   Input input;
   RateOptions options;
   Spy spy;
@@ -161,6 +162,28 @@ TEST_F(LedgerTest, FoldersOfAStageUnderTwoNumbersDoNoHarm) {
     if (entry.path().filename().string().ends_with("-second"))
       folders.push_back(entry.path().filename().string());
   EXPECT_THAT(folders, ElementsAre("02-second"));
+}
+
+// A program of another version may leave files that the later stages of this one do not read.
+TEST_F(LedgerTest, AStageThatLeavesAnotherFormRunsAgain) {
+  const auto run_with = [&](const auto& second) {
+    watched_.ran.clear();
+    Pipeline pipeline(run_);
+    const TextFiles first =
+        pipeline.add("first", WritingStage<InputFile>{{input_}, options_, Spy(&watched_)});
+    pipeline.add("second", second(first));
+    run_stages(pipeline, {}, *comm_, log_, {}, StopSignals::requested);
+    return watched_.ran;
+  };
+  const auto before = [&](const TextFiles& first) {
+    return WritingStage<TextFiles, 1>{first, options_, Spy(&watched_)};
+  };
+  const auto after = [&](const TextFiles& first) {
+    return WritingStage<TextFiles, 2>{first, options_, Spy(&watched_)};
+  };
+  EXPECT_THAT(run_with(before), ElementsAre("first", "second"));
+  EXPECT_THAT(run_with(before), ElementsAre());
+  EXPECT_THAT(run_with(after), ElementsAre("second"));
 }
 
 TEST_F(LedgerTest, ContentCountsNotSizeOrName) {

@@ -48,7 +48,7 @@ class Correction : public ::testing::Test {
   nlohmann::json json_;
 };
 
-TEST_F(Correction, IsThatOfAGaussianProcessWithTheNoiseThatLeavesOutBest) {
+TEST_F(Correction, IsThatOfAGaussianProcessWithTheLeastNoiseThatLeavesOutAsWell) {
   const double leaves = json_.at("leaves"), of_softmax = json_.at("of_softmax");
   const Matrix truth = rows("truth", 0, 14);
   Matrix p = rows("marginals", 0, 14);

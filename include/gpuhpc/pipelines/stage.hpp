@@ -13,6 +13,7 @@
 //     void run(const StageContext&, const TargetFiles&) const;  // collective
 //   };
 #include <concepts>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -92,6 +93,7 @@ struct Stage {
   std::function<void(const StageContext&, const std::filesystem::path& folder)> run;
   std::string reference_time;  // that the guide of the Python set-up states for it, on its data
   bool exports = false;        // StageContext::export_folder
+  std::int64_t format = 0;     // of its outputs: another one than a finished stage's runs it again
 };
 
 class Pipeline {
@@ -113,6 +115,7 @@ class Pipeline {
     };
     entry.reference_time = reference_time;
     if constexpr (requires { S::exports; }) entry.exports = S::exports;
+    if constexpr (requires { S::format; }) entry.format = S::format;
     stages_.push_back(std::move(entry));
     return Outputs(name, folder(stages_.size() - 1));
   }

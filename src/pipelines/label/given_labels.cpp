@@ -179,9 +179,12 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
   const auto [values, vectors] =
       at::linalg_eigh(host_view(std::as_const(alike).view()).to(at::kDouble));
   const at::Tensor turned = vectors.t().mm(residuals);
+  constexpr double as_good =
+      1.01;  // so little says nothing, and what people label has little noise
   FittedCorrection best;
   best.noise = std::numeric_limits<double>::infinity();
   best.before = best.after = mean_square(residuals);
+  double least = best.before;
   at::Tensor weights = at::zeros_like(residuals);
   for (const double noise : {100., 30., 10., 3., 1., .3, .1, .03}) {
     const at::Tensor inverse = (values + noise).reciprocal();
@@ -189,7 +192,9 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
     // What is left of each residual when the others alone predict it (Rasmussen and Williams,
     // equation 5.12).
     const double left = mean_square(solved / vectors.square().mv(inverse).unsqueeze(1));
-    if (left < best.after) best.after = left, best.noise = noise, weights = solved;
+    least = std::min(least, left);
+    if (left < best.before && left <= as_good * least)
+      best.after = left, best.noise = noise, weights = solved;
   }
   best.correction = {documents, to_matrix(weights.t()), expected_leaves, softmax_leaves};
   return best;

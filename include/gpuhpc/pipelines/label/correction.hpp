@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 
 #include "gpuhpc/pipelines/label/files.hpp"
@@ -9,6 +10,7 @@ namespace gpuhpc {
 // The trained model, corrected by documents that a person labelled: a folder of its own.
 struct CorrectionStage {
   using Outputs = CorrectedFiles;
+  static constexpr std::int64_t format = 1;  // documents compared by text_and_posterior
   TrainedFiles trained;
   EncodingFiles encoding;
   LabelsFile labels;

@@ -48,8 +48,8 @@ struct FittedCorrection {
   double before = 0, after = 0;
 };
 // documents (n,H+K) text_and_posterior; probabilities of membership (n,C) that know nothing of the
-// labels and were made of marginals with these L; truth (n,C) of 0 and 1. The noise is the one of a
-// few whose left-out error is least.
+// labels and were made of marginals with these L; truth (n,C) of 0 and 1. The noise is the least
+// of a few whose left-out error is no more than a hundredth above the best.
 FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilities, MatrixView truth,
                                 double expected_leaves, double softmax_leaves);
 
