@@ -179,8 +179,7 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
   const auto [values, vectors] =
       at::linalg_eigh(host_view(std::as_const(alike).view()).to(at::kDouble));
   const at::Tensor turned = vectors.t().mm(residuals);
-  constexpr double as_good =
-      1.01;  // so little says nothing, and what people label has little noise
+  constexpr double as_good = 1.01;  // less says nothing, and what people label has little noise
   FittedCorrection best;
   best.noise = std::numeric_limits<double>::infinity();
   best.before = best.after = mean_square(residuals);
