@@ -200,7 +200,13 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
                 HasSubstr("correction.h5"));
   };
   using Hashes = std::vector<std::int64_t>;
-  refused(matrix(2, 3), matrix(3, 2), Hashes{7, 8, 9}, 2, 4);  // of another encoder
+  // Of another encoder, or of a version that compared other numbers.
+  EXPECT_THAT(
+      error_of(ExitCode::bad_data,
+               [&] {
+                 read(matrix(2, 3), matrix(3, 2), Hashes{7, 8, 9}, 2, 4);
+               }),
+      HasSubstr("correction.h5: its labels were given to another model or another version"));
   refused(matrix(2, 3), matrix(3, 3), Hashes{7, 8, 9}, 2, 5);
   refused(matrix(3, 3), matrix(3, 2), Hashes{7, 8, 9}, 2, 5);
   refused(matrix(2, 3), matrix(3, 2), Hashes{7, 8}, 2, 5);

@@ -205,6 +205,11 @@ ModelCorrection load_correction(const fs::path& model, const ClassifierSettings&
   const fs::path path = model / "gpuhpc" / "correction.h5";
   const Hdf5File file(path);
   const std::int64_t labelled = file.matrix("documents").rows;
+  if (file.matrix("documents").columns != width)
+    throw input_error(
+        "{}: its labels were given to another model or another version of gpuhpc; give them again "
+        "with run --input.labels",
+        path.string());
   file.expect("hashes", {labelled});
   const auto hashes = file.dataset<std::int64_t>("hashes");
   return {{read_matrix(path, "documents", labelled, width),
