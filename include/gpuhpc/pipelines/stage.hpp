@@ -9,6 +9,7 @@
 //                                   // std::optional where not every pipeline has it
 //     TargetOptions options;        // an option struct (config/options.hpp)
 //     static constexpr bool exports = true;  // optional: knows StageContext::export_folder
+//     static constexpr std::int64_t format = 1;  // optional: of its outputs, see Stage
 //     void check() const;           // optional: before anything is computed, on the root
 //     void run(const StageContext&, const TargetFiles&) const;  // collective
 //   };
