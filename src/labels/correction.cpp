@@ -59,10 +59,10 @@ void similarities(MatrixView documents, MatrixView others, MutableMatrixView sim
     similarities.data[i] = std::exp(width * (similarities.data[i] - 1));
 }
 
-void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView compared,
+void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,
                             MutableMatrixView scores) const {
-  Matrix near(compared.rows, documents.rows), moves(compared.rows, weights.rows);
-  similarities(compared, documents.view(), near.view());
+  Matrix near(centred.rows, documents.rows), moves(centred.rows, weights.rows);
+  similarities(text_and_posterior(centred, posterior).view(), documents.view(), near.view());
   multiply_transposed(std::as_const(near).view(), weights.view(), moves.view());
   std::vector<ClassId> deepest_first(static_cast<std::size_t>(taxonomy.size()));
   std::iota(deepest_first.begin(), deepest_first.end(), 0);

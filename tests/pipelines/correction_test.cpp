@@ -59,7 +59,8 @@ TEST_F(Correction, IsThatOfAGaussianProcessWithTheLeastNoiseThatLeavesOutAsWell)
   EXPECT_NEAR(fitted.before, json_.at("before").get<double>(), 1e-6);
   EXPECT_NEAR(fitted.after, json_.at("after").get<double>(), 1e-6);
   Matrix corrected = rows("marginals", 14, 20);
-  fitted.correction.apply(five_classes(), compared(14, 20).view(), corrected.view());
+  fitted.correction.apply(five_classes(), rows("documents", 14, 20).view(),
+                          rows("posterior", 14, 20).view(), corrected.view());
   const Matrix expected = rows("corrected", 0, 6);
   for (std::size_t i = 0; i < expected.values.size(); ++i)
     EXPECT_NEAR(corrected.values[i], expected.values[i], 2e-6) << i;
@@ -76,20 +77,22 @@ TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
   Matrix marginals(1, 5);
   marginals.values = {.7F, .2F, .3F, .4F, .2F};
   const std::vector<float> before = marginals.values;
-  fitted.correction.apply(five_classes(), documents.view().slice(0, 1), marginals.view());
+  const Matrix vector(1, 1), posterior(1, 3);
+  fitted.correction.apply(five_classes(), vector.view(), posterior.view(), marginals.view());
   for (std::size_t c = 0; c < before.size(); ++c) EXPECT_NEAR(marginals.values[c], before[c], 1e-6);
 }
 
 // By hand: a class that moves up keeps what it moved, however much less the others are.
 TEST_F(Correction, LeavesADocumentAClass) {
+  Matrix vector(1, 2), posterior(1, 3);
+  vector.values[0] = posterior.values[0] = 1;
   LabelCorrection correction;
-  correction.documents = Matrix(1, 4);
-  correction.documents.values[0] = 1;
+  correction.documents = text_and_posterior(vector.view(), posterior.view());
   correction.weights = Matrix(5, 1);
   correction.weights.values = {.2F, -.9F, -.9F, -.7F, -.4F};
   Matrix marginals(1, 5);
   marginals.values = {.6F, .3F, .2F, .1F, .3F};  // with L = 1 of both, odds m to 1 - m
-  correction.apply(five_classes(), correction.documents.view(), marginals.view());
+  correction.apply(five_classes(), vector.view(), posterior.view(), marginals.view());
   EXPECT_NEAR(marginals.values[0], .6 + .4 * std::tanh(.2 / .4), 1e-6);
   EXPECT_NEAR(marginals.values[1], .3e-3, 1e-6);
 }

@@ -26,12 +26,13 @@ struct LabelCorrection {
   // With which probabilities were made of marginals: L, and that of the softmax.
   double expected_leaves = 1, softmax_leaves = 1;
 
-  // text_and_posterior (B,H+K); marginals m_c (B,C) in, probabilities out: probability(m_c, ..)
+  // x' (B,H), posterior (B,K); its marginals m_c (B,C) in, probabilities out: probability(m_c, ..)
   // moves, upwards by a tanh of what is left to 1, downwards to no less than a thousandth of
   // itself. What these bounds add to the sum over classes is taken off all of them alike, and a
   // class is never less probable than a child that has no other parent. Safe to call from several
   // threads.
-  void apply(const Taxonomy& taxonomy, MatrixView compared, MutableMatrixView scores) const;
+  void apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,
+             MutableMatrixView scores) const;
 };
 
 // What each of others (n,H) stands for: the share of documents (B,H) that are more like it than

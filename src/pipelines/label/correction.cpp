@@ -128,10 +128,8 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
     shown.before = marginals_of(shown.posterior, classes);
     shown.after = shown.before;
     shown.told.resize(spread.size());
-    const Matrix compared =
-        text_and_posterior(rows_of_file(centred, spread).view(), shown.posterior.view());
-    correction.apply(classes, compared.view(), hashes_of(corpus, spread), shown.after.view(),
-                     shown.told);
+    correction.apply(classes, rows_of_file(centred, spread).view(), shown.posterior.view(),
+                     hashes_of(corpus, spread), shown.after.view(), shown.told);
     write_json(out.samples, changes_of(classes, given, shown, Decoder(classes, decode),
                                        Decoder(classes, settings.decoding_of_scores(decode))));
     publish_model(trained.model, out.model, settings, &correction);

@@ -187,10 +187,10 @@ void copy_teacher(const EncodingFiles& encoding, const PosteriorFiles& posterior
                       teacher.model);
 }
 
-void ModelCorrection::apply(const Taxonomy& taxonomy, MatrixView compared,
+void ModelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,
                             std::span<const std::int64_t> texts, MutableMatrixView marginals,
                             std::span<char> told) const {
-  scores.apply(taxonomy, compared, marginals);
+  scores.apply(taxonomy, centred, posterior, marginals);
   for (std::int64_t i = 0; i < marginals.rows; ++i) {
     const auto place = static_cast<std::size_t>(i);
     const auto known = std::ranges::find(hashes, texts[place]);

@@ -158,18 +158,17 @@ class PathPredictor final : public Classifier {
     scores.told.resize(texts.size());
     std::vector<std::int64_t> hashes;
     for (const std::string& text : texts) hashes.push_back(text_hash(text));
-    parallel_for(
-        0, block_count(marginals.rows, neighbour_block), threads_, [&](std::int64_t i, int) {
-          const Range block = block_items(i, marginals.rows, neighbour_block);
-          const auto first = static_cast<std::size_t>(block.first),
-                     size = static_cast<std::size_t>(block.size());
-          const Matrix compared =
-              text_and_posterior(teacher.view().slice(block.first, block.size()),
-                                 posterior.slice(block.first, block.size()));
-          correction_.apply(taxonomy(), compared.view(), std::span(hashes).subspan(first, size),
-                            marginals.slice(block.first, block.size()),
-                            std::span(scores.told).subspan(first, size));
-        });
+    parallel_for(0, block_count(marginals.rows, neighbour_block), threads_,
+                 [&](std::int64_t i, int) {
+                   const Range block = block_items(i, marginals.rows, neighbour_block);
+                   const auto first = static_cast<std::size_t>(block.first),
+                              size = static_cast<std::size_t>(block.size());
+                   correction_.apply(taxonomy(), teacher.view().slice(block.first, block.size()),
+                                     posterior.slice(block.first, block.size()),
+                                     std::span(hashes).subspan(first, size),
+                                     marginals.slice(block.first, block.size()),
+                                     std::span(scores.told).subspan(first, size));
+                 });
   }
 
   bool smoothing() const { return settings_.scoring.smoothing.rounds > 0; }

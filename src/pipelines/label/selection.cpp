@@ -70,16 +70,16 @@ std::string documents_to_label(const fs::path& model, const fs::path& tokens,
   const std::vector<std::int64_t> known = rows_of_labels(given, corpus, labels);
   const std::vector<std::int64_t> pool = pool_of(corpus.size(), known);
   const Matrix posterior = posterior_of(model, pool);
-  const Matrix documents = text_and_posterior(
-      rows_of_file(model / "gpuhpc" / "centred.h5", pool).view(), posterior.view());
+  const Matrix vectors = rows_of_file(model / "gpuhpc" / "centred.h5", pool);
   Matrix marginals = marginals_of(posterior, taxonomy);
   if (settings.corrected)
-    load_correction(model, settings, taxonomy.size(), documents.columns)
-        .scores.apply(taxonomy, documents.view(), marginals.view());
+    load_correction(model, settings, taxonomy.size(), vectors.columns + posterior.columns)
+        .scores.apply(taxonomy, vectors.view(), posterior.view(), marginals.view());
   const Decoder decoder(
       taxonomy, settings.decoding_of_scores(settings.labelling.value_or(Labelling{}).decode));
-  const std::vector<std::int64_t> chosen = select_documents(
-      documents.view(), uncertainty_of(decoder, marginals), std::ssize(known), count);
+  const std::vector<std::int64_t> chosen =
+      select_documents(text_and_posterior(vectors.view(), posterior.view()).view(),
+                       uncertainty_of(decoder, marginals), std::ssize(known), count);
   const ClassWords words(taxonomy);
   std::string csv = "id,labels,suggested,text\n";
   const auto add = [&](std::int64_t row, const ClassList& of_person, const ClassList& of_model) {

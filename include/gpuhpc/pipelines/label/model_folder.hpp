@@ -67,10 +67,12 @@ struct ModelCorrection {
   Matrix truth;                      // (n,C)
   std::vector<std::int64_t> hashes;  // (n) of their texts
 
-  // Marginals (B,C) of texts with this text_and_posterior (B,W) and these hashes (B) are corrected;
-  // a text that a person labelled has the classes it was given, and is told (B).
-  void apply(const Taxonomy& taxonomy, MatrixView compared, std::span<const std::int64_t> texts,
-             MutableMatrixView marginals, std::span<char> told) const;
+  // Marginals (B,C) of texts with the vectors x' `centred` (B,H), this posterior (B,K) and these
+  // hashes (B) are corrected; a text that a person labelled has the classes it was given, and is
+  // told (B).
+  void apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,
+             std::span<const std::int64_t> texts, MutableMatrixView marginals,
+             std::span<char> told) const;
 };
 
 void write_settings(const std::filesystem::path& model, const ClassifierSettings& settings);
