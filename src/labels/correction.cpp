@@ -14,6 +14,8 @@ namespace {
 constexpr float width = 3;      // of the kernel
 constexpr float noise = .3F;    // of a label that is still to be given, beside a variance of 1
 constexpr double least = 1e-3;  // share of a class's probability that is never taken off
+constexpr double odds_stretched_from = .1 / .9;
+constexpr double prior_of_stretch = .05;  // its standard deviation
 
 // A class never becomes certain: of the documents that a sum cut at 1 made so, one in eight was
 // wrong (debtags-topical, 100 labels).
@@ -39,6 +41,12 @@ void bound(std::span<double> p, std::span<const double> floors, double sum) {
   for (std::size_t c = 0; c < p.size(); ++c) p[c] = std::max(p[c] - high, floors[c]);
 }
 
+// Log odds above those of .1 are so much further from them.
+double stretched(double p, double stretch) {
+  const double against = (1 - p) / p * odds_stretched_from;
+  return against < 1 ? 1 / (1 + std::pow(against, 1 + stretch) / odds_stretched_from) : p;
+}
+
 }  // namespace
 
 Matrix text_and_posterior(MatrixView centred, MatrixView posterior) {
@@ -59,25 +67,21 @@ void similarities(MatrixView documents, MatrixView others, MutableMatrixView sim
     similarities.data[i] = std::exp(width * (similarities.data[i] - 1));
 }
 
-void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,
-                            MutableMatrixView scores) const {
-  Matrix near(centred.rows, documents.rows), moves(centred.rows, weights.rows);
-  similarities(text_and_posterior(centred, posterior).view(), documents.view(), near.view());
-  multiply_transposed(std::as_const(near).view(), weights.view(), moves.view());
+void move_probabilities(const Taxonomy& taxonomy, MatrixView moves,
+                        MutableMatrixView probabilities) {
   std::vector<ClassId> deepest_first(static_cast<std::size_t>(taxonomy.size()));
   std::iota(deepest_first.begin(), deepest_first.end(), 0);
   std::ranges::stable_sort(deepest_first, std::ranges::greater(),
                            [&](ClassId c) { return taxonomy.depth(c); });
   std::vector<double> p(deepest_first.size()), floors(p.size());
-  for (std::int64_t i = 0; i < scores.rows; ++i) {
-    const auto row = scores.row(i);
-    const auto move = std::as_const(moves).row(i);
+  for (std::int64_t i = 0; i < probabilities.rows; ++i) {
+    const auto row = probabilities.row(i);
+    const auto move = moves.row(i);
     double sum = 0;
     for (std::size_t c = 0; c < p.size(); ++c) {
-      const double before =
-          probability(static_cast<double>(row[c]), expected_leaves, softmax_leaves);
-      sum += before + static_cast<double>(move[c]);
-      p[c] = moved(before, static_cast<double>(move[c]));
+      const auto before = static_cast<double>(row[c]), by = static_cast<double>(move[c]);
+      sum += before + by;
+      p[c] = moved(before, by);
       floors[c] = least * before;
     }
     bound(p, floors, std::max(sum, 1.));  // each document has a class
@@ -88,6 +92,42 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred, Matrix
       }
     for (std::size_t c = 0; c < p.size(); ++c) row[c] = static_cast<float>(p[c]);
   }
+}
+
+double fitted_stretch(MatrixView probabilities, MatrixView truth) {
+  struct Score {
+    double p, above, truth;
+  };
+  std::vector<Score> scores;  // above .1, and by how much in log odds
+  for (std::int64_t i = 0; i < probabilities.rows * probabilities.columns; ++i) {
+    const double p = std::min(static_cast<double>(probabilities.data[i]), 1 - 1e-6);
+    const double above = std::log(p / (1 - p) / odds_stretched_from);
+    if (above > 0) scores.push_back({p, above, static_cast<double>(truth.data[i])});
+  }
+  // Of the truth's log likelihood and the prior's: falls as the stretch grows.
+  const auto slope = [&](double stretch) {
+    double sum = -stretch / (prior_of_stretch * prior_of_stretch);
+    for (const Score& s : scores) sum += s.above * (s.truth - stretched(s.p, stretch));
+    return sum;
+  };
+  double low = -.5, high = 2;
+  for (int step = 0; step < 40; ++step) {
+    const double middle = (low + high) / 2;
+    (slope(middle) > 0 ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,
+                            MutableMatrixView scores) const {
+  Matrix near(centred.rows, documents.rows), moves(centred.rows, weights.rows);
+  similarities(text_and_posterior(centred, posterior).view(), documents.view(), near.view());
+  multiply_transposed(std::as_const(near).view(), weights.view(), moves.view());
+  to_probabilities(scores, expected_leaves, softmax_leaves);
+  move_probabilities(taxonomy, std::as_const(moves).view(), scores);
+  for (std::int64_t i = 0; i < scores.rows; ++i)
+    for (float& p : scores.row(i))
+      p = static_cast<float>(stretched(static_cast<double>(p), stretch));
 }
 
 std::vector<double> shares_of_nearest(MatrixView documents, MatrixView others) {

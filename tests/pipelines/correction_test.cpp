@@ -48,16 +48,17 @@ class Correction : public ::testing::Test {
   nlohmann::json json_;
 };
 
-TEST_F(Correction, IsThatOfAGaussianProcessWithTheLeastNoiseThatLeavesOutAsWell) {
+TEST_F(Correction, IsThatOfAGaussianProcessWithTheLeastNoiseThatLeavesOutAsWellStretched) {
   const double leaves = json_.at("leaves"), of_softmax = json_.at("of_softmax");
   const Matrix truth = rows("truth", 0, 14);
   Matrix p = rows("marginals", 0, 14);
   to_probabilities(p.view(), leaves, of_softmax);
   const FittedCorrection fitted =
-      fit_correction(compared(0, 14), std::as_const(p).view(), truth.view(), leaves, of_softmax);
+      fit_correction(five_classes(), compared(0, 14), p, truth.view(), leaves, of_softmax);
   EXPECT_EQ(fitted.noise, json_.at("noise").get<double>());
   EXPECT_NEAR(fitted.before, json_.at("before").get<double>(), 1e-6);
   EXPECT_NEAR(fitted.after, json_.at("after").get<double>(), 1e-6);
+  EXPECT_NEAR(fitted.correction.stretch, json_.at("stretch").get<double>(), 1e-6);
   Matrix corrected = rows("marginals", 14, 20);
   fitted.correction.apply(five_classes(), rows("documents", 14, 20).view(),
                           rows("posterior", 14, 20).view(), corrected.view());
@@ -71,9 +72,10 @@ TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
   for (std::int64_t i = 0; i < 3; ++i)
     documents.row(i)[static_cast<std::size_t>(i)] = truth.row(i)[0] = p.row(i)[0] = 1;
   p.row(0)[0] = .4F;
-  const FittedCorrection fitted = fit_correction(documents, p.view(), truth.view(), 1, 1);
+  const FittedCorrection fitted = fit_correction(five_classes(), documents, p, truth.view(), 1, 1);
   EXPECT_TRUE(std::isinf(fitted.noise));
   EXPECT_EQ(fitted.after, fitted.before);
+  EXPECT_EQ(fitted.correction.stretch, 0);
   Matrix marginals(1, 5);
   marginals.values = {.7F, .2F, .3F, .4F, .2F};
   const std::vector<float> before = marginals.values;

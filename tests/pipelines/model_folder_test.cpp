@@ -174,7 +174,7 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
     return made;
   };
   const ClassifierSettings settings{
-      .kind = "paths", .corrected = true, .expected_leaves = 3, .softmax_leaves = 2};
+      .kind = "paths", .corrected = true, .expected_leaves = 3, .softmax_leaves = 2, .stretch = .3};
   // Two classes, three labelled documents, vectors of five numbers.
   const auto read = [&](const Matrix& weights, const Matrix& truth,
                         const std::vector<std::int64_t>& hashes, std::int64_t classes,
@@ -186,13 +186,14 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
     correction.scores.weights = weights;
     correction.truth = truth, correction.hashes = hashes;
     publish_model(model_, published, settings, &correction);
-    return load_correction(published, settings, classes, width);
+    return load_correction(published, read_settings(published), classes, width);
   };
   const ModelCorrection found = read(matrix(2, 3), matrix(3, 2), {7, 8, 9}, 2, 5);
   EXPECT_EQ(found.scores.documents.values, matrix(3, 5).values);
   EXPECT_EQ(found.scores.weights.values, matrix(2, 3).values);
   EXPECT_EQ(found.scores.expected_leaves, 3);
   EXPECT_EQ(found.scores.softmax_leaves, 2);
+  EXPECT_EQ(found.scores.stretch, .3);
   EXPECT_EQ(found.truth.values, matrix(3, 2).values);
   EXPECT_EQ(found.hashes, (std::vector<std::int64_t>{7, 8, 9}));
   const auto refused = [&](auto... arguments) {

@@ -20,17 +20,26 @@ Matrix text_and_posterior(MatrixView centred, MatrixView posterior);
 // (n,W), similarities (B,n).
 void similarities(MatrixView documents, MatrixView others, MutableMatrixView similarities);
 
+// Probabilities (B,C) moved by so much (B,C): upwards by a tanh of what is left to 1, downwards to
+// no less than a thousandth of themselves. What these bounds add to the sum over classes is taken
+// off all of them alike, and a class is never less probable than a child that has no other parent.
+void move_probabilities(const Taxonomy& taxonomy, MatrixView moves,
+                        MutableMatrixView probabilities);
+
+// The stretch of -.5 to 2 of moved probabilities (n,C) with which truth (n,C) is most likely,
+// beside a normal prior about 0 of standard deviation .05: a logistic regression with one
+// coefficient.
+double fitted_stretch(MatrixView probabilities, MatrixView truth);
+
 struct LabelCorrection {
   Matrix documents;  // (n,H+K) text_and_posterior of the labelled ones
   Matrix weights;    // (C,n): what each of them adds to a class, times the similarity to it
   // With which probabilities were made of marginals: L, and that of the softmax.
   double expected_leaves = 1, softmax_leaves = 1;
+  double stretch = 0;  // log odds above those of .1 are so much further from them: fitted_stretch
 
   // x' (B,H), posterior (B,K); its marginals m_c (B,C) in, probabilities out: probability(m_c, ..)
-  // moves, upwards by a tanh of what is left to 1, downwards to no less than a thousandth of
-  // itself. What these bounds add to the sum over classes is taken off all of them alike, and a
-  // class is never less probable than a child that has no other parent. Safe to call from several
-  // threads.
+  // moved and stretched. Safe to call from several threads.
   void apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,
              MutableMatrixView scores) const;
 };

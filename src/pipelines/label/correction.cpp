@@ -102,14 +102,18 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
     }
     to_probabilities(probabilities.view(), settings.expected_leaves, settings.softmax_leaves);
     const FittedCorrection fitted = fit_correction(
-        text_and_posterior(vectors.view(), posterior.view()), std::as_const(probabilities).view(),
+        classes, text_and_posterior(vectors.view(), posterior.view()), std::move(probabilities),
         truth.view(), settings.expected_leaves, settings.softmax_leaves);
+    settings.stretch = fitted.correction.stretch;
     c.log->info(
         "{} labelled documents, {:.1f} classes each, {:.2f} leaves expected{}; error of each by "
         "what the others teach: {:.4f}, before {:.4f}{}",
         truth.rows, std::accumulate(truth.values.begin(), truth.values.end(), 0.) / truth.rows,
         settings.expected_leaves, decode.expected_leaves > 0 ? " as given" : "", fitted.after,
-        fitted.before, fitted.after < fitted.before ? "" : ": nothing is corrected");
+        fitted.before,
+        fitted.after < fitted.before
+            ? fmt::format("; scores above .1 stretched by {:.3f} in log odds", settings.stretch)
+            : ": nothing is corrected");
     const std::vector<std::int64_t> hashes = hashes_of(corpus, rows);
     for (std::size_t i = 0; i < hashes.size(); ++i)
       if (const auto first =

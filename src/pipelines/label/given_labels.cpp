@@ -171,11 +171,13 @@ GivenLabels read_given_labels(const fs::path& path, const Taxonomy& taxonomy) {
   return labels;
 }
 
-FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilities, MatrixView truth,
-                                double expected_leaves, double softmax_leaves) {
+FittedCorrection fit_correction(const Taxonomy& taxonomy, const Matrix& documents,
+                                Matrix probabilities, MatrixView truth, double expected_leaves,
+                                double softmax_leaves) {
   Matrix alike(documents.rows, documents.rows);
   similarities(documents.view(), documents.view(), alike.view());
-  const at::Tensor residuals = host_view(truth).to(at::kDouble) - host_view(probabilities);
+  const at::Tensor residuals =
+      host_view(truth).to(at::kDouble) - host_view(std::as_const(probabilities).view());
   const auto [values, vectors] =
       at::linalg_eigh(host_view(std::as_const(alike).view()).to(at::kDouble));
   const at::Tensor turned = vectors.t().mm(residuals);
@@ -184,18 +186,24 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
   best.noise = std::numeric_limits<double>::infinity();
   best.before = best.after = mean_square(residuals);
   double least = best.before;
-  at::Tensor weights = at::zeros_like(residuals);
+  at::Tensor weights = at::zeros_like(residuals), by_others = weights;
   for (const double noise : {100., 30., 10., 3., 1., .3, .1, .03}) {
     const at::Tensor inverse = (values + noise).reciprocal();
     const at::Tensor solved = vectors.mm(turned * inverse.unsqueeze(1));
     // What is left of each residual when the others alone predict it (Rasmussen and Williams,
     // equation 5.12).
-    const double left = mean_square(solved / vectors.square().mv(inverse).unsqueeze(1));
+    const at::Tensor errors = solved / vectors.square().mv(inverse).unsqueeze(1);
+    const double left = mean_square(errors);
     least = std::min(least, left);
     if (left < best.before && left <= as_good * least)
-      best.after = left, best.noise = noise, weights = solved;
+      best.after = left, best.noise = noise, weights = solved, by_others = residuals - errors;
   }
   best.correction = {documents, to_matrix(weights.t()), expected_leaves, softmax_leaves};
+  if (best.after < best.before) {
+    const Matrix moves = to_matrix(by_others);
+    move_probabilities(taxonomy, moves.view(), probabilities.view());
+    best.correction.stretch = fitted_stretch(std::as_const(probabilities).view(), truth);
+  }
   return best;
 }
 
