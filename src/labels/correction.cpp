@@ -14,8 +14,7 @@ namespace {
 constexpr float width = 3;      // of the kernel
 constexpr float noise = .3F;    // of a label that is still to be given, beside a variance of 1
 constexpr double least = 1e-3;  // share of a class's probability that is never taken off
-constexpr double odds_stretched_from = .1 / .9;
-constexpr double prior_of_stretch = .05;  // its standard deviation
+constexpr double lifted_from = .25, prior_of_lift = .15;  // the standard deviation of its prior
 
 // A class never becomes certain: of the documents that a sum cut at 1 made so, one in eight was
 // wrong (debtags-topical, 100 labels).
@@ -41,10 +40,10 @@ void bound(std::span<double> p, std::span<const double> floors, double sum) {
   for (std::size_t c = 0; c < p.size(); ++c) p[c] = std::max(p[c] - high, floors[c]);
 }
 
-// Log odds above those of .1 are so much further from them.
-double stretched(double p, double stretch) {
-  const double against = (1 - p) / p * odds_stretched_from;
-  return against < 1 ? 1 / (1 + std::pow(against, 1 + stretch) / odds_stretched_from) : p;
+// What the tanh and the others' moves held back is in the middle: neither small scores nor those
+// near 1 are lifted.
+double lifted(double p, double lift) {
+  return p > lifted_from ? 1 / (1 + (1 - p) / p * std::exp(-lift * (p - lifted_from))) : p;
 }
 
 }  // namespace
@@ -94,23 +93,16 @@ void move_probabilities(const Taxonomy& taxonomy, MatrixView moves,
   }
 }
 
-double fitted_stretch(MatrixView probabilities, MatrixView truth) {
-  struct Score {
-    double p, above, truth;
-  };
-  std::vector<Score> scores;  // above .1, and by how much in log odds
-  for (std::int64_t i = 0; i < probabilities.rows * probabilities.columns; ++i) {
-    const double p = std::min(static_cast<double>(probabilities.data[i]), 1 - 1e-6);
-    const double above = std::log(p / (1 - p) / odds_stretched_from);
-    if (above > 0) scores.push_back({p, above, static_cast<double>(truth.data[i])});
-  }
-  // Of the truth's log likelihood and the prior's: falls as the stretch grows.
-  const auto slope = [&](double stretch) {
-    double sum = -stretch / (prior_of_stretch * prior_of_stretch);
-    for (const Score& s : scores) sum += s.above * (s.truth - stretched(s.p, stretch));
+double fitted_lift(MatrixView probabilities, MatrixView truth) {
+  // Of the truth's log likelihood and the prior's: falls as the lift grows.
+  const auto slope = [&](double lift) {
+    double sum = -lift / (prior_of_lift * prior_of_lift);
+    for (std::int64_t i = 0; i < probabilities.rows * probabilities.columns; ++i)
+      if (const auto p = static_cast<double>(probabilities.data[i]); p > lifted_from)
+        sum += (p - lifted_from) * (static_cast<double>(truth.data[i]) - lifted(p, lift));
     return sum;
   };
-  double low = -.5, high = 2;
+  double low = -3, high = 3;
   for (int step = 0; step < 40; ++step) {
     const double middle = (low + high) / 2;
     (slope(middle) > 0 ? low : high) = middle;
@@ -126,8 +118,7 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred, Matrix
   to_probabilities(scores, expected_leaves, softmax_leaves);
   move_probabilities(taxonomy, std::as_const(moves).view(), scores);
   for (std::int64_t i = 0; i < scores.rows; ++i)
-    for (float& p : scores.row(i))
-      p = static_cast<float>(stretched(static_cast<double>(p), stretch));
+    for (float& p : scores.row(i)) p = static_cast<float>(lifted(static_cast<double>(p), lift));
 }
 
 std::vector<double> shares_of_nearest(MatrixView documents, MatrixView others) {

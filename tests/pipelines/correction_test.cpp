@@ -48,7 +48,7 @@ class Correction : public ::testing::Test {
   nlohmann::json json_;
 };
 
-TEST_F(Correction, IsThatOfAGaussianProcessWithTheLeastNoiseThatLeavesOutAsWellStretched) {
+TEST_F(Correction, IsThatOfAGaussianProcessWithTheLeastNoiseThatLeavesOutAsWell) {
   const double leaves = json_.at("leaves"), of_softmax = json_.at("of_softmax");
   const Matrix truth = rows("truth", 0, 14);
   Matrix p = rows("marginals", 0, 14);
@@ -58,7 +58,7 @@ TEST_F(Correction, IsThatOfAGaussianProcessWithTheLeastNoiseThatLeavesOutAsWellS
   EXPECT_EQ(fitted.noise, json_.at("noise").get<double>());
   EXPECT_NEAR(fitted.before, json_.at("before").get<double>(), 1e-6);
   EXPECT_NEAR(fitted.after, json_.at("after").get<double>(), 1e-6);
-  EXPECT_NEAR(fitted.correction.stretch, json_.at("stretch").get<double>(), 1e-6);
+  EXPECT_NEAR(fitted.correction.lift, json_.at("lift").get<double>(), 1e-6);
   Matrix corrected = rows("marginals", 14, 20);
   fitted.correction.apply(five_classes(), rows("documents", 14, 20).view(),
                           rows("posterior", 14, 20).view(), corrected.view());
@@ -75,7 +75,7 @@ TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
   const FittedCorrection fitted = fit_correction(five_classes(), documents, p, truth.view(), 1, 1);
   EXPECT_TRUE(std::isinf(fitted.noise));
   EXPECT_EQ(fitted.after, fitted.before);
-  EXPECT_EQ(fitted.correction.stretch, 0);
+  EXPECT_EQ(fitted.correction.lift, 0);
   Matrix marginals(1, 5);
   marginals.values = {.7F, .2F, .3F, .4F, .2F};
   const std::vector<float> before = marginals.values;

@@ -104,7 +104,7 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
     const FittedCorrection fitted = fit_correction(
         classes, text_and_posterior(vectors.view(), posterior.view()), std::move(probabilities),
         truth.view(), settings.expected_leaves, settings.softmax_leaves);
-    settings.stretch = fitted.correction.stretch;
+    settings.lift = fitted.correction.lift;
     c.log->info(
         "{} labelled documents, {:.1f} classes each, {:.2f} leaves expected{}; error of each by "
         "what the others teach: {:.4f}, before {:.4f}{}",
@@ -112,7 +112,7 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
         settings.expected_leaves, decode.expected_leaves > 0 ? " as given" : "", fitted.after,
         fitted.before,
         fitted.after < fitted.before
-            ? fmt::format("; scores above .1 stretched by {:.3f} in log odds", settings.stretch)
+            ? fmt::format("; scores above 1/4 lifted by {:.3f}", settings.lift)
             : ": nothing is corrected");
     const std::vector<std::int64_t> hashes = hashes_of(corpus, rows);
     for (std::size_t i = 0; i < hashes.size(); ++i)

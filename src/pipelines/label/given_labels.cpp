@@ -202,7 +202,7 @@ FittedCorrection fit_correction(const Taxonomy& taxonomy, const Matrix& document
   if (best.after < best.before) {
     const Matrix moves = to_matrix(by_others);
     move_probabilities(taxonomy, moves.view(), probabilities.view());
-    best.correction.stretch = fitted_stretch(std::as_const(probabilities).view(), truth);
+    best.correction.lift = fitted_lift(std::as_const(probabilities).view(), truth);
   }
   return best;
 }

@@ -49,7 +49,7 @@ struct FittedCorrection {
 };
 // documents (n,H+K) text_and_posterior; probabilities of membership (n,C) that know nothing of the
 // labels and were made of marginals with these L; truth (n,C) of 0 and 1. The noise is the least
-// of a few whose left-out error is no more than a hundredth above the best; the stretch is fitted
+// of a few whose left-out error is no more than a hundredth above the best; the lift is fitted
 // to what the others say of each document.
 FittedCorrection fit_correction(const Taxonomy& taxonomy, const Matrix& documents,
                                 Matrix probabilities, MatrixView truth, double expected_leaves,
