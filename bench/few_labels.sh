@@ -3,7 +3,8 @@
 # (three draws each, or DRAWS; SIZES: of how many) and with those that `select` asks for, beside logistic regression on the same vectors and labels. Labels are gold of the
 # training corpus; the test side's gold is read for the figures alone. Needs build/release/gpuhpc and Python with the packages of
 # bench/peers/requirements.txt (PYTHON: its command; GPUHPC: another program). The run stays in runs/few-labels. SEEDS=N: in place of all this, 50 and
-# 100 documents of `select` and as many random ones, for N seeds of the training and of the draws.
+# 100 documents of `select` and as many random ones, for N seeds of the training and of the draws. The encoder learns from the corpus anew for each: with
+# `--model.encoder` of one that has learnt and `--pipeline.adapt none` the student's seed and the draws alone are others.
 set -eu
 cd "$(dirname "$0")/.."
 program=${GPUHPC:-build/release/gpuhpc} python=${PYTHON:-python3} run=runs/few-labels/run data=data/debtags-topical
