@@ -40,8 +40,8 @@ void bound(std::span<double> p, std::span<const double> floors, double sum) {
   for (std::size_t c = 0; c < p.size(); ++c) p[c] = std::max(p[c] - high, floors[c]);
 }
 
-// What the tanh and the others' moves held back is in the middle: neither small scores nor those
-// near 1 are lifted.
+// The tanh and what is taken off all classes hold scores in the middle back: small ones and those
+// near 1 stay.
 double lifted(double p, double lift) {
   return p > lifted_from ? 1 / (1 + (1 - p) / p * std::exp(-lift * (p - lifted_from))) : p;
 }
