@@ -96,6 +96,11 @@ RunFacts RunFolder::facts() const {
 
 bool RunFolder::finished(const std::string& stage) const { return costs_.contains(stage); }
 
+fs::path RunFolder::stage_folder(const std::string& stage) const {
+  const auto number = std::ranges::find(pipeline_, stage) - pipeline_.begin() + 1;
+  return path_ / "stages" / fmt::format("{:02d}-{}", number, stage);
+}
+
 std::vector<ReportStage> RunFolder::stages() const {
   std::vector<ReportStage> stages;
   const std::vector<std::string> reused = facts().reused;
@@ -117,21 +122,16 @@ std::vector<std::string> RunFolder::missing() const {
 
 std::optional<fs::path> RunFolder::stage_file(const fs::path& name) const {
   std::optional<fs::path> found;
-  for (std::size_t i = 0; i < pipeline_.size(); ++i)
-    if (const fs::path file =
-            path_ / "stages" / fmt::format("{:02d}-{}", i + 1, pipeline_[i]) / name;
-        fs::is_regular_file(file))
-      found = file;
+  for (const std::string& stage : pipeline_)
+    if (const fs::path file = stage_folder(stage) / name; fs::is_regular_file(file)) found = file;
   return found;
 }
 
 std::vector<RunTraining> RunFolder::trainings() const {
   std::vector<RunTraining> list;
-  for (std::size_t i = 0; i < pipeline_.size(); ++i)
-    if (fs::path file =
-            path_ / "stages" / fmt::format("{:02d}-{}", i + 1, pipeline_[i]) / "metrics.jsonl";
-        fs::is_regular_file(file))
-      list.push_back({pipeline_[i], std::move(file)});
+  for (const std::string& stage : pipeline_)
+    if (fs::path file = stage_folder(stage) / "metrics.jsonl"; fs::is_regular_file(file))
+      list.push_back({stage, std::move(file)});
   std::optional<RunTraining> newest;
   for (const std::string& stage : pipeline_) {
     const fs::path folder = path_ / "checkpoints" / stage;

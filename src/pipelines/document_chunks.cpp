@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
@@ -45,6 +46,7 @@ class StreamChunks {
     });
     std::int64_t count = std::ssize(texts);
     comm_.broadcast(&count, 1, DataType::int64, 0);
+    chunk.first = std::exchange(first_, first_ + count);
     chunk.own = own_rows(count, comm_.rank(), comm_.size());
     chunk.ids = broadcast(std::move(ids), count, {0, count});
     chunk.texts = broadcast(std::move(texts), count, chunk.own);
@@ -100,7 +102,7 @@ class StreamChunks {
   int threads_;
   Log log_;
   std::string id_field_, prefix_;
-  std::int64_t most_;
+  std::int64_t most_, first_ = 0;
   std::shared_ptr<CorpusReader> reader_;  // root only
   std::optional<bool> numbered_;          // its rows
 };
@@ -111,6 +113,7 @@ ChunkSource chunks_of(const TokenDataset& documents, const Communicator& comm) {
   return [&documents, &comm, first = std::int64_t{0}](DocumentChunk& chunk) mutable {
     const std::int64_t count = std::min(chunk_documents, documents.size() - first);
     if (count == 0) return false;
+    chunk.first = first;
     chunk.ids.clear();
     for (std::int64_t i = first; i < first + count; ++i) chunk.ids.emplace_back(documents.id(i));
     chunk.tokens = {count,

@@ -214,7 +214,8 @@ TEST_F(Reruns, AnotherTextOfTheSameSizeRerunsWhatReadsIt) {
   inputs_.test.scan.content = "7654";
   const Fingerprints after = fingerprints({});
   for (const auto& [stage, fingerprint] : before)
-    EXPECT_EQ(after.at(stage) != fingerprint, stage == "inference") << stage;
+    EXPECT_EQ(after.at(stage) != fingerprint, stage == "inference" || stage == "test-encoding")
+        << stage;
 }
 
 }  // namespace

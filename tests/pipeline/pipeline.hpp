@@ -26,8 +26,9 @@ using Json = nlohmann::json;
 
 inline const fs::path kSource = fs::current_path();  // tests run in the repository's root
 inline const fs::path kMiniLm = fs::path(GPUHPC_MODELS) / "all-MiniLM-L6-v2";
-inline const std::vector<std::string> kStages = {"01-encoding",  "02-refinement", "03-augmentation",
-                                                 "04-hierarchy", "05-training",   "06-inference"};
+inline const std::vector<std::string> kStages = {
+    "01-encoding", "02-refinement",    "03-augmentation", "04-hierarchy",
+    "05-training", "06-test-encoding", "07-inference"};
 
 inline std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

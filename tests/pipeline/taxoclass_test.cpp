@@ -6,8 +6,8 @@ namespace gpuhpc_test {
 namespace {
 
 const std::vector<std::string> kTaxoclassStages = {
-    "01-encoding",   "02-posterior",     "03-similarity", "04-cores",
-    "05-classifier", "06-self-training", "07-inference"};
+    "01-encoding",   "02-posterior",     "03-similarity",    "04-cores",
+    "05-classifier", "06-self-training", "07-test-encoding", "08-inference"};
 
 class Taxoclass : public Pipeline {
  protected:

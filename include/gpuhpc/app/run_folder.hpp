@@ -38,6 +38,8 @@ class RunFolder {
   std::vector<ReportStage> stages() const;   // the finished ones
   std::vector<std::string> missing() const;  // the stages of its pipeline that are not finished
   bool finished(const std::string& stage) const;
+  // Of a stage of its pipeline.
+  std::filesystem::path stage_folder(const std::string& stage) const;
   // In the order of their stages: the finished ones, then one that is not, in the checkpoint folder
   // that was written last. The first one is what the run is about: later ones go on with its model.
   std::vector<RunTraining> trainings() const;

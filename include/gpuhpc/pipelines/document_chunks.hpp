@@ -19,6 +19,7 @@ namespace gpuhpc {
 
 // Documents that follow each other, spread over ranks.
 struct DocumentChunk {
+  std::int64_t first = 0;          // of them in their source
   std::vector<std::string> ids;    // of all (B), on every rank
   TokenSource tokens;              // of all, on every rank
   Range own;                       // rows of this rank

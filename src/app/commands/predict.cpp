@@ -9,7 +9,7 @@
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/json.hpp"
 #include "gpuhpc/nn/prompts.hpp"
-#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/label/model_encoders.hpp"
 #include "gpuhpc/pipelines/label/predict.hpp"
 
 namespace gpuhpc {
@@ -42,8 +42,10 @@ void predict_command(CommandContext& c) {
   });
   const ClassifierSettings settings = open_model(o.shared.model.dir, c.comm, c.log);
   const Labelling labelling = choose_labelling(settings, c.set, c.comm, c.log);
-  const auto classifier =
-      load_classifier(o.shared.model.dir, settings, labelling.infer, c.device, c.comm, c.log);
+  const auto classifier = load_classifier(o.shared.model.dir, settings, c.device.threads, c.comm);
+  const ModelEncoders encoders(o.shared.model.dir, settings, labelling.infer, c.device, c.comm,
+                               c.log);
+  encoders.check_width(classifier->width());
   const ClassWords words(classifier->taxonomy());
   std::optional<JsonlWriter> writer;
   std::optional<RemovedOnSignal> signals;
@@ -56,8 +58,9 @@ void predict_command(CommandContext& c) {
   Progress progress(c.log, "labelling", 0, "documents", c.comm.is_root());
   predict_corpus(
       *classifier,
-      chunks_of(o.shared.input.file, o.shared.corpus, classifier->tokenizer(), c.comm,
+      chunks_of(o.shared.input.file, o.shared.corpus, encoders.tokenizer(), c.comm,
                 c.device.threads, c.log),
+      [&](const DocumentChunk& chunk) { return encoders.encode(chunk, c.comm); },
       settings.decoding_of_scores(labelling.decode), c.comm, c.device.threads,
       [&](const Prediction& p) {
         const auto best = static_cast<double>(p.scores.front().score);

@@ -12,12 +12,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // The shards of a run's training corpus.
-fs::path tokens_of(const fs::path& run) {
-  std::error_code none;
-  for (const auto& stage : fs::directory_iterator(run / "stages", none))
-    if (stage.path().filename().string().ends_with("-encoding")) return stage.path() / "tokens";
+fs::path tokens_of(const RunFolder& run) {
+  const fs::path tokens = run.stage_folder("encoding") / "tokens";
+  if (fs::exists(tokens)) return tokens;
   throw input_error("{}: the stage `encoding` of this run is not there; run it again",
-                    run.string());
+                    run.path().string());
 }
 
 }  // namespace
@@ -32,7 +31,8 @@ void select_command(CommandContext& c) {
   });
   open_model(model, c.comm, c.log);
   on_root(c.comm, [&] {
-    if (!RunFolder(o.run.dir).missing().empty())
+    const RunFolder run(o.run.dir);
+    if (!run.missing().empty())
       throw input_error("{}: this run was started again and is not finished; finish it first",
                         o.run.dir);
     const std::string& file = o.output.file;
@@ -45,7 +45,7 @@ void select_command(CommandContext& c) {
           "over it: give another --output.file",
           file);
     const std::string csv =
-        documents_to_label(model, tokens_of(o.run.dir), o.shared.input.labels, o.select.documents);
+        documents_to_label(model, tokens_of(run), o.shared.input.labels, o.select.documents);
     if (file == "-") {
       fmt::print("{}", csv);
       return;

@@ -7,7 +7,6 @@
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/labels/vectors.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/text_encoder.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -21,13 +20,13 @@ struct Head {
 
 class BilinearPredictor final : public Classifier {
  public:
-  BilinearPredictor(Taxonomy taxonomy, Head head, std::unique_ptr<TextEncoder> encoder)
-      : Classifier(std::move(taxonomy)), head_(std::move(head)), encoder_(std::move(encoder)) {}
+  BilinearPredictor(Taxonomy taxonomy, Head head)
+      : Classifier(std::move(taxonomy)), head_(std::move(head)) {}
 
-  const Tokenizer& tokenizer() const override { return encoder_->tokenizer(); }
-  ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
-    Matrix all = encoder_->encode(documents.tokens, comm);
-    const MutableMatrixView rows = all.view().slice(documents.own.first, documents.own.size());
+  std::int64_t width() const override { return head_.classes.columns; }
+  ClassScores score(std::span<const std::string> /*texts*/, std::vector<Matrix> vectors,
+                    Communicator& /*comm*/) const override {
+    const MutableMatrixView rows = vectors.front().view();
     if (!head_.common.empty()) centre_rows(rows, head_.common);
     ClassScores scores;
     scores.marginals = Matrix(rows.rows, head_.classes.rows);
@@ -44,7 +43,6 @@ class BilinearPredictor final : public Classifier {
 
  private:
   Head head_;
-  std::unique_ptr<TextEncoder> encoder_;
 };
 
 // (C,H) rows c^T W.
@@ -62,43 +60,41 @@ Matrix fold(MatrixView classes, MatrixView interaction) {
 }  // namespace
 
 std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model,
-                                            const ClassifierSettings& settings,
-                                            const InferOptions& infer, const DeviceChoice& device,
-                                            Communicator& comm, Log log) {
-  Taxonomy taxonomy;
-  run_collectively(comm, [&] { taxonomy = load_taxonomy(model); });
-  const auto load = settings.kind == "paths" ? load_path_classifier : load_bilinear_classifier;
-  return load(model, std::move(taxonomy), settings, infer, device, comm, std::move(log));
+                                            const ClassifierSettings& settings, int threads,
+                                            Communicator& comm) {
+  std::unique_ptr<Classifier> classifier;
+  run_collectively(comm, [&] {
+    Taxonomy taxonomy = load_taxonomy(model);
+    classifier = settings.kind == "paths"
+                     ? load_path_classifier(model, std::move(taxonomy), settings, threads)
+                     : load_bilinear_classifier(model, std::move(taxonomy), settings);
+  });
+  return classifier;
 }
 
-std::unique_ptr<Classifier> load_bilinear_classifier(
-    const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
-    const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log) {
+std::unique_ptr<Classifier> load_bilinear_classifier(const std::filesystem::path& model,
+                                                     Taxonomy taxonomy,
+                                                     const ClassifierSettings& settings) {
   Head head;
-  run_collectively(comm, [&] {
-    const Hdf5File file(model / "gpuhpc" / "head.h5");
-    const std::int64_t width = file.matrix("class_embeddings").columns;
-    file.expect("class_embeddings", {taxonomy.size(), width});
-    if (settings.classes) {
-      file.expect("bias", {taxonomy.size()});
-      file.expect("common_part", {width});
-      const auto bias = file.dataset<float>("bias"), common = file.dataset<float>("common_part");
-      head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"),
-              {bias.begin(), bias.end()},
-              {common.begin(), common.end()},
-              settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid,
-              {}};
-      if (head.link == Link::sigmoid)
-        head.leaves = leaf_odds(taxonomy, head.classes.view(), head.bias);
-    } else {
-      file.expect("interaction", {width, width});
-      head.classes = fold(file.matrix("class_embeddings"), file.matrix("interaction"));
-    }
-  });
-  auto encoder = std::make_unique<TextEncoder>(model, infer, device, comm, std::move(log));
-  encoder->check_width(head.classes.columns, model / "gpuhpc" / "head.h5");
-  return std::make_unique<BilinearPredictor>(std::move(taxonomy), std::move(head),
-                                             std::move(encoder));
+  const Hdf5File file(model / "gpuhpc" / "head.h5");
+  const std::int64_t width = file.matrix("class_embeddings").columns;
+  file.expect("class_embeddings", {taxonomy.size(), width});
+  if (settings.classes) {
+    file.expect("bias", {taxonomy.size()});
+    file.expect("common_part", {width});
+    const auto bias = file.dataset<float>("bias"), common = file.dataset<float>("common_part");
+    head = {read_matrix(model / "gpuhpc" / "head.h5", "class_embeddings"),
+            {bias.begin(), bias.end()},
+            {common.begin(), common.end()},
+            settings.sigmoid_exp ? Link::sigmoid_exp : Link::sigmoid,
+            {}};
+    if (head.link == Link::sigmoid)
+      head.leaves = leaf_odds(taxonomy, head.classes.view(), head.bias);
+  } else {
+    file.expect("interaction", {width, width});
+    head.classes = fold(file.matrix("class_embeddings"), file.matrix("interaction"));
+  }
+  return std::make_unique<BilinearPredictor>(std::move(taxonomy), std::move(head));
 }
 
 }  // namespace gpuhpc

@@ -6,7 +6,7 @@
 #include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/eval/predictions.hpp"
 #include "gpuhpc/io/atomic_file.hpp"
-#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/label/model_encoders.hpp"
 #include "gpuhpc/pipelines/label/predict.hpp"
 
 namespace gpuhpc {
@@ -28,7 +28,7 @@ void InferenceStage::run(const StageContext& c, const PredictionFiles& out) cons
         "--decode.expected-leaves 1 for texts of one path, 3 for texts of several, or 50 labelled "
         "documents (--input.labels), which set it",
         settings.expected_leaves);
-  const auto classifier = load_classifier(model, settings, infer, c.device, c.comm, c.log);
+  const auto classifier = load_classifier(model, settings, c.device.threads, c.comm);
   const ClassWords words(classifier->taxonomy());
   std::optional<AtomicFile> predictions, table;
   on_root(c.comm, [&] {
@@ -36,16 +36,17 @@ void InferenceStage::run(const StageContext& c, const PredictionFiles& out) cons
     table.emplace(out.submission);
     table->write(submission_header(submission) + "\n");
   });
-  on_root(c.comm, [&] { create_folder(out.tokens); });
-  if (!corpus.is_test)
-    prepare_shards(corpus.scan, classifier->tokenizer(), out.tokens, shards, Texts::keep, c.comm,
-                   c.device.threads, [&](std::int64_t) { c.leave_if_asked(); });
-  const TokenDataset documents(corpus.is_test ? encoding.tokens : out.tokens);
-  documents.check_tokenizer(classifier->tokenizer());
+  const TokenDataset documents(corpus.is_test ? encoding.tokens : test.tokens);
+  std::optional<KeptVectors> vectors;
+  run_collectively(c.comm, [&] {
+    vectors.emplace(test.vectors, settings.transductive ? 0 : settings.encoders(model).size(),
+                    documents.size(), classifier->width());
+  });
   Progress progress(c.log, "labelling", documents.size(), "documents", c.comm.is_root());
   predict_corpus(
-      *classifier, chunks_of(documents, c.comm), settings.decoding_of_scores(decode), c.comm,
-      c.device.threads,
+      *classifier, chunks_of(documents, c.comm),
+      [&](const DocumentChunk& chunk) { return vectors->of(chunk); },
+      settings.decoding_of_scores(decode), c.comm, c.device.threads,
       [&](const Prediction& p) {
         predictions->write(prediction_line(p.id, p.labels, p.scores, words) + "\n");
         table->write(submission_line(p.id, p.labels) + "\n");

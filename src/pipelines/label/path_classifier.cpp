@@ -11,7 +11,6 @@
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/classifier.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/text_encoder.hpp"
 #include "gpuhpc/retrieval/neighbours.hpp"
 #include "gpuhpc/retrieval/tfidf.hpp"
 
@@ -85,47 +84,21 @@ class PathPredictor final : public Classifier {
     student_posterior_.emplace(data_ / "student_posterior.h5");
     student_posterior_->file().expect("values", {documents, paths});
   }
-  // Collective.
-  void load_encoders(const fs::path& folder, const InferOptions& infer, const DeviceChoice& device,
-                     Communicator& comm, const Log& log) {
-    teacher_encoder_ = std::make_unique<TextEncoder>(data_ / "teacher", infer, device, comm, log);
-    if (settings_.student)
-      student_encoder_ = std::make_unique<TextEncoder>(folder, infer, device, comm, log);
-    if (student_encoder_ &&
-        student_encoder_->tokenizer().fingerprint() != teacher_encoder_->tokenizer().fingerprint())
-      throw input_error(
-          "{}: its tokenizer is not that of gpuhpc/teacher in it; train the model again",
-          folder.string());
-    for (const auto* encoder : {teacher_encoder_.get(), student_encoder_.get()})
-      if (encoder) encoder->check_width(documents_.view().columns, data_ / "centred.h5");
-  }
 
-  const Tokenizer& tokenizer() const override { return teacher_encoder_->tokenizer(); }
-  ClassScores score(const DocumentChunk& documents, Communicator& comm) const override {
-    const Matrix teacher = centred(*teacher_encoder_, documents, comm);
-    const Matrix student =
-        student_encoder_ ? centred(*student_encoder_, documents, comm) : Matrix();
-    const std::int64_t rows = documents.own.size();
+  std::int64_t width() const override { return documents_.view().columns; }
+  ClassScores score(std::span<const std::string> texts, std::vector<Matrix> vectors,
+                    Communicator& comm) const override {
+    const std::int64_t rows = std::ssize(texts);
     ClassScores scores{Matrix(rows, taxonomy().size()), Matrix(rows, teacher_.vectors.rows), {}};
     run_collectively(comm, [&] {
-      // of all rows at once: the search has threads of its own
-      const Neighbours dense = smoothing()
-                                   ? dense_neighbours(teacher.view(), documents_.view(), {0, rows},
-                                                      QuerySet::other, settings_.scoring.neighbours)
-                                   : Neighbours();
-      parallel_for(0, block_count(rows, neighbour_block), threads_, [&](std::int64_t i, int) {
-        const Range block = block_items(i, rows, neighbour_block);
-        const MutableMatrixView posterior =
-            scores.posterior.view().slice(block.first, block.size());
-        const auto texts = std::span(documents.texts)
-                               .subspan(static_cast<std::size_t>(block.first),
-                                        static_cast<std::size_t>(block.size()));
-        score_block(texts, teacher, student, dense, block, posterior);
-      });
+      for (Matrix& matrix : vectors) centre_rows(matrix.view(), common_);
+      if (vectors.empty())
+        vectors.push_back(recall_texts(texts, scores.posterior.view()));
+      else
+        score_texts(texts, vectors, scores.posterior.view());
+      path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
+      if (settings_.corrected) correct(texts, vectors.front(), scores);
     });
-    path_marginals(taxonomy(), std::as_const(scores.posterior).view(), scores.marginals.view());
-    if (settings_.corrected)
-      run_collectively(comm, [&] { correct(documents.texts, teacher, scores); });
     return scores;
   }
 
@@ -173,38 +146,58 @@ class PathPredictor final : public Classifier {
 
   bool smoothing() const { return settings_.scoring.smoothing.rounds > 0; }
 
-  // x' of this rank's rows.
-  Matrix centred(const TextEncoder& encoder, const DocumentChunk& documents,
-                 Communicator& comm) const {
-    const Matrix all = encoder.encode(documents.tokens, comm);
-    Matrix rows = copy(all.view().slice(documents.own.first, documents.own.size()));
-    centre_rows(rows.view(), common_);
-    return rows;
+  // Of texts that may be new. `vectors`: x' by the teacher and, where there is one, the student.
+  void score_texts(std::span<const std::string> texts, const std::vector<Matrix>& vectors,
+                   MutableMatrixView posterior) const {
+    const std::int64_t rows = posterior.rows;
+    // of all rows at once: the search has threads of its own
+    const Neighbours dense =
+        smoothing() ? dense_neighbours(vectors.front().view(), documents_.view(), {0, rows},
+                                       QuerySet::other, settings_.scoring.neighbours)
+                    : Neighbours();
+    parallel_for(0, block_count(rows, neighbour_block), threads_, [&](std::int64_t i, int) {
+      const Range block = block_items(i, rows, neighbour_block);
+      score_block(texts.subspan(static_cast<std::size_t>(block.first),
+                                static_cast<std::size_t>(block.size())),
+                  vectors, dense, block, posterior.slice(block.first, block.size()));
+    });
   }
 
-  void score_block(std::span<const std::string> texts, const Matrix& teacher, const Matrix& student,
+  void score_block(std::span<const std::string> texts, const std::vector<Matrix>& vectors,
                    const Neighbours& dense, Range rows, MutableMatrixView posterior) const {
     const SparseMatrix neighbours =
         smoothing() ? with_sparse(texts, rows_of(dense, rows)) : SparseMatrix();
-    one_posterior(teacher_, teacher.view().slice(rows.first, rows.size()), texts, neighbours,
+    one_posterior(teacher_, vectors[0].view().slice(rows.first, rows.size()), texts, neighbours,
                   posterior_.view(), posterior);
     if (settings_.student) {
       Matrix second(rows.size(), posterior.columns);
-      one_posterior(student_, student.view().slice(rows.first, rows.size()), texts, neighbours,
+      one_posterior(student_, vectors[1].view().slice(rows.first, rows.size()), texts, neighbours,
                     student_posterior_->view(), second.view());
       average_into(posterior, second.view());
     }
     for (std::int64_t i = 0; i < rows.size() && !row_of_text_.empty(); ++i)
-      keep_known(texts[static_cast<std::size_t>(i)], posterior.slice(i, 1));
+      if (const auto known = row_of_text_.find(text_hash(texts[static_cast<std::size_t>(i)]));
+          known != row_of_text_.end())
+        copy_posterior(known->second, posterior.slice(i, 1));
+  }
+
+  // Of texts of the corpus. Returns their x' by the teacher.
+  Matrix recall_texts(std::span<const std::string> texts, MutableMatrixView posterior) const {
+    Matrix vectors(posterior.rows, width());
+    for (std::int64_t i = 0; i < posterior.rows; ++i) {
+      const auto known = row_of_text_.find(text_hash(texts[static_cast<std::size_t>(i)]));
+      if (known == row_of_text_.end())
+        throw internal_error("text {} was to be one of the training corpus", i);
+      std::ranges::copy(documents_.view().row(known->second), vectors.row(i).begin());
+      copy_posterior(known->second, posterior.slice(i, 1));
+    }
+    return vectors;
   }
 
   // Quality recipe, step 8: with no training corpus a document's posterior is F itself.
-  void keep_known(const std::string& text, MutableMatrixView posterior) const {
-    const auto known = row_of_text_.find(text_hash(text));
-    if (known == row_of_text_.end()) return;
-    std::copy_n(posterior_.view().row(known->second).data(), posterior.columns, posterior.data);
-    if (settings_.student)
-      average_into(posterior, student_posterior_->view().slice(known->second, 1));
+  void copy_posterior(std::int64_t document, MutableMatrixView posterior) const {
+    std::ranges::copy(posterior_.view().row(document), posterior.row(0).begin());
+    if (settings_.student) average_into(posterior, student_posterior_->view().slice(document, 1));
   }
 
   void one_posterior(const PathModel& model, MatrixView documents,
@@ -247,23 +240,13 @@ class PathPredictor final : public Classifier {
   SparseIndex index_;
   PathModel teacher_, student_;
   std::vector<float> common_;
-  std::unique_ptr<TextEncoder> teacher_encoder_, student_encoder_;
 };
 
 }  // namespace
 
 std::unique_ptr<Classifier> load_path_classifier(const fs::path& model, Taxonomy taxonomy,
-                                                 const ClassifierSettings& settings,
-                                                 const InferOptions& infer,
-                                                 const DeviceChoice& device, Communicator& comm,
-                                                 Log log) {
-  std::unique_ptr<PathPredictor> predictor;
-  run_collectively(comm, [&] {
-    predictor =
-        std::make_unique<PathPredictor>(model, std::move(taxonomy), settings, device.threads);
-  });
-  predictor->load_encoders(model, infer, device, comm, log);
-  return predictor;
+                                                 const ClassifierSettings& settings, int threads) {
+  return std::make_unique<PathPredictor>(model, std::move(taxonomy), settings, threads);
 }
 
 }  // namespace gpuhpc

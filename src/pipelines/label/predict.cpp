@@ -28,12 +28,13 @@ std::vector<ClassList> decode_rows(const Decoder& decoder, double expected_leave
 }  // namespace
 
 void predict_corpus(const Classifier& classifier, const ChunkSource& source,
+                    const std::function<std::vector<Matrix>(const DocumentChunk&)>& vectors,
                     const DecodeOptions& decode, Communicator& comm, int threads,
                     const std::function<void(const Prediction&)>& sink,
                     const std::function<void(std::int64_t)>& progress) {
   const Decoder decoder(classifier.taxonomy(), decode);
   for (DocumentChunk chunk; source(chunk);) {
-    ClassScores scores = classifier.score(chunk, comm);
+    ClassScores scores = classifier.score(chunk.texts, vectors(chunk), comm);
     std::vector<ClassList> labels;
     run_collectively(comm, [&] {
       check_scores(scores.marginals.view(), classifier.taxonomy(),

@@ -1,18 +1,15 @@
 #pragma once
-// A finished model/ folder at work on new text: what the inference phase and `gpuhpc predict`
-// share.
+// What a finished model/ folder makes of its encoders' vectors: what the inference phase and
+// `gpuhpc predict` share.
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "gpuhpc/base/log.hpp"
 #include "gpuhpc/base/matrix.hpp"
 #include "gpuhpc/comm/communicator.hpp"
-#include "gpuhpc/device/device.hpp"
-#include "gpuhpc/infer/encode.hpp"
 #include "gpuhpc/labels/taxonomy.hpp"
-#include "gpuhpc/pipelines/document_chunks.hpp"
 
 namespace gpuhpc {
 
@@ -27,9 +24,12 @@ class Classifier {
  public:
   virtual ~Classifier() = default;
   const Taxonomy& taxonomy() const { return taxonomy_; }
-  virtual const Tokenizer& tokenizer() const = 0;  // of the tokens it is handed
-  // Scores of this rank's rows. Collective.
-  virtual ClassScores score(const DocumentChunk& documents, Communicator& comm) const = 0;
+  virtual std::int64_t width() const = 0;  // of the vectors it takes
+  // Scores of this rank's texts, of which `vectors` has the unit rows (texts, width) by each
+  // encoder of the model (ModelEncoders). None are needed of the texts that a transductive model
+  // was made of. Collective.
+  virtual ClassScores score(std::span<const std::string> texts, std::vector<Matrix> vectors,
+                            Communicator& comm) const = 0;
 
  protected:
   explicit Classifier(Taxonomy taxonomy) : taxonomy_(std::move(taxonomy)) {}
@@ -42,16 +42,15 @@ struct ClassifierSettings;
 // Collective. `settings`: of open_model(), which has checked the files. input_error when they do
 // not fit each other.
 std::unique_ptr<Classifier> load_classifier(const std::filesystem::path& model,
-                                            const ClassifierSettings& settings,
-                                            const InferOptions& infer, const DeviceChoice& device,
-                                            Communicator& comm, Log log);
+                                            const ClassifierSettings& settings, int threads,
+                                            Communicator& comm);
 
 // The kinds behind load_classifier.
-std::unique_ptr<Classifier> load_path_classifier(
-    const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
-    const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);
-std::unique_ptr<Classifier> load_bilinear_classifier(
-    const std::filesystem::path& model, Taxonomy taxonomy, const ClassifierSettings& settings,
-    const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);
+std::unique_ptr<Classifier> load_path_classifier(const std::filesystem::path& model,
+                                                 Taxonomy taxonomy,
+                                                 const ClassifierSettings& settings, int threads);
+std::unique_ptr<Classifier> load_bilinear_classifier(const std::filesystem::path& model,
+                                                     Taxonomy taxonomy,
+                                                     const ClassifierSettings& settings);
 
 }  // namespace gpuhpc

@@ -100,10 +100,14 @@ struct CorrectedFiles : StageFiles {
   std::filesystem::path samples = output("samples.json");  // what the labels changed
 };
 
+struct TestEncodingFiles : StageFiles {
+  using StageFiles::StageFiles;
+  std::filesystem::path tokens = output("tokens");    // shards of the test texts; empty when they
+                                                      // are the training corpus
+  std::filesystem::path vectors = output("vectors");  // KeptVectors; empty for a transductive model
+};
 struct PredictionFiles : StageFiles {
   using StageFiles::StageFiles;
-  std::filesystem::path tokens = output("tokens");  // shards of the test texts; empty when they
-                                                    // are the training corpus
   std::filesystem::path predictions = output("predictions.jsonl");
   std::filesystem::path submission = output("submission.csv");
   std::filesystem::path model = output("model");  // the trained one, and how it labelled

@@ -11,9 +11,9 @@ struct InferenceStage {
   TrainedFiles trained;
   std::optional<CorrectedFiles> corrected;  // the same, corrected by labelled documents
   EncodingFiles encoding;  // its tokens, where the test texts are the training corpus
+  TestEncodingFiles test;
   ScannedCorpus corpus;
-  ShardOptions shards;
-  InferOptions infer;
+  InferOptions infer;  // as they were encoded, for `predict`
   DecodeOptions decode;
   SubmissionOptions submission;
   void check() const;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "gpuhpc/base/log.hpp"
 #include "gpuhpc/comm/communicator.hpp"
@@ -43,6 +44,13 @@ struct ClassifierSettings {
   // --decode.expected-leaves.
   bool gives_memberships() const {
     return corrected || (kind == "bilinear" && (!classes || sigmoid_exp));
+  }
+  // The folders of its encoders, the teacher's first.
+  std::vector<std::filesystem::path> encoders(const std::filesystem::path& model) const {
+    if (kind != "paths") return {model};
+    std::vector<std::filesystem::path> folders{model / "gpuhpc" / "teacher"};
+    if (student) folders.push_back(model);
+    return folders;
   }
   // As the user gave them, with this model's L where none is given.
   DecodeOptions decoding(DecodeOptions given) const {

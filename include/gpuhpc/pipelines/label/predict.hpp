@@ -6,6 +6,7 @@
 
 #include "gpuhpc/eval/documents.hpp"
 #include "gpuhpc/labels/decode_options.hpp"
+#include "gpuhpc/pipelines/document_chunks.hpp"
 #include "gpuhpc/pipelines/label/classifier.hpp"
 
 namespace gpuhpc {
@@ -19,9 +20,10 @@ struct Prediction {
 };
 
 // Each rank scores and decodes its own rows; the root gets every prediction in order through
-// `sink`. Collective. `decode`: ClassifierSettings::decoding_of_scores(); `progress`: documents
-// done.
+// `sink`. Collective. `vectors`: of a chunk's own rows, as Classifier::score() takes them;
+// `decode`: ClassifierSettings::decoding_of_scores(); `progress`: documents done.
 void predict_corpus(const Classifier& classifier, const ChunkSource& source,
+                    const std::function<std::vector<Matrix>(const DocumentChunk&)>& vectors,
                     const DecodeOptions& decode, Communicator& comm, int threads,
                     const std::function<void(const Prediction&)>& sink,
                     const std::function<void(std::int64_t)>& progress);

@@ -12,6 +12,7 @@
 #include "gpuhpc/pipelines/label/taxoclass/cores.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/self_training.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/similarity.hpp"
+#include "gpuhpc/pipelines/label/test_encoding.hpp"
 
 namespace gpuhpc {
 
@@ -75,9 +76,11 @@ Pipeline taxoclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                    SelfTrainingStage{graph, posterior, classifier, in.train, encoder, shared.infer,
                                      o.scoring, t.self_training, training},
                    as_guide("90 min, on an A6000 35"));
+  const TestEncodingFiles test = pipeline.add(
+      "test-encoding", TestEncodingStage{trained, encoding, in.test, shared.shards, shared.infer});
   const auto corrected = correct_by_labels(pipeline, in.labels, trained, encoding, o.decode,
                                            t.self_training.labels_from != "classifier");
-  pipeline.add("inference", InferenceStage{trained, corrected, encoding, in.test, shared.shards,
+  pipeline.add("inference", InferenceStage{trained, corrected, encoding, test, in.test,
                                            shared.infer, o.decode, o.submission});
   return pipeline;
 }

@@ -10,6 +10,7 @@
 #include "gpuhpc/pipelines/label/teleclass/hierarchy.hpp"
 #include "gpuhpc/pipelines/label/teleclass/refinement.hpp"
 #include "gpuhpc/pipelines/label/teleclass/student.hpp"
+#include "gpuhpc/pipelines/label/test_encoding.hpp"
 
 namespace gpuhpc {
 
@@ -35,9 +36,12 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
                                           shared.infer, o.teleclass.augmentation, seed});
   };
   const auto infer = [&](const TrainedFiles& trained) {
+    const TestEncodingFiles test =
+        pipeline.add("test-encoding",
+                     TestEncodingStage{trained, encoding, in.test, shared.shards, shared.infer});
     const auto corrected =
         correct_by_labels(pipeline, in.labels, trained, encoding, o.decode, soft);
-    pipeline.add("inference", InferenceStage{trained, corrected, encoding, in.test, shared.shards,
+    pipeline.add("inference", InferenceStage{trained, corrected, encoding, test, in.test,
                                              shared.infer, o.decode, o.submission});
   };
   if (soft) {
