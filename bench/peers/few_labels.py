@@ -4,11 +4,8 @@ The regression is scikit-learn's, one per class that has a labelled document, on
 probabilities are decoded as ours are, by expected F1; of three settings the one that is best on the test side counts.
 """
 import argparse
-import configparser
 import csv
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import h5py
@@ -21,35 +18,17 @@ def labels_of(path):
     return {row[0]: set(map(int, row[1].split(","))) for row in read_rows(path)}
 
 
-def encoder_of(run):
-    """The folder of the encoder that the run labels with: the adapted one, or that which it was given."""
-    stages = run / "stages"
-    chosen = next(stages.glob("*-adaptation-choice/choice.json"), None)
-    if chosen and json.loads(chosen.read_text()) == "adapted":
-        return next(stages.glob("*-adaptation/model"))
-    config = configparser.ConfigParser()
-    config.read(run / "config.ini")
-    return Path(config["model"]["encoder"])
-
-
-def test_vectors(data, run):
-    """Of the test texts by `gpuhpc encode`, kept beside the run."""
-    path = run.parent / "test.npy"
-    if not path.exists():
-        texts, vectors = run.parent / "test.txt", run.parent / "test.jsonl"
-        texts.write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(data.test)), encoding="utf-8")
-        subprocess.run([os.environ.get("GPUHPC", "build/release/gpuhpc"), "encode", "--model.encoder", encoder_of(run), "--input.file", texts, "--output.file", vectors], check=True, capture_output=True)
-        np.save(path, np.array([json.loads(line)["embedding"] for line in vectors.open()], dtype=np.float32))
-    return np.load(path)
+def rows_of(run, file):
+    with h5py.File(next(run.glob(f"stages/{file}"))) as values:
+        return values["values"][:]
 
 
 def regression(data, folder, run, labels):
     given, ids = labels_of(labels), [row[0] for row in read_rows(folder / "train/corpus.txt")]
     rows = [i for i, name in enumerate(ids) if name in given]
-    with h5py.File(next(run.glob("stages/[0-9][0-9]-encoding/documents.h5"))) as file:
-        x = file["values"][:][rows]
+    x = rows_of(run, "[0-9][0-9]-encoding/documents.h5")[rows]
     classes = [data.closed(given[ids[i]]) for i in rows]
-    y, best = test_vectors(data, run), None
+    y, best = rows_of(run, "*-test-encoding/vectors/encoder-1.h5"), None
     for weight, c in ((None, 10), ("balanced", 10), ("balanced", 100)):
         p = np.zeros((len(data.test), data.classes))
         for k in range(data.classes):

@@ -63,6 +63,7 @@ TEST_F(Labels, ThatSelectAsksForCorrectTheModel) {
   const Result result = gpuhpc(with_labels);
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("60 labelled documents, "));
+  EXPECT_THAT(result.output, HasSubstr("test-encoding: finished before, skipped"));
   // Measured: .511 and .700; without labels .378 and .580.
   EXPECT_GT(metrics(run).at("example_f1").get<double>(), .48);
   EXPECT_GT(metrics(run).at("precision_at_1").get<double>(), .67);
@@ -151,6 +152,15 @@ TEST_F(Labels, OfTheTestTextsAreLeftOutOfTheFigures) {
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("40 documents whose classes were given"));
   EXPECT_EQ(metrics(run).at("documents"), 60);
+
+  // No text is encoded again, and `predict`, which encodes all of them, gives what the run gave.
+  EXPECT_THAT(result.output, HasSubstr("whose scores are known: none is encoded"));
+  const fs::path answers = root_ / "alone.jsonl";
+  const Result predicted = gpuhpc(
+      "predict --device.threads 1 --model.dir " + (run / "model").string() + " --input.file " +
+      (input / "test/corpus.txt").string() + " --output.file " + answers.string());
+  ASSERT_EQ(predicted.code, 0) << predicted.output;
+  EXPECT_LT(largest_difference(run / "predictions.jsonl", answers), 1e-6);
 
   // What the report says that labels changed is what the run gave.
   std::map<std::string, int> given;
