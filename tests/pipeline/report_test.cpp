@@ -41,7 +41,8 @@ TEST_F(Report, OfAStoppedRunShowsWhatIsThere) {
   ASSERT_EQ(gpuhpc(arguments(run) + " --pipeline.to hierarchy").code, 0);
   const Result early = report(run.string(), page);
   ASSERT_EQ(early.code, 0) << early.output;
-  EXPECT_THAT(early.output, HasSubstr("The run is not finished: training, inference are missing"));
+  EXPECT_THAT(early.output,
+              HasSubstr("The run is not finished: training, test-encoding, inference are missing"));
   EXPECT_TRUE(data(page).at("curves").empty());
   // As a kill in the middle of the training leaves it: the last line is cut.
   const fs::path lines = run / "checkpoints/training/0123456789abcdef/metrics.jsonl";
