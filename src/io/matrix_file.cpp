@@ -73,10 +73,7 @@ SparseMatrix read_sparse(const fs::path& path) {
 
 Matrix read_matrix(const fs::path& path, const std::string& name) {
   const Hdf5File file(path);
-  const MatrixView view = file.matrix(name);
-  Matrix matrix(view.rows, view.columns);
-  std::copy_n(view.data, view.rows * view.columns, matrix.values.begin());
-  return matrix;
+  return Matrix(file.matrix(name));
 }
 
 Matrix read_matrix(const fs::path& path, const std::string& name, std::int64_t rows,

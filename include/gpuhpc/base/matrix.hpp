@@ -35,6 +35,10 @@ struct Matrix {
       : rows(row_count),
         columns(column_count),
         values(static_cast<std::size_t>(row_count * column_count)) {}
+  explicit Matrix(MatrixView view)
+      : rows(view.rows),
+        columns(view.columns),
+        values(view.data, view.data + view.rows * view.columns) {}
   std::span<float> row(std::int64_t i) {
     return {values.data() + i * columns, static_cast<std::size_t>(columns)};
   }

@@ -1,7 +1,5 @@
 #include "gpuhpc/pipelines/label/model_encoders.hpp"
 
-#include <algorithm>
-
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/comm/run_collectively.hpp"
 
@@ -11,13 +9,6 @@ namespace fs = std::filesystem;
 
 fs::path vectors_of(const fs::path& folder, std::size_t encoder) {
   return folder / fmt::format("encoder-{}.h5", encoder + 1);
-}
-
-Matrix rows_of(MatrixView all, Range range) {
-  const MatrixView rows = all.slice(range.first, range.size());
-  Matrix own(rows.rows, rows.columns);
-  std::copy_n(rows.data, own.values.size(), own.values.data());
-  return own;
 }
 
 }  // namespace
@@ -36,8 +27,6 @@ ModelEncoders::ModelEncoders(const fs::path& model, const ClassifierSettings& se
   });
 }
 
-ModelEncoders::~ModelEncoders() = default;
-
 const Tokenizer& ModelEncoders::tokenizer() const { return encoders_.front()->tokenizer(); }
 
 void ModelEncoders::check_width(std::int64_t columns) const {
@@ -47,8 +36,10 @@ void ModelEncoders::check_width(std::int64_t columns) const {
 std::vector<Matrix> ModelEncoders::encode(const DocumentChunk& documents,
                                           Communicator& comm) const {
   std::vector<Matrix> vectors;
-  for (const auto& encoder : encoders_)
-    vectors.push_back(rows_of(encoder->encode(documents.tokens, comm).view(), documents.own));
+  for (const auto& encoder : encoders_) {
+    const Matrix all = encoder->encode(documents.tokens, comm);
+    vectors.emplace_back(all.view().slice(documents.own.first, documents.own.size()));
+  }
   return vectors;
 }
 
@@ -68,9 +59,9 @@ KeptVectors::KeptVectors(const fs::path& folder, std::size_t encoders, std::int6
 
 std::vector<Matrix> KeptVectors::of(const DocumentChunk& documents) const {
   std::vector<Matrix> vectors;
+  const std::int64_t first = documents.first + documents.own.first;
   for (const MappedMatrix& file : files_)
-    vectors.push_back(rows_of(file.view(), {documents.first + documents.own.first,
-                                            documents.first + documents.own.last}));
+    vectors.emplace_back(file.view().slice(first, documents.own.size()));
   return vectors;
 }
 

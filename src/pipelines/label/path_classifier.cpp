@@ -20,12 +20,6 @@ namespace fs = std::filesystem;
 
 std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
 
-Matrix copy(MatrixView view) {
-  Matrix matrix(view.rows, view.columns);
-  std::copy_n(view.data, matrix.values.size(), matrix.values.data());
-  return matrix;
-}
-
 TfidfModel load_tfidf(const fs::path& path, const TfidfOptions& options) {
   const Hdf5File file(path);
   const auto terms = file.dataset<std::int64_t>("terms");
@@ -110,7 +104,7 @@ class PathPredictor final : public Classifier {
     file.expect("idf", {lexical_.terms()});
     classes.expect("common_part", {width});
     const ScoringOptions& scores = settings_.scoring.scores;
-    teacher_ = {copy(file.matrix("vectors")), copy(file.dataset<float>("hubness")),
+    teacher_ = {Matrix(file.matrix("vectors")), copy(file.dataset<float>("hubness")),
                 scores.temperature,
                 file.has("csls") ? file.dataset<double>("csls")[0] : scores.csls,  // none: as given
                 scores.lexical};

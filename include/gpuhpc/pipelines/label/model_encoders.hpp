@@ -17,7 +17,6 @@ class ModelEncoders {
   // Collective. `settings`: of open_model().
   ModelEncoders(const std::filesystem::path& model, const ClassifierSettings& settings,
                 const InferOptions& infer, const DeviceChoice& device, Communicator& comm, Log log);
-  ~ModelEncoders();
   const Tokenizer& tokenizer() const;  // of all of them
   // input_error unless they give as many values as the classifier takes.
   void check_width(std::int64_t columns) const;

@@ -173,8 +173,7 @@ void refine_by_nearest_documents(const EncodedCorpus& corpus, const PublishedRef
   Communicator& comm = corpus.context.comm;
   const std::int64_t class_count = corpus.taxonomy.size();
   const MappedMatrix encoded(corpus.stage.encoding.classes, "vectors");
-  Matrix classes(class_count, encoded.view().columns);
-  std::copy_n(encoded.view().data, classes.values.size(), classes.values.data());
+  Matrix classes(encoded.view());
   std::vector<ClassList> initial;
   for (int round = 0; round < 3; ++round) {
     if (round == 0)
