@@ -165,6 +165,7 @@ const std::map<std::string, Arguments> kShapes = {
     {"seq2seq", {"train-seq2seq"}},
     {"sampled", {"train-seq2seq", "--generate.beams=1", "--generate.sample=true"}},
     {"teleclass", {}},
+    {"cores", {"--teleclass.targets=cores"}},
     {"labelled", {"--input.labels=" GPUHPC_FIXTURES "/reruns.tsv"}},  // any file
     {"published", {"--teleclass.refinement=paper", "--teleclass.head=bilinear"}},
     {"taxoclass", {"--pipeline.method=taxoclass"}},

@@ -86,6 +86,23 @@ TEST_F(Taxoclass, LearnsCoreClassesAndLabelsNewText) {
   EXPECT_EQ(largest_difference(run / "predictions.jsonl", file), 0);
 }
 
+// TELEClass's student over classes is TaxoClass's classifier without graph and self-training.
+TEST_F(Taxoclass, TeleclassLearnsTheSameCoreClasses) {
+  const std::string training = " --train.batch 60 --train.base-batch 45 --train.micro-batch 15";
+  const fs::path taxoclass = root_ / "no-graph", teleclass = root_ / "cores";
+  ASSERT_EQ(gpuhpc(arguments(taxoclass) + training +
+                   " --pipeline.method taxoclass --train.epochs 1 --taxoclass.graph-layers 0 "
+                   "--taxoclass.self-training-batches 0 --taxoclass.held-out 0")
+                .code,
+            0);
+  const Result result = gpuhpc(arguments(teleclass) + training + " --teleclass.targets cores", 2);
+  ASSERT_EQ(result.code, 0) << result.output;
+  for (const char* file : {"model/model.safetensors", "predictions.jsonl"})
+    EXPECT_TRUE(read(teleclass / file) == read(taxoclass / file)) << file;
+  EXPECT_TRUE(read(teleclass / "stages/05-hierarchy/labels.jsonl") ==
+              read(taxoclass / "stages/04-cores/labels.jsonl"));
+}
+
 TEST_F(Taxoclass, RanksAgree) {
   for (const auto& [ranks, replicas] : {std::pair{2, ""}, {4, ""}, {1, " --parallel.replicas 4"}}) {
     const fs::path run = root_ / ("ranks" + std::to_string(ranks));

@@ -126,9 +126,9 @@ void declare(config::Section& section, AugmentationOptions& o) {
 void declare(config::Section& section, TargetOptions& o) {
   section
       .option("targets", o.kind,
-              "what the student learns: sharpened posteriors (F^2 over class mass), or the "
-              "posterior itself")
-      .one_of({"sharpened", "posterior"});
+              "what the student learns: sharpened posteriors (F^2 over class mass), the posterior "
+              "itself, or core classes, each learnt by itself")
+      .one_of({"sharpened", "posterior", "cores"});
 }
 
 void declare(config::Section& section, TrainedHeadOptions& o) {

@@ -86,7 +86,8 @@ struct AugmentationOptions {
 };
 struct TargetOptions {
   static constexpr const char* section = "teleclass";
-  std::string kind = "sharpened";  // what the student learns: F^2 / f_k, or the posterior F itself
+  // what the student learns: F^2 / f_k, the posterior F itself, or core classes
+  std::string kind = "sharpened";
 };
 struct TrainedHeadOptions {
   static constexpr const char* section = "teleclass";

@@ -17,7 +17,7 @@
 #include "gpuhpc/pipelines/corpus_blocks.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
-#include "gpuhpc/pipelines/label/smoothing.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/ensemble.hpp"
 #include "gpuhpc/pipelines/text_encoder.hpp"
 
 namespace gpuhpc {
@@ -238,33 +238,6 @@ double temperature_of(const StageContext& c, const SelfTrainingStage& stage, con
   return scaling_temperature(std::as_const(logits).view(), std::as_const(targets).view());
 }
 
-// What labels new text besides the classifier: the sentence encoder's similarity alone, or both.
-void add_teacher(const StageContext& c, const SelfTrainingStage& stage, const GraphTask& task,
-                 const ClassGraphHead& head, const fs::path& model) {
-  const std::string& labels_from = stage.options.labels_from;
-  if (labels_from == "classifier") return;
-  on_root(c.comm, [&] {
-    const bool ensemble = labels_from == "ensemble";
-    write_settings(model, {.kind = "paths",
-                           .student = ensemble,
-                           .transductive = stage.corpus.is_test,
-                           .classes = ensemble,
-                           .scoring = stage.scoring});
-    copy_teacher(stage.inputs.encoding, *stage.posterior, stage.teacher.load(), model);
-    if (stage.corpus.is_test)
-      write_text_hashes(TokenDataset(stage.inputs.encoding.tokens),
-                        model / "gpuhpc" / "text_hashes.h5");
-  });
-  if (labels_from != "ensemble") return;
-  const Matrix class_vectors = head.class_vectors();
-  const PathModel paths = leaf_odds(task.taxonomy, class_vectors.view(), head.bias());
-  write_smoothed_scores(
-      c, {stage.inputs.encoding, *stage.posterior, stage.infer, stage.scoring}, model,
-      paths.vectors.rows,
-      [&](MatrixView centred, MutableMatrixView posterior) { paths.posterior(centred, posterior); },
-      model / "gpuhpc" / "student_posterior.h5");
-}
-
 }  // namespace
 
 void SelfTrainingStage::check() const {
@@ -308,7 +281,9 @@ void SelfTrainingStage::run(const StageContext& c, const SelfTrainingFiles& out)
           temperature);
     on_root(c.comm, [&] { write_class_head(model, head, temperature, out.model); });
   }
-  add_teacher(c, *this, model, head, out.model);
+  if (options.labels_from != "classifier")
+    write_ensemble(c, {inputs.encoding, *posterior, infer, scoring}, teacher, corpus.is_test, head,
+                   options.labels_from == "ensemble", out.model);
   on_root(c.comm, [&] { seal_model(out.model); });
 }
 

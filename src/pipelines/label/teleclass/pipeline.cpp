@@ -5,8 +5,11 @@
 #include "gpuhpc/pipelines/label/inference.hpp"
 #include "gpuhpc/pipelines/label/pipeline.hpp"
 #include "gpuhpc/pipelines/label/posterior.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/cores.hpp"
+#include "gpuhpc/pipelines/label/taxoclass/similarity.hpp"
 #include "gpuhpc/pipelines/label/teleclass/augmentation.hpp"
 #include "gpuhpc/pipelines/label/teleclass/bilinear.hpp"
+#include "gpuhpc/pipelines/label/teleclass/class_student.hpp"
 #include "gpuhpc/pipelines/label/teleclass/hierarchy.hpp"
 #include "gpuhpc/pipelines/label/teleclass/refinement.hpp"
 #include "gpuhpc/pipelines/label/teleclass/student.hpp"
@@ -27,6 +30,7 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
   const FineTuning training = shared.fine_tuning();
   Pipeline pipeline(run_folder);
   pipeline.also_read = {"teleclass.refinement", "teleclass.head"};
+  if (soft) pipeline.also_read.push_back("teleclass.targets");
   const LabelEncoding encoded = label_encoding(pipeline, shared, o, in);
   const EncoderFiles& encoder = encoded.encoder;
   const EncodingFiles& encoding = encoded.files;
@@ -49,12 +53,29 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
         "refinement", PosteriorStage{in.taxonomy, encoding, o.scoring.scores, o.soft_refinement,
                                      o.scoring.smoothing, o.scoring.tfidf, o.scoring.neighbours});
     augment(posterior);
-    const TargetFiles targets =
-        pipeline.add("hierarchy", SoftTargetStage{in.taxonomy, posterior, o.teleclass.targets});
-    infer(pipeline.add(
-        "training",
-        StudentStage{in.taxonomy, encoding, posterior, targets, in.train, encoder, shared.infer,
-                     o.scoring, head == "none" ? std::nullopt : std::optional(training)}));
+    const std::optional<FineTuning> student =
+        head == "none" ? std::nullopt : std::optional(training);
+    const auto paths_student = [&](const std::optional<TargetFiles>& targets) {
+      infer(
+          pipeline.add("training", StudentStage{in.taxonomy, encoding, posterior, targets, in.train,
+                                                encoder, shared.infer, o.scoring, student}));
+    };
+    if (o.teleclass.targets.kind != "cores") {
+      paths_student(
+          pipeline.add("hierarchy", SoftTargetStage{in.taxonomy, posterior, o.teleclass.targets}));
+    } else {
+      o.taxoclass.check();
+      const SimilarityFiles memberships =
+          pipeline.add("memberships", PathSimilarityStage{in.taxonomy, posterior, o.leaves()});
+      const CoreFiles cores = pipeline.add(
+          "hierarchy", CoreStage{in.taxonomy, encoding, memberships, o.taxoclass.cores});
+      if (student)
+        infer(pipeline.add("training",
+                           ClassStudentStage{in.taxonomy, encoding, posterior, cores, in.train,
+                                             encoder, shared.infer, o.scoring, *student}));
+      else
+        paths_student(std::nullopt);
+    }
   } else {
     // The guide's times are those of its own refinement.
     const bool of_multi_gpu = o.teleclass.refinement.kind == "multi-gpu";

@@ -25,7 +25,7 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
   const FineTuning& training = *s.training;
   const FineTuneOptions& tune = training.encoder;
   const TrainOptions& train = training.trainer.train;
-  const MappedMatrix classes(s.encoding.classes, "centred"), targets(s.targets.targets);
+  const MappedMatrix classes(s.encoding.classes, "centred"), targets(s.targets->targets);
   const Hdf5File paths(s.posterior.paths);
   const double csls = paths.dataset<double>("csls")[0];
   const auto common = classes.file().dataset<float>("common_part"),

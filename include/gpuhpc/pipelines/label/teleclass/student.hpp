@@ -15,7 +15,7 @@ struct StudentStage {
   TaxonomyFiles taxonomy;
   EncodingFiles encoding;
   PosteriorFiles posterior;
-  TargetFiles targets;
+  std::optional<TargetFiles> targets;  // where there is a training
   ScannedCorpus corpus;
   EncoderFiles encoder;
   InferOptions infer;

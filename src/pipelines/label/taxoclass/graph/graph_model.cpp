@@ -12,6 +12,7 @@
 #include "gpuhpc/labels/core_classes.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/nn/host_matrices.hpp"
+#include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 
@@ -136,6 +137,27 @@ DocumentTask GraphTask::learnt(bool all, PackedTask::Loss loss, PackedTask::Targ
                               std::back_inserter(learnt));
   task.select(std::move(learnt));
   return task;
+}
+
+void learn_silver_labels(const StageContext& c, const GraphTask& model, ClassGraphHead& head,
+                         const TrainedFiles& out) {
+  const FineTuning& training = model.training;
+  ParameterArena arena(model.parameters(head, training.encoder.encoder_rate,
+                                        training.encoder.head_rate, model.inputs.graph.rate),
+                       c.comm.size());
+  const at::Device device = model.encoder->encoder.device();
+  const auto wanted = [&](std::span<const std::int64_t> of) {
+    const MultiLabelBatch labels = gather_labels(model.silver.labels, model.taxonomy.size(), of);
+    return std::vector{labels.targets, labels.mask};
+  };
+  const auto loss = [&](const TargetedIds& batch, DropoutSeed seed) {
+    return LossSum{masked_binary_cross_entropy(model.logits(head, batch, seed),
+                                               to_device(batch.targets[0], device),
+                                               to_device(batch.targets[1], device)),
+                   static_cast<double>(batch.size())};
+  };
+  DocumentTask task = model.learnt(/*all=*/false, loss, wanted);
+  Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out)).run();
 }
 
 void restore_head(ClassGraphHead& head, const fs::path& graph) {

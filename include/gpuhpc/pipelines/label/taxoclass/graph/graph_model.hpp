@@ -62,6 +62,10 @@ struct GraphTask {
   std::vector<float> bias_;
 };
 
+// `head` and the task's encoder learn the silver labels. Collective.
+void learn_silver_labels(const StageContext& context, const GraphTask& task, ClassGraphHead& head,
+                         const TrainedFiles& out);
+
 void restore_head(ClassGraphHead& head, const std::filesystem::path& graph);  // from graph.h5
 
 // model/ and graph.h5 of a training stage: the encoder as it is now and a head over classes, which
