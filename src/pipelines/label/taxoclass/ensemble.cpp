@@ -1,5 +1,7 @@
 #include "gpuhpc/pipelines/label/taxoclass/ensemble.hpp"
 
+#include "gpuhpc/comm/run_collectively.hpp"
+#include "gpuhpc/data/token_shards.hpp"
 #include "gpuhpc/labels/scoring.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
 

@@ -1,8 +1,9 @@
 #include "gpuhpc/pipelines/label/teleclass/class_student.hpp"
 
-#include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/comm/run_collectively.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/ensemble.hpp"
 #include "gpuhpc/pipelines/label/taxoclass/graph/graph_model.hpp"
+#include "gpuhpc/pipelines/model_manifest.hpp"
 
 namespace gpuhpc {
 
