@@ -281,9 +281,13 @@ void SelfTrainingStage::run(const StageContext& c, const SelfTrainingFiles& out)
           temperature);
     on_root(c.comm, [&] { write_class_head(model, head, temperature, out.model); });
   }
-  if (options.labels_from != "classifier")
-    write_ensemble(c, {inputs.encoding, *posterior, infer, scoring}, teacher, corpus.is_test, head,
-                   options.labels_from == "ensemble", out.model);
+  if (options.labels_from != "classifier") {
+    std::optional<PathModel> student;
+    if (options.labels_from == "ensemble")
+      student = leaf_odds(model.taxonomy, head.class_vectors().view(), head.bias());
+    write_ensemble(c, {inputs.encoding, *posterior, infer, scoring}, teacher, corpus.is_test,
+                   student, out.model);
+  }
   on_root(c.comm, [&] { seal_model(out.model); });
 }
 

@@ -15,8 +15,8 @@ void ClassStudentStage::run(const StageContext& c, const GraphModelFiles& out) c
   ClassGraphHead head = task.head();
   learn_silver_labels(c, task, head, out);
   on_root(c.comm, [&] { write_graph_model(task, head, out); });
-  write_ensemble(c, {encoding, posterior, infer, scoring}, encoder, corpus.is_test, head,
-                 /*student=*/true, out.model);
+  write_ensemble(c, {encoding, posterior, infer, scoring}, encoder, corpus.is_test,
+                 leaf_odds(task.taxonomy, head.class_vectors().view(), head.bias()), out.model);
   on_root(c.comm, [&] { seal_model(out.model); });
 }
 
