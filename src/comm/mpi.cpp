@@ -98,25 +98,31 @@ class MpiWork final : public Work {
   bool waited_ = false;
 };
 
-class MpiCommunicator final : public Communicator {
- public:
-  MpiCommunicator(MPI_Comm parent, const ParallelOptions& options)
-      : engine_(parent), options_(options) {
-    MPI_Comm_rank(parent, &rank_);
-    MPI_Comm_size(parent, &size_);
+struct Place {
+  explicit Place(MPI_Comm comm) {
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
     MPI_Comm node = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node),
+    check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node),
               "MPI_Comm_split_type");
-    MPI_Comm_rank(node, &node_rank_);
-    MPI_Comm_size(node, &node_size_);
+    MPI_Comm_rank(node, &node_rank);
+    MPI_Comm_size(node, &node_size);
     MPI_Comm_free(&node);
   }
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  int node_rank() const override { return node_rank_; }
-  int node_size() const override { return node_size_; }
-  std::string host() const override { return engine_.hosts()[static_cast<std::size_t>(rank_)]; }
+  int rank = 0, size = 1, node_rank = 0, node_size = 1;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(MPI_Comm parent, const ParallelOptions& options)
+      : place_(parent), engine_(parent), options_(options) {}
+
+  int rank() const override { return place_.rank; }
+  int size() const override { return place_.size; }
+  int node_rank() const override { return place_.node_rank; }
+  int node_size() const override { return place_.node_size; }
+  std::string host() const override { return engine_.hosts()[static_cast<std::size_t>(rank())]; }
   void configure(const ParallelOptions& options) override { options_ = options; }
   PeerBoard* peer_board() override { return &engine_; }
 
@@ -135,9 +141,9 @@ class MpiCommunicator final : public Communicator {
                          std::span<const std::int64_t> counts) override {
     std::int64_t total = 0;
     for (const auto n : counts) total += n;
-    if (std::ssize(counts) != size_ || counts[static_cast<std::size_t>(rank_)] != count)
+    if (std::ssize(counts) != size() || counts[static_cast<std::size_t>(rank())] != count)
       throw internal_error("all_gather_ragged: counts do not fit {} elements of rank {} of {}",
-                           count, rank_, size_);
+                           count, rank(), size());
     wait(submit({.kind = CollectiveKind::all_gather_ragged, .type = type, .count = total}, send,
                 receive, {counts.begin(), counts.end()}));
   }
@@ -183,12 +189,14 @@ class MpiCommunicator final : public Communicator {
         send, receive, equal_counts(count));
   }
   std::vector<std::int64_t> equal_counts(std::int64_t count) const {
-    return std::vector<std::int64_t>(static_cast<std::size_t>(size_), count);
+    return std::vector<std::int64_t>(static_cast<std::size_t>(size()), count);
   }
 
+  // First, for from then on the engine's thread calls MPI: two threads in Open MPI 4.1 at once, as
+  // the first messages find their way, may have ended a launch in a segmentation fault.
+  Place place_;
   MpiEngine engine_;
   ParallelOptions options_;
-  int rank_ = 0, size_ = 1, node_rank_ = 0, node_size_ = 1;
 };
 
 }  // namespace
