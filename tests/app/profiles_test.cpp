@@ -115,15 +115,19 @@ TEST(Profiles, SentenceEncodersHaveTheValuesOfTheirGuide) {
   }
 }
 
+LabelOptions with_preset(const std::vector<std::string>& arguments) {
+  config::OptionSet set;
+  Options options;
+  declare_options(set, options);
+  set.parse({}, arguments);
+  for (const auto& [name, value] : labelling_preset(options)) set.set_default(name, value);
+  return options.label;
+}
+
 // 20 / L^(1/4) with L leaves expected: 1.5 where neither an option nor labelled documents say.
 TEST(Presets, TheTemperatureFollowsTheExpectedLeaves) {
   const auto temperature = [](const std::vector<std::string>& arguments) {
-    config::OptionSet set;
-    Options options;
-    declare_options(set, options);
-    set.parse({}, arguments);
-    for (const auto& [name, value] : labelling_preset(options)) set.set_default(name, value);
-    return options.label.scoring.scores.temperature;
+    return with_preset(arguments).scoring.scores.temperature;
   };
   EXPECT_EQ(temperature({}), 18.07);
   EXPECT_EQ(temperature({"--decode.expected-leaves=1"}), 20);
@@ -134,6 +138,20 @@ TEST(Presets, TheTemperatureFollowsTheExpectedLeaves) {
   EXPECT_EQ(temperature(fixed), 18.07);
   EXPECT_EQ(temperature(given), 9);
   EXPECT_EQ(temperature(paper), 20);
+}
+
+TEST(Presets, CoreClassesAreLearntWhereTextsHaveSeveralLeaves) {
+  const auto targets = [](const std::vector<std::string>& arguments) {
+    return with_preset(arguments).teleclass.targets.kind;
+  };
+  EXPECT_EQ(targets({}), "sharpened");
+  EXPECT_EQ(targets({"--decode.expected-leaves=1.9"}), "sharpened");
+  EXPECT_EQ(targets({"--decode.expected-leaves=2"}), "cores");
+  const std::vector<std::string> given = {"--decode.expected-leaves=3",
+                                          "--teleclass.targets=posterior"},
+                                 paper = {"--decode.expected-leaves=3", "--pipeline.preset=paper"};
+  EXPECT_EQ(targets(given), "posterior");
+  EXPECT_EQ(targets(paper), "sharpened");
 }
 
 TEST(Profiles, MemoryStepsAreThoseOfTheGuideInItsOrder) {

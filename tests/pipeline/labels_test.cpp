@@ -71,6 +71,7 @@ TEST_F(Labels, ThatSelectAsksForCorrectTheModel) {
   const Json settings = Json::parse(read(run / "model/gpuhpc/settings.json"));
   EXPECT_EQ(settings.at("softmax_leaves"), 1.5);
   EXPECT_GT(settings.at("expected_leaves"), 2);
+  EXPECT_THAT(result.output, HasSubstr("took 1.5 leaves for expected; --decode.expected-leaves "));
   // Measured: .080
   EXPECT_LT(metrics(run).at("ece_best").get<double>(), .13);
 

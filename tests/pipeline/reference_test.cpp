@@ -1,6 +1,6 @@
 // The whole way from text to labels against the independent computation of
-// data_tools/fixtures/make_reference.py: TELEClass `recommended` and `paper`, TaxoClass `fixed` and
-// its classifier alone.
+// data_tools/fixtures/make_reference.py: TELEClass `recommended`, its student of sharpened
+// posteriors and `paper`, TaxoClass `fixed` and its classifier alone.
 #include "pipeline.hpp"
 
 namespace gpuhpc_test {
@@ -54,7 +54,8 @@ TEST_P(Reference, RunAndPredictGiveItsLabelsAndScores) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Presets, Reference,
-                         testing::Values("recommended", "paper", "fixed", "classifier"),
+                         testing::Values("recommended", "sharpened", "paper", "fixed",
+                                         "classifier"),
                          [](const auto& i) { return std::string(i.param); });
 
 }  // namespace

@@ -114,6 +114,11 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
         fitted.after < fitted.before
             ? fmt::format("; scores above 1/4 lifted by {:.3f}", settings.lift)
             : ": nothing is corrected");
+    if (decode.expected_leaves == 0 && settings.expected_leaves >= 2)
+      c.log->info(
+          "the stages before took {} leaves for expected; --decode.expected-leaves {:.1f} runs "
+          "them again for as many as the labelled documents have",
+          settings.softmax_leaves, settings.expected_leaves);
     const std::vector<std::int64_t> hashes = hashes_of(corpus, rows);
     for (std::size_t i = 0; i < hashes.size(); ++i)
       if (const auto first =

@@ -127,7 +127,8 @@ void declare(config::Section& section, TargetOptions& o) {
   section
       .option("targets", o.kind,
               "what the student learns: sharpened posteriors (F^2 over class mass), the posterior "
-              "itself, or core classes, each learnt by itself")
+              "itself, or core classes, each learnt by itself (the preset recommended where "
+              "decode.expected-leaves is 2 or more)")
       .one_of({"sharpened", "posterior", "cores"});
 }
 

@@ -97,7 +97,10 @@ Pipeline teleclass_pipeline(const SharedOptions& shared, const LabelOptions& o,
 
 std::vector<std::pair<std::string, std::string>> teleclass_preset(const std::string& name,
                                                                   double expected_leaves) {
-  if (name == "recommended") return {{"pipeline.adapt", "auto"}, temperature_for(expected_leaves)};
+  if (name == "recommended")
+    return {{"pipeline.adapt", "auto"},
+            {"teleclass.targets", expected_leaves >= 2 ? "cores" : "sharpened"},
+            temperature_for(expected_leaves)};
   // TELEClass (WWW 2025), section 5.1: AdamW 5e-5, weight decay 5e-6, batch 64, 5 epochs, length
   // 512, clip 1.0.
   std::vector<std::pair<std::string, std::string>> published = {
