@@ -22,11 +22,11 @@ table() {
   row 'class names alone' quality 'leaf softmax, names, L=2'
   row '`recommended` without training, `--decode.expected-leaves 3`' quality 'recommended without the student, fitted share of CSLS, L=3'
   row '`recommended` (the default)' quality 'recommended, L=1.5 (the default)'
-  row '`recommended`, `--decode.expected-leaves 3`' quality 'recommended, L=3'
   row 'TaxoClass (`--pipeline.method taxoclass`), `--decode.expected-leaves 3`' taxoclass 'all together (`fixed`)'
-  row '`recommended`, 10 labelled documents, drawn at random' few-labels '10 labels, random'
-  row '`recommended`, 100 labelled documents, drawn at random' few-labels '100 labels, random'
-  row '`recommended`, 100 labelled documents that `select` asked for' few-labels '100 labels, select'
+  row '`recommended`, `--decode.expected-leaves 3`' quality 'recommended, L=3'
+  row 'the same, 10 labelled documents, drawn at random' few-labels '10 labels, random'
+  row 'the same, 100 labelled documents, drawn at random' few-labels '100 labels, random'
+  row 'the same, 100 labelled documents that `select` asked for' few-labels '100 labels, select'
 }
 made=$(table)
 [ "${1:-}" = --check ] || { echo "$made"; exit 0; }
