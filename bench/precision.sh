@@ -28,7 +28,7 @@ runs = sys.argv[1]
 print("| precision | validation loss | from fp32 | training loss, last tenth | skipped updates | seconds of phase 5 |\n|---|---|---|---|---|---|")
 reference, worst = None, 0
 for name in ("fp32", "bf16", "fp16", "untrained"):
-    lines = [json.loads(line) for line in open(f"{runs}/{name}/stages/05-training/metrics.jsonl")]
+    lines = [json.loads(line) for line in open(f"{runs}/{name}/stages/06-training/metrics.jsonl")]
     loss = [line["validation_loss"] for line in lines if "validation_loss" in line][-1]
     steps = [line for line in lines if "loss" in line]
     losses = [line["loss"] for line in steps if line["loss"] is not None]
