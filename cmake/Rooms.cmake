@@ -11,12 +11,6 @@ if(CMAKE_UNITY_BUILD)  # names of one file seen in another; the presets that com
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
 endif()
-find_program(MOLD mold)
-if(MOLD)
-  # mold 1.10 begins the part to protect at LibTorch's thread_local of one byte. Where that is one of the last bytes of a page, a page that is
-  # not there is to be protected, and the program does not start ("cannot apply additional memory protection after relocation").
-  target_link_options(gpuhpc_flags INTERFACE -fuse-ld=mold -Wl,-z,norelro)
-endif()
 
 add_custom_target(unit_tests)  # what `ctest -L unit` runs
 add_custom_target(gpu_tests)   # what `ctest -L gpu` runs

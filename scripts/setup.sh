@@ -11,7 +11,7 @@ case "${1:-} ${2:-}" in
   --model*) echo "setup: there is no model \"${2:-}\"; those that can be fetched: all-mpnet-base-v2" >&2; exit 2 ;;
   *) echo "setup: unknown argument \"$1\"; setup.sh [--cluster | --sanitizers | --cuda-headers | --model all-mpnet-base-v2]" >&2; exit 2 ;;
 esac
-packages="ca-certificates git cmake g++ ninja-build ccache mold unzip python3 python3-pip libopenmpi-dev openmpi-bin libhdf5-dev
+packages="ca-certificates git cmake g++ ninja-build ccache unzip python3 python3-pip libopenmpi-dev openmpi-bin libhdf5-dev
   libboost-program-options-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libicu-dev libxxhash-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev procps xz-utils clang-format clang-tidy"
 [ "${1:-}" != --cluster ] || packages="$packages slurmctld slurmd slurm-client munge iproute2"
