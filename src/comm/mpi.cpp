@@ -98,6 +98,7 @@ class MpiWork final : public Work {
   bool waited_ = false;
 };
 
+// Where a rank stands, in the launch and on its host. Collective.
 struct Place {
   explicit Place(MPI_Comm comm) {
     MPI_Comm_rank(comm, &rank);
