@@ -14,7 +14,7 @@ namespace {
 constexpr float width = 3;      // of the kernel
 constexpr float noise = .3F;    // of a label that is still to be given, beside a variance of 1
 constexpr double least = 1e-3;  // share of a class's probability that is never taken off
-constexpr double lifted_from = .25, prior_of_lift = .15;  // the standard deviation of its prior
+constexpr double lifted_from = .25;
 
 // A class never becomes certain: of the documents that a sum cut at 1 made so, one in eight was
 // wrong (debtags-topical, 100 labels).
@@ -40,10 +40,10 @@ void bound(std::span<double> p, std::span<const double> floors, double sum) {
   for (std::size_t c = 0; c < p.size(); ++c) p[c] = std::max(p[c] - high, floors[c]);
 }
 
-// The tanh and what is taken off all classes hold scores in the middle back: small ones and those
-// near 1 stay.
+// Log odds of p above 1/4 grow by 4 lift (p - 1/4) (1 - p): small ones and those near 1 stay.
 double lifted(double p, double lift) {
-  return p > lifted_from ? 1 / (1 + (1 - p) / p * std::exp(-lift * (p - lifted_from))) : p;
+  if (p <= lifted_from) return p;
+  return 1 / (1 + (1 - p) / p * std::exp(-4 * lift * (p - lifted_from) * (1 - p)));
 }
 
 }  // namespace
@@ -91,23 +91,6 @@ void move_probabilities(const Taxonomy& taxonomy, MatrixView moves,
       }
     for (std::size_t c = 0; c < p.size(); ++c) row[c] = static_cast<float>(p[c]);
   }
-}
-
-double fitted_lift(MatrixView probabilities, MatrixView truth) {
-  // Of the truth's log likelihood and the prior's: falls as the lift grows.
-  const auto slope = [&](double lift) {
-    double sum = -lift / (prior_of_lift * prior_of_lift);
-    for (std::int64_t i = 0; i < probabilities.rows * probabilities.columns; ++i)
-      if (const auto p = static_cast<double>(probabilities.data[i]); p > lifted_from)
-        sum += (p - lifted_from) * (static_cast<double>(truth.data[i]) - lifted(p, lift));
-    return sum;
-  };
-  double low = -3, high = 3;
-  for (int step = 0; step < 40; ++step) {
-    const double middle = (low + high) / 2;
-    (slope(middle) > 0 ? low : high) = middle;
-  }
-  return (low + high) / 2;
 }
 
 void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,

@@ -26,16 +26,12 @@ void similarities(MatrixView documents, MatrixView others, MutableMatrixView sim
 void move_probabilities(const Taxonomy& taxonomy, MatrixView moves,
                         MutableMatrixView probabilities);
 
-// The lift of -3 to 3 of moved probabilities (n,C) with which truth (n,C) is most likely, beside a
-// normal prior about 0 of standard deviation .15: a logistic regression with one coefficient.
-double fitted_lift(MatrixView probabilities, MatrixView truth);
-
 struct LabelCorrection {
   Matrix documents;  // (n,H+K) text_and_posterior of the labelled ones
   Matrix weights;    // (C,n): what each of them adds to a class, times the similarity to it
   // With which probabilities were made of marginals: L, and that of the softmax.
   double expected_leaves = 1, softmax_leaves = 1;
-  double lift = 0;  // log odds of p above 1/4 grow by lift (p - 1/4): fitted_lift
+  double lift = 0;  // log odds of p above 1/4 grow by 4 lift (p - 1/4) (1 - p)
 
   // x' (B,H), posterior (B,K); its marginals m_c (B,C) in, probabilities out: probability(m_c, ..)
   // moved and lifted. Safe to call from several threads.

@@ -102,7 +102,7 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
     }
     to_probabilities(probabilities.view(), settings.expected_leaves, settings.softmax_leaves);
     const FittedCorrection fitted = fit_correction(
-        classes, text_and_posterior(vectors.view(), posterior.view()), std::move(probabilities),
+        text_and_posterior(vectors.view(), posterior.view()), std::as_const(probabilities).view(),
         truth.view(), settings.expected_leaves, settings.softmax_leaves);
     settings.lift = fitted.correction.lift;
     c.log->info(
