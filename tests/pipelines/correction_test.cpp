@@ -72,7 +72,8 @@ TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
   for (std::int64_t i = 0; i < 3; ++i)
     documents.row(i)[static_cast<std::size_t>(i)] = truth.row(i)[0] = p.row(i)[0] = 1;
   p.row(0)[0] = .4F;
-  const FittedCorrection fitted = fit_correction(documents, std::as_const(p).view(), truth.view(), 1, 1);
+  const FittedCorrection fitted =
+      fit_correction(documents, std::as_const(p).view(), truth.view(), 1, 1);
   EXPECT_TRUE(std::isinf(fitted.noise));
   EXPECT_EQ(fitted.after, fitted.before);
   EXPECT_EQ(fitted.correction.lift, 0);

@@ -175,8 +175,7 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
                                 double expected_leaves, double softmax_leaves) {
   Matrix alike(documents.rows, documents.rows);
   similarities(documents.view(), documents.view(), alike.view());
-  const at::Tensor residuals =
-      host_view(truth).to(at::kDouble) - host_view(probabilities);
+  const at::Tensor residuals = host_view(truth).to(at::kDouble) - host_view(probabilities);
   const auto [values, vectors] =
       at::linalg_eigh(host_view(std::as_const(alike).view()).to(at::kDouble));
   const at::Tensor turned = vectors.t().mm(residuals);
