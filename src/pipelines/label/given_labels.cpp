@@ -196,10 +196,10 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
       best.after = left, best.noise = noise, weights = solved;
   }
   best.correction = {documents, to_matrix(weights.t()), expected_leaves, softmax_leaves};
-  // The more documents move scores, the more those in the middle are held back: what new documents
-  // of two corpora ask for. Labelled ones ask for none; the student has learnt from them.
+  // The more documents move scores, the more those in the middle are held back. Fitted to best
+  // classes of new documents; labelled ones ask for none, since the student has learnt from them.
   const auto n = static_cast<double>(documents.rows);
-  if (best.after < best.before) best.correction.lift = .8 * n / (n + 100);
+  if (best.after < best.before) best.correction.lift = n / (n + 300);
   return best;
 }
 
