@@ -245,7 +245,7 @@ bool LineReader::peek(std::string_view& line) {
 std::int64_t LineReader::line_number() const { return state_->line_number; }
 std::string LineReader::where() const { return where(state_->line_number); }
 std::string LineReader::where(std::int64_t line) const {
-  return fmt::format("{}:{}", state_->name, line);
+  return line > 0 ? fmt::format("{}:{}", state_->name, line) : state_->name;
 }
 std::int64_t LineReader::position() const { return state_->position(); }
 void LineReader::seek(std::int64_t position, std::int64_t line) { state_->seek(position, line); }

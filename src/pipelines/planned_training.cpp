@@ -73,6 +73,14 @@ ForeseenBatch foreseen_batch(const PlannedModel& model, const PlannedWork& work,
   return {std::max<std::int64_t>(1, only.largest), std::max<std::int64_t>(1, only.micro_batch)};
 }
 
+ForeseenBatch foreseen_student(const EncoderConfig& encoder, const FineTuning& training,
+                               const DeviceChoice& device, int ranks, std::int64_t length) {
+  const PlannedModel planned{.name = {}, .config = encoder};
+  return foreseen_batch(
+      planned, planned_training(PlanJob::classifier, planned, training, device.cuda, ranks),
+      training, device, length);
+}
+
 void log_memory(const Log& log, const PlannedModel& model, const PlannedWork& work,
                 const FineTuning& training, std::int64_t length, std::int64_t target_length) {
   const TrainOptions& train = training.trainer.train;

@@ -42,7 +42,7 @@ TEST_F(CorpusFile, TabbedErrorsNameFileLineAndCure) {
   EXPECT_EQ(refused("c.txt", "0\ta\n1\tb\n0\tc\n"),
             path + ":3: the document id `0` was given before; ids must differ");
   EXPECT_EQ(refused("c.txt", ""),
-            path + ":0: there is no document in it; give a file with at least one");
+            path + ": there is no document in it; give a file with at least one");
   EXPECT_THAT(refused("c.txt", "\n\n"), HasSubstr("there is no document in it"));
   EXPECT_EQ(refused("c.txt", "\ttext\n"),
             path + ":1: the document id is empty; give every document an id of its own");

@@ -36,7 +36,7 @@ class LineReader {
   bool next(std::string& line);
   bool peek(std::string_view& line);  // the next line without taking it
   std::int64_t line_number() const;   // of the line given last, from 1
-  std::string where() const;          // "FILE:LINE", for messages
+  std::string where() const;          // "FILE:LINE", for messages; of an empty file "FILE"
   std::string where(std::int64_t line) const;
 
   // Where the next line begins, in bytes of the text (of a gzip file: of what it unpacks to).

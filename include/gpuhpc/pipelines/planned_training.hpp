@@ -28,6 +28,10 @@ ForeseenBatch foreseen_batch(const PlannedModel& model, const PlannedWork& work,
                              const FineTuning& training, const DeviceChoice& device,
                              std::int64_t length, std::int64_t target_length = 0);
 
+// The same of a student of `run`.
+ForeseenBatch foreseen_student(const EncoderConfig& encoder, const FineTuning& training,
+                               const DeviceChoice& device, int ranks, std::int64_t length);
+
 // Says about what a rank's tensors take at --train.micro-batch, where all items are as long as they
 // may be. Nothing where the micro-batch is found by trial.
 void log_memory(const Log& log, const PlannedModel& model, const PlannedWork& work,

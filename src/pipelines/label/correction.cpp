@@ -111,9 +111,9 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
         truth.rows, std::accumulate(truth.values.begin(), truth.values.end(), 0.) / truth.rows,
         settings.expected_leaves, decode.expected_leaves > 0 ? " as given" : "", fitted.after,
         fitted.before,
-        fitted.after < fitted.before
-            ? fmt::format("; scores above 1/4 lifted by {:.3f}", settings.lift)
-            : ": nothing is corrected");
+        fitted.after >= fitted.before ? ": nothing is corrected"
+        : settings.lift > 0 ? fmt::format("; scores above 1/4 lifted by {:.3f}", settings.lift)
+                            : "");
     if (decode.expected_leaves == 0 && settings.expected_leaves >= 2)
       c.log->info(
           "the stages before took {} leaves for expected; --decode.expected-leaves {:.1f} runs "

@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <unordered_map>
@@ -198,8 +199,8 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
   best.correction = {documents, to_matrix(weights.t()), expected_leaves, softmax_leaves};
   // The more documents move scores, the more those in the middle are held back. Fitted to best
   // classes of new documents; labelled ones ask for none, since the student has learnt from them.
-  const auto n = static_cast<double>(documents.rows);
-  if (best.after < best.before) best.correction.lift = n / (n + 300);
+  if (best.after < best.before)
+    best.correction.lift = std::max(0., std::log(static_cast<double>(documents.rows) / 50) / 4);
   return best;
 }
 

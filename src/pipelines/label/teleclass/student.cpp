@@ -57,11 +57,8 @@ Matrix train_student(const StageContext& c, const StudentStage& s, const Trained
                     tokenizer.special().single, loss, wanted);
   TrainContext context = train_context(c, training.trainer, out);
   run_collectively(c.comm, [&] {
-    const PlannedModel planned{s.encoder.path().string(), encoder.config()};
-    context.foreseen = foreseen_batch(
-        planned,
-        planned_training(PlanJob::classifier, planned, training, c.device.cuda, c.comm.size()),
-        training, c.device, std::min(tune.max_length, unit.max_tokens));
+    context.foreseen = foreseen_student(encoder.config(), training, c.device, c.comm.size(),
+                                        std::min(tune.max_length, unit.max_tokens));
   });
   Trainer(arena, task, train, std::move(context)).run();
   return head.class_vectors();

@@ -15,6 +15,7 @@
 #include "gpuhpc/nn/losses.hpp"
 #include "gpuhpc/pipelines/fine_tuning.hpp"
 #include "gpuhpc/pipelines/label/model_folder.hpp"
+#include "gpuhpc/pipelines/planned_training.hpp"
 
 namespace gpuhpc {
 namespace {
@@ -157,7 +158,13 @@ void learn_silver_labels(const StageContext& c, const GraphTask& model, ClassGra
                    static_cast<double>(batch.size())};
   };
   DocumentTask task = model.learnt(/*all=*/false, loss, wanted);
-  Trainer(arena, task, training.trainer.train, train_context(c, training.trainer, out)).run();
+  TrainContext context = train_context(c, training.trainer, out);
+  run_collectively(c.comm, [&] {
+    context.foreseen =
+        foreseen_student(model.encoder->encoder.config(), training, c.device, c.comm.size(),
+                         std::min(training.encoder.max_length, model.unit.max_tokens));
+  });
+  Trainer(arena, task, training.trainer.train, std::move(context)).run();
 }
 
 void restore_head(ClassGraphHead& head, const fs::path& graph) {
