@@ -196,6 +196,13 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
   EXPECT_EQ(found.scores.lift, .3);
   EXPECT_EQ(found.truth.values, matrix(3, 2).values);
   EXPECT_EQ(found.hashes, (std::vector<std::int64_t>{7, 8, 9}));
+  // A correction of an earlier version, which lifted scores otherwise or not at all.
+  const fs::path file = folder_ / "corrected" / "gpuhpc" / "settings.json";
+  Json earlier = read_json(file);
+  earlier.erase("lift_of_middle");
+  write_json(file, earlier);
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_settings(folder_ / "corrected"); }),
+              HasSubstr("settings.json: "));
   const auto refused = [&](auto... arguments) {
     EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read(arguments...); }),
                 HasSubstr("correction.h5"));

@@ -61,7 +61,7 @@ void write_settings(const fs::path& model, const ClassifierSettings& settings) {
             {"corrected", s.corrected},
             {"expected_leaves", s.expected_leaves},
             {"softmax_leaves", s.softmax_leaves},
-            {"lift_of_middle", s.lift},
+            {"lift_of_middle", s.lift},  // the `lift` of earlier versions was of another form
             {"smoothing_keep", s.smoothing_keep},
             {"scoring", values_of(scoring_options(s))}};
   if (s.labelling) json["labelling"] = values_of(labelling_options(*s.labelling));
