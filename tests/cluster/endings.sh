@@ -9,11 +9,11 @@ nobody_left() { for n in 1 2; do ip netns pids "$nodes_tag-$n"; done | xargs -r 
 
 run=$S/cancelled
 job=$(long_job "$run") || exit 1
-wait_for 120 newest_checkpoint "$run"
+wait_for "$patience" newest_checkpoint "$run"
 nobody_left && die "the processes of a running job are not seen"
 start=$SECONDS
 scancel "$job"
-await "$job" 30 CANCELLED
+await "$job" CANCELLED
 wait_for 30 nobody_left
 says "$S/$job.log" "stopped at step .* as asked"
 [ "$(state "$job")" = CANCELLED ] || die "a cancelled job is $(state "$job")"
@@ -21,10 +21,10 @@ echo "scancel: CANCELLED with a checkpoint, no process left after $((SECONDS - s
 
 run=$S/lost
 job=$(long_job "$run" --no-requeue) || exit 1
-wait_for 120 newest_checkpoint "$run"
+wait_for "$patience" newest_checkpoint "$run"
 start=$SECONDS
 kill -9 "$(cat "$S/slurmd.node2.pid")"
-await "$job" 120 NODE_FAIL
+await "$job" NODE_FAIL
 says "$S/$job.log" "node2"
 grep node2 "$S/$job.log"
 echo "node2's daemon killed: NODE_FAIL after $((SECONDS - start)) s"

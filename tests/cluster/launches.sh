@@ -6,7 +6,7 @@ array_over() { [ -z "$(squeue -h)" ]; }
 
 for launcher in srun mpirun; do
   job=$(GPUHPC_LAUNCHER=$launcher submit --nodes=2 --ntasks-per-node=2 jobs/slurm/multi-node.sh doctor) || exit 1
-  await "$job" 60 COMPLETED
+  await "$job" COMPLETED
   log=$S/$job.log
   says "$log" "4 ranks on 2 hosts"
   says "$log" "[ :]1 +node1 +1 .* cpu"
@@ -18,12 +18,12 @@ for launcher in srun mpirun; do
 done
 
 job=$(submit --gpus-per-node=0 jobs/slurm/a6000x1.sh doctor) || exit 1
-await "$job" 30 COMPLETED
+await "$job" COMPLETED
 scontrol -o show job "$job" | grep -q "TresPerNode=gres:gpu:0" || die "--gpus-per-node=0 still asks for GPUs"
 says "$S/$job.log" "1 rank on 1 host"
 
 job=$(submit --nodes=2 --ntasks-per-node=2 --array=1,2,4 --output="$S/part-%a.log" jobs/slurm/scaling.sh doctor) || exit 1
-wait_for 90 array_over
+wait_for "$patience" array_over
 says "$S/part-1.log" "2 ranks on 1 host"
 says "$S/part-2.log" "4 ranks on 2 hosts"
 says "$S/part-4.log" "part 4 of the array needs 4 nodes and the job has 2"
@@ -31,7 +31,7 @@ echo "scaling: a part for each number of nodes"
 
 # Not every process of a job with several tasks is a wrong launch.
 job=$(submit --nodes=2 --ntasks-per-node=2 --wrap "'$program' doctor --device.kind cpu && srun -n1 -N1 '$program' doctor --device.kind cpu") || exit 1
-await "$job" 30 COMPLETED
+await "$job" COMPLETED
 [ "$(grep -c "1 rank on 1 host" "$S/$job.log")" = 2 ] || die "a batch script's own process, or srun -n1, was refused"
 
 start=$SECONDS

@@ -22,7 +22,7 @@ run=$S/run
 mpirun_on_nodes 2 2 --mca orte_enable_recovery 1 --mca orte_abort_on_non_zero_status 0 \
   bash "$S/rank.sh" "$S" "$program" "${arguments[@]}" --run.dir "$run" --parallel.timeout $limit >"$S/ranks.log" 2>&1 &
 launcher=$!
-wait_for 120 newest_checkpoint "$run"
+wait_for "$patience" newest_checkpoint "$run"
 link_node 2 down
 cut=$(date +%s)
 all_left() { [ "$(cat "$S"/left-* 2>/dev/null | wc -l)" = 4 ]; }
@@ -46,7 +46,7 @@ before=$(newest_checkpoint "$run")
 mpirun_on_nodes 2 2 "${mpirun_options[@]}" "$program" "${arguments[@]}" --run.dir "$run" >"$S/launcher.log" 2>&1 &
 launcher=$!
 newer() { [ "$(newest_checkpoint "$run")" != "$before" ]; }
-wait_for 60 newer
+wait_for "$patience" newer
 link_node 2 down
 start=$SECONDS
 launcher_left() { ! kill -0 "$launcher"; }
@@ -58,7 +58,7 @@ echo "mpirun left $((SECONDS - start)) s after the link was lost"
 reconnect
 mpirun_on_nodes 2 2 "$program" "${arguments[@]}" --run.dir "$run" >"$S/again.log" 2>&1 &
 launcher=$!
-wait_for 120 launcher_left
+wait_for "$patience" launcher_left
 wait "$launcher" || die "started again: exit $?"
 says "$S/again.log" "going on after the checkpoint"
 [ "$(weights "$run")" = "$(weights "$S/alone")" ] || die "other weights"

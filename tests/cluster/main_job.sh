@@ -7,7 +7,7 @@ for shape in "2 4" "1 8"; do
   read -r nodes each <<<"$shape"
   start=$SECONDS
   job=$(submit --nodes="$nodes" --ntasks-per-node="$each" jobs/slurm/a6000x8.sh "${small_run[@]}" --input.dir "$S/input" --run.dir "$S/run-$nodes") || exit 1
-  await "$job" 240 COMPLETED
+  await "$job" COMPLETED
   says "$S/$job.log" "0: .*8 ranks, cpu"
   says "$S/$job.log" "Example-F1"
   echo "8 ranks on $nodes nodes: $((SECONDS - start)) s"

@@ -10,8 +10,8 @@ launch_job() {  # LAUNCHER RUN-FOLDER SBATCH-OPTIONS...
   GPUHPC_LAUNCHER=$launcher submit --nodes=2 --ntasks-per-node=2 "$@" jobs/slurm/a6000x8.sh "${arguments[@]}" --run.dir "$run"
 }
 requeued() {  # JOB TIMES
-  wait_for 120 says_restarts "$1" "$2"
-  await "$1" 60 PENDING
+  wait_for "$patience" says_restarts "$1" "$2"
+  await "$1" PENDING
   says "$S/$1.log" "stopped as asked; the job goes back into the queue"
 }
 says_restarts() { scontrol -o show job "$1" | grep -q " Restarts=$2 "; }
@@ -31,7 +31,7 @@ stop_ranks() {  # RUN-FOLDER JOB TIMES   or the signal came before that, and the
   local before
   before=$(newest_checkpoint "$1")
   newer_or_requeued() { says_restarts "$2" "$3" || { newest_checkpoint "$1" && [ "$(newest_checkpoint "$1")" != "$before" ]; }; }
-  wait_for 120 newer_or_requeued "$@"
+  wait_for "$patience" newer_or_requeued "$@"
   ranks_of "$1" | xargs -r kill -STOP
 }
 # USR1 or TERM is pending, or has set the rank going already (Slurm sends SIGCONT before SIGTERM).
@@ -43,7 +43,7 @@ all_told() {
   done
 }
 go_on() {  # RUN-FOLDER
-  wait_for 120 all_told "$1"
+  wait_for "$patience" all_told "$1"
   ranks_of "$1" | xargs -r kill -CONT
 }
 
@@ -54,14 +54,14 @@ echo "left alone on one rank: $((SECONDS - start)) s, $(wc -l <"$S/alone/stages/
 
 run=$S/srun
 job=$(launch_job srun "$run") || exit 1
-await "$job" 60 RUNNING
+await "$job" RUNNING
 stop_ranks "$run" "$job" 1
 urgent=$(sbatch --parsable --partition=urgent --nodes=2 --exclusive --output=/dev/null --wrap true) || die "sbatch"
 go_on "$run"
 requeued "$job" 1
-await "$urgent" 60 COMPLETED
+await "$urgent" COMPLETED
 at_once "$job"
-await "$job" 60 RUNNING
+await "$job" RUNNING
 started=$SECONDS
 stop_ranks "$run" "$job" 2
 scontrol update jobid="$job" TimeLimit=$(((SECONDS - started) / 60 + 3))  # less than the job script's three minutes are left: USR1 comes at the next look
@@ -69,20 +69,20 @@ go_on "$run"
 requeued "$job" 2
 scontrol update jobid="$job" TimeLimit=60
 at_once "$job"
-await "$job" 180 COMPLETED
+await "$job" COMPLETED
 [ "$(grep -c "going on after the checkpoint" "$S/$job.log")" -ge 1 ] || die "no start went on from a checkpoint"
 [ "$(weights "$run")" = "$reference" ] || die "srun: other weights"
 echo "srun: driven out, then USR1 before the limit: requeued twice, the same weights"
 
 run=$S/mpirun
 job=$(launch_job mpirun "$run") || exit 1
-await "$job" 60 RUNNING
+await "$job" RUNNING
 stop_ranks "$run" "$job" 1
 scancel --batch --signal=USR1 "$job"  # as --signal=B:USR1 does
 go_on "$run"
 requeued "$job" 1
 at_once "$job"
-await "$job" 180 COMPLETED
+await "$job" COMPLETED
 says "$S/$job.log" "going on after the checkpoint"
 [ "$(weights "$run")" = "$reference" ] || die "mpirun: other weights"
 echo "mpirun: USR1: requeued, the same weights; $((SECONDS - start)) s in all"

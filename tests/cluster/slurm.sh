@@ -4,7 +4,7 @@
 #   start_slurm NODES      sbatch, srun, scontrol, ... are this cluster's from then on
 #   submit ARGUMENTS...    of sbatch; prints the job's number; its log is $S/JOB.log
 #   state JOB              RUNNING, PENDING, COMPLETED, ...
-#   await JOB SECONDS STATE...   until the job is in one of them
+#   await JOB STATE...     until the job is in one of them
 #   make_input FOLDER      300 training and 100 test documents of the demo
 # PROGRAM and MODELS come from CTest.
 set -u
@@ -115,14 +115,15 @@ start_slurm() {
 submit() { sbatch --parsable --output="$S/%j.log" "$@" || die "sbatch $*"; }
 state() { scontrol -o show job "$1" | grep -o 'JobState=[A-Z_]*' | cut -d= -f2; }
 exit_code() { scontrol -o show job "$1" | grep -o ' ExitCode=[0-9]*' | cut -d= -f2; }
+# How many seconds are waited for what takes as long as its work: no test of speed, but the end of what hangs.
+patience=900
 await() {
-  local job=$1 seconds=$2 end now; shift 2
-  end=$((SECONDS + seconds))
+  local job=$1 end=$((SECONDS + patience)) now; shift
   while :; do
     now=$(state "$job")
     for wanted in "$@"; do [ "$now" != "$wanted" ] || return 0; done
     case $now in COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) die "job $job is $now and should be $*" ;; esac
-    [ "$SECONDS" -lt "$end" ] || die "job $job is $now after $seconds s and should be $*"
+    [ "$SECONDS" -lt "$end" ] || die "job $job is $now after $patience s and should be $*"
     sleep .3
   done
 }
