@@ -2,7 +2,6 @@
 # launches.sh   right and wrong launches under Slurm: the doctor's findings, and what a launch without MPI is told.
 . "$(dirname "$(realpath "$0")")/slurm.sh"
 start_slurm 2
-array_over() { [ -z "$(squeue -h)" ]; }
 
 for launcher in srun mpirun; do
   job=$(GPUHPC_LAUNCHER=$launcher submit --nodes=2 --ntasks-per-node=2 jobs/slurm/multi-node.sh doctor) || exit 1
@@ -23,7 +22,7 @@ scontrol -o show job "$job" | grep -q "TresPerNode=gres:gpu:0" || die "--gpus-pe
 says "$S/$job.log" "1 rank on 1 host"
 
 job=$(submit --nodes=2 --ntasks-per-node=2 --array=1,2,4 --output="$S/part-%a.log" jobs/slurm/scaling.sh doctor) || exit 1
-wait_for "$patience" array_over
+queue_empties
 says "$S/part-1.log" "2 ranks on 1 host"
 says "$S/part-2.log" "4 ranks on 2 hosts"
 says "$S/part-4.log" "part 4 of the array needs 4 nodes and the job has 2"

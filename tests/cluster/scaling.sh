@@ -4,13 +4,12 @@
 . "$(dirname "$(realpath "$0")")/slurm.sh"
 start_slurm 2
 make_input "$S/input"
-array_over() { [ -z "$(squeue -h)" ]; }
 
 # scale NAME OPTIONS OF THE RUN...   leaves the run folders $S/NAME-1 and $S/NAME-2, and the table $S/NAME.md
 scale() {
   local name=$1 job n; shift
   job=$(submit --nodes=2 --ntasks-per-node=1 --array=1,2%1 --output="$S/$name-%a.log" jobs/slurm/scaling.sh "$@" --input.dir "$S/input") || exit 1
-  wait_for "$patience" array_over
+  queue_empties
   for n in 1 2; do mv "runs/scaling-$job-$n" "$S/$name-$n" || die "part $n left no run folder"; done
   BUILD=$(dirname "$program") bash bench/scaling.sh --collect "$S/$name" "$S/$name-1" "$S/$name-2" || die "no table"
 }

@@ -5,6 +5,7 @@
 #   submit ARGUMENTS...    of sbatch; prints the job's number; its log is $S/JOB.log
 #   state JOB              RUNNING, PENDING, COMPLETED, ...
 #   await JOB STATE...     until the job is in one of them
+#   queue_empties          waits until no job runs or waits any more
 #   make_input FOLDER      300 training and 100 test documents of the demo
 # PROGRAM and MODELS come from CTest.
 set -u
@@ -115,7 +116,8 @@ start_slurm() {
 submit() { sbatch --parsable --output="$S/%j.log" "$@" || die "sbatch $*"; }
 state() { scontrol -o show job "$1" | grep -o 'JobState=[A-Z_]*' | cut -d= -f2; }
 exit_code() { scontrol -o show job "$1" | grep -o ' ExitCode=[0-9]*' | cut -d= -f2; }
-# How many seconds are waited for what takes as long as its work: no test of speed, but the end of what hangs.
+# Seconds for what takes as long as its work: only what hangs needs them all. Where the wait itself is promised (a lost link is noticed, nobody is left)
+# a test gives its own.
 patience=900
 await() {
   local job=$1 end=$((SECONDS + patience)) now; shift
@@ -134,6 +136,8 @@ wait_for() {  # SECONDS COMMAND...   until it succeeds
     sleep .3
   done
 }
+queue_empties() { wait_for "$patience" queue_is_empty; }
+queue_is_empty() { [ -z "$(squeue -h)" ]; }
 says() { grep -Eq "$2" "$1" || die "no line of ${1##*/} has: $2"; }
 
 make_input() {
