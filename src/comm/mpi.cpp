@@ -193,8 +193,7 @@ class MpiCommunicator final : public Communicator {
     return std::vector<std::int64_t>(static_cast<std::size_t>(size()), count);
   }
 
-  // First, for from then on the engine's thread calls MPI: two threads in Open MPI 4.1 at once, as
-  // the first messages find their way, may have ended a launch in a segmentation fault.
+  // First: from then on the engine's thread calls MPI, and one thread at a time is enough.
   Place place_;
   MpiEngine engine_;
   ParallelOptions options_;

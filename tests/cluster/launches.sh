@@ -16,6 +16,12 @@ for launcher in srun mpirun; do
   [ "$launcher" = mpirun ] || cat "$log"
 done
 
+# MPI_Init ends with a barrier of PMIx, which has to wait for the other nodes, too.
+cc -Wall -I"/usr/lib/$(cc -print-multiarch)/pmix2/include" tests/cluster/barrier.c -lpmix -o "$S/barrier" || die "barrier.c does not compile"
+job=$(GPUHPC=$S/barrier submit --nodes=2 --ntasks-per-node=2 jobs/slurm/multi-node.sh "$S/late") || exit 1
+await "$job" COMPLETED
+[ "$(grep -c "rank [0-3] waited" "$S/$job.log")" = 4 ] || die "not every rank waited for the others"
+
 job=$(submit --gpus-per-node=0 jobs/slurm/a6000x1.sh doctor) || exit 1
 await "$job" COMPLETED
 scontrol -o show job "$job" | grep -q "TresPerNode=gres:gpu:0" || die "--gpus-per-node=0 still asks for GPUs"
