@@ -11,8 +11,9 @@ kernels::Isa InferOptions::isa() const {
 
 CpuPrecision InferOptions::cpu_precision() const {
   if (precision == "fp16") return CpuPrecision::fp32;
-  return usable_cpu_precision(
-      precision == "auto" ? CpuPrecision::bf16 : parse_cpu_precision(precision), isa());
+  if (precision == "auto")
+    return kernels::prefers_bf16(isa()) ? CpuPrecision::bf16 : CpuPrecision::fp32;
+  return usable_cpu_precision(parse_cpu_precision(precision), isa());
 }
 
 std::string InferOptions::gpu_precision(bool has_bf16) const {
@@ -31,7 +32,7 @@ void declare(config::Section& section, InferOptions& options) {
               "more, 16 on AMX; fp16: on GPUs, on processors fp32; int8: encoders on processors "
               "with AMX or "
               "AVX-512 VNNI, refused elsewhere; cosines of their vectors to fp32's are about .999; "
-              "auto takes bf16 where the hardware multiplies it, fp16 on older GPUs, else fp32")
+              "auto takes bf16 where it is faster, fp16 on older GPUs, else fp32")
       .one_of({"auto", "fp32", "tf32", "bf16", "fp16", "int8"})
       .common();
   section

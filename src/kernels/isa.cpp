@@ -76,6 +76,11 @@ void require(Isa isa) {
                               to_string(best_isa()));
 }
 
+bool prefers_bf16(Isa isa) {
+  __builtin_cpu_init();
+  return isa == Isa::amx || (isa == Isa::avx512_bf16 && !__builtin_cpu_is("intel"));
+}
+
 void limit_isa(Isa highest) {
   require(highest);
   highest_allowed = highest;

@@ -43,9 +43,9 @@ GpuKind this_processor(int threads) {
   GpuKind cpu;
   cpu.name = "cpu";
   cpu.fp32 = cpu.tf32 = threads * (isa >= kernels::Isa::avx512 ? .2 : .1);
-  cpu.bf16 = isa >= kernels::Isa::amx           ? threads * 5.
-             : isa >= kernels::Isa::avx512_bf16 ? threads * .8
-                                                : 0;
+  cpu.bf16 = isa >= kernels::Isa::amx          ? threads * 5.
+             : isa < kernels::Isa::avx512_bf16 ? 0
+                                               : threads * (kernels::prefers_bf16(isa) ? .8 : .1);
   cpu.bandwidth = 20, cpu.link = 5;
   cpu.memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 10 * 9;
   return cpu;

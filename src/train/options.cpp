@@ -2,7 +2,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/device/gpu.hpp"
-#include "gpuhpc/nn/cpu_encoder.hpp"
+#include "gpuhpc/kernels/isa.hpp"
 
 namespace gpuhpc {
 
@@ -42,9 +42,7 @@ Precision TrainOptions::precision_kind(c10::Device device) const {
   for (const Precision kind : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16})
     if (precision == name_of(kind)) return kind;
   if (device.is_cuda()) return multiplies_bf16(device.index()) ? Precision::bf16 : Precision::fp16;
-  return usable_cpu_precision(CpuPrecision::bf16, kernels::best_isa()) == CpuPrecision::bf16
-             ? Precision::bf16
-             : Precision::fp32;
+  return kernels::prefers_bf16(kernels::best_isa()) ? Precision::bf16 : Precision::fp32;
 }
 
 const char* name_of(Precision precision) {
@@ -163,7 +161,7 @@ void declare(config::Section& section, TrainOptions& options) {
       .option(
           "precision", options.precision,
           "type of the matrix products; parameters, sums and losses are always fp32; fp16 "
-          "scales the loss; auto takes bf16 where the hardware multiplies it, fp16 on older GPUs")
+          "scales the loss; auto takes bf16 where it is faster, fp16 on older GPUs, else fp32")
       .one_of({"auto", "fp32", "tf32", "bf16", "fp16"})
       .common();
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);

@@ -6,6 +6,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "gpuhpc/base/error.hpp"
@@ -425,6 +428,15 @@ TEST(Isa, NamesGoBothWays) {
   EXPECT_THROW(parse_isa("sse"), Error);
   EXPECT_TRUE(supported(Isa::generic));
   EXPECT_EQ(supported_isas().back(), best_isa());
+}
+
+TEST(Isa, Bf16IsPreferredWithTilesAndWithoutIntel) {
+  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) EXPECT_FALSE(prefers_bf16(isa));
+  EXPECT_TRUE(prefers_bf16(Isa::amx));
+  std::ifstream processor("/proc/cpuinfo");
+  const std::string text(std::istreambuf_iterator<char>(processor), {});
+  ASSERT_NE(text.find("vendor_id"), std::string::npos);
+  EXPECT_EQ(prefers_bf16(Isa::avx512_bf16), text.find("GenuineIntel") == std::string::npos);
 }
 
 // In a process of its own: it stays.

@@ -26,6 +26,10 @@ void require(Isa isa);  // throws configuration_error when this machine does not
 Isa best_isa();
 std::vector<Isa> supported_isas();  // ascending, generic first
 
+// Whether bf16 products at this level take less time than fp32's on this machine: AMX's do, and so
+// does VDPBF16PS on AMD's processors; on Intel's (model 207) encoding takes 1.8 times as long.
+bool prefers_bf16(Isa isa);
+
 // From now on this process has no level above `highest`, which it must have (require()). Called at
 // the start, before anything is computed: --device.isa, and the tests of every level.
 void limit_isa(Isa highest);
