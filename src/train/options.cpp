@@ -158,10 +158,9 @@ void declare(config::Section& section, TrainOptions& options) {
               "them, steps with semicolons")
       .execution();
   section
-      .option(
-          "precision", options.precision,
-          "type of the matrix products; parameters, sums and losses are always fp32; fp16 "
-          "scales the loss; auto takes bf16 where it is faster, fp16 on older GPUs, else fp32")
+      .option("precision", options.precision,
+              "type of the matrix products; parameters, sums and losses are always fp32; fp16 "
+              "scales the loss; auto takes bf16 where it is faster, fp16 on older GPUs, else fp32")
       .one_of({"auto", "fp32", "tf32", "bf16", "fp16"})
       .common();
   section.option("seed", options.seed, "of the shuffle and of dropout").range(0, many);
