@@ -18,8 +18,8 @@ launch() {
   trap 'signalled=1 told=1; [ -z "$pid" ] || kill -USR1 "$pid"' USR1 TERM
   case ${GPUHPC_LAUNCHER:-srun} in
     srun)
-      # PMIx's barriers as a tree, Slurm's default, do not wait for other nodes in Slurm 22.05: MPI_Init lets ranks go whose first message
-      # ends a rank that is not there yet in a segmentation fault.
+      # By default Slurm's PMIx does not wait for other nodes where a job has fewer than TreeWidth (16 or 50): MPI_Init lets ranks go whose first
+      # message ends a rank that is not ready in a segmentation fault.
       export SLURM_PMIX_FENCE=${SLURM_PMIX_FENCE:-ring}
       [ -z "${SLURM_CPUS_PER_TASK:-}" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
       start=(srun --mpi=pmix --kill-on-bad-exit=1 --label "${srun_options[@]}") ;;

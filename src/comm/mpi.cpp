@@ -274,10 +274,31 @@ void check_temporary_folder(const Environment& environment) {
         folder, std::strerror(errno));
 }
 
+// Slurm (22.05 as 25.05) takes PMIx's barriers for a tree, and where a job has fewer nodes than
+// TreeWidth every node for the root of its own: MPI_Init lets a rank go whose first message then
+// meets a rank that has no handler for it yet.
+void warn_of_barriers(const Environment& environment) {
+  const auto is = [&](const char* name, const char* value) {
+    const char* given = environment(name);
+    return given != nullptr && std::strcmp(given, value) == 0;
+  };
+  const char* nodes = environment("SLURM_STEP_NUM_NODES");
+  const bool by_srun = is("PMIX_RANK", "0") && environment("OMPI_COMM_WORLD_SIZE") == nullptr;
+  if (!by_srun || nodes == nullptr || std::atoi(nodes) < 2 || is("SLURM_PMIX_FENCE", "ring"))
+    return;
+  fmt::print(stderr,
+             "gpuhpc: warning: Slurm lets ranks start before those on other nodes are ready, and "
+             "some launches end in a segmentation fault; export SLURM_PMIX_FENCE=ring before srun "
+             "--mpi=pmix, as the job scripts do\n");
+}
+
 }  // namespace
 
 void check_launch(const Environment& environment) {
-  if (launched(environment)) return check_temporary_folder(environment);
+  if (launched(environment)) {
+    warn_of_barriers(environment);
+    return check_temporary_folder(environment);
+  }
   // srun tells its tasks how many they are. SLURM_NTASKS would not do: a batch script's shell has
   // it, too.
   const char* tasks = environment("SLURM_STEP_NUM_TASKS");

@@ -12,6 +12,7 @@ for launcher in srun mpirun; do
   says "$log" "[ :]2 +node2 +0 .* cpu"
   says "$log" "64 MiB .* [GM]B/s"
   says "$log" "every element of every answer is right"
+  ! grep -q SLURM_PMIX_FENCE "$log" || die "a job script's launch is warned"
   echo "doctor under $launcher: $(grep -c 'KiB\|MiB' "$log") sizes right"
   [ "$launcher" = mpirun ] || cat "$log"
 done

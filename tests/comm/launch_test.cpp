@@ -47,6 +47,25 @@ TEST(CheckLaunch, AFolderThatMpiCannotUseIsNamed) {
   EXPECT_EQ(rank("/tmp"), "");
   EXPECT_EQ(problem({{"TMPDIR", "/proc/nowhere"}}), "") << "one process needs no MPI";
 }
+TEST(CheckLaunch, RankZeroWarnsOfNodesThatDoNotWaitForEachOther) {
+  const auto warning = [](Variables variables) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(problem(with(std::move(variables))), "");
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warning({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_NODES", "2"}}),
+              HasSubstr("export SLURM_PMIX_FENCE=ring"));
+  EXPECT_THAT(
+      warning({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_PMIX_FENCE", "tree"}}),
+      HasSubstr("export SLURM_PMIX_FENCE=ring"));
+  for (const Variables& quiet :
+       {Variables{{"SLURM_PMIX_FENCE", "ring"}}, Variables{{"PMIX_RANK", "1"}},
+        Variables{{"SLURM_STEP_NUM_NODES", "1"}}, Variables{{"OMPI_COMM_WORLD_SIZE", "4"}}}) {
+    Variables variables = quiet;
+    variables.insert({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_NODES", "2"}});
+    EXPECT_EQ(warning(variables), "") << quiet.begin()->first;
+  }
+}
 TEST(CheckLaunch, RightLaunchesPass) {
   EXPECT_EQ(problem({}), "") << "no Slurm";
   EXPECT_EQ(problem(kJob), "") << "a batch script's own process";

@@ -35,7 +35,8 @@ using Environment = std::function<const char*(const char* name)>;
 // Throws configuration_error when MPI would end the process in its own words, for want of a folder
 // for its temporary files; and when this process is one of several tasks of a Slurm step that no
 // MPI ties together: each would do the whole work alone, in the same folder. A batch script's own
-// processes, `srun -n1` and ranks of mpirun are none of these.
+// processes, `srun -n1` and ranks of mpirun are none of these. Rank 0 warns of an srun over several
+// nodes whose ranks may not wait for each other.
 void check_launch(const Environment& environment);
 
 }  // namespace gpuhpc
