@@ -2,7 +2,7 @@
 
 #include "gpuhpc/base/error.hpp"
 #include "gpuhpc/device/gpu.hpp"
-#include "gpuhpc/kernels/isa.hpp"
+#include "gpuhpc/nn/cpu_encoder.hpp"
 
 namespace gpuhpc {
 

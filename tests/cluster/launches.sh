@@ -17,8 +17,32 @@ for launcher in srun mpirun; do
   [ "$launcher" = mpirun ] || cat "$log"
 done
 
-# MPI_Init ends with a barrier of PMIx, which has to wait for the other nodes, too.
-cc -Wall -I"/usr/lib/$(cc -print-multiarch)/pmix2/include" tests/cluster/barrier.c -lpmix -o "$S/barrier" || die "barrier.c does not compile"
+# MPI_Init ends with a barrier of PMIx that collects no data; it has to wait for the other nodes, too. The last rank makes a file and comes late: the others
+# find the file behind the barrier.
+cat >"$S/barrier.c" <<'C'
+#include <fcntl.h>
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(int argc, char** argv) {
+  pmix_proc_t me;
+  if (argc < 2 || PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS) return 2;
+  if (me.rank + 1 == (unsigned)atoi(getenv("SLURM_STEP_NUM_TASKS"))) {
+    sleep(3);
+    close(open(argv[1], O_CREAT | O_WRONLY, 0644));
+  }
+  pmix_proc_t all;
+  PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+  if (PMIx_Fence(&all, 1, NULL, 0) != PMIX_SUCCESS) return 2;
+  const int waited = access(argv[1], F_OK) == 0;
+  printf("rank %u %s\n", me.rank, waited ? "waited" : "did not wait");
+  PMIx_Finalize(NULL, 0);
+  return !waited;
+}
+C
+cc -Wall -I"/usr/lib/$(cc -print-multiarch)/pmix2/include" "$S/barrier.c" -lpmix -o "$S/barrier" || die "barrier.c does not compile"
 job=$(GPUHPC=$S/barrier submit --nodes=2 --ntasks-per-node=2 jobs/slurm/multi-node.sh "$S/late") || exit 1
 await "$job" COMPLETED
 [ "$(grep -c "rank [0-3] waited" "$S/$job.log")" = 4 ] || die "not every rank waited for the others"
