@@ -193,7 +193,7 @@ class MpiCommunicator final : public Communicator {
     return std::vector<std::int64_t>(static_cast<std::size_t>(size()), count);
   }
 
-  // First: from then on the engine's thread calls MPI, and one thread at a time is enough.
+  // Before the engine's thread calls MPI, too.
   Place place_;
   MpiEngine engine_;
   ParallelOptions options_;
@@ -274,8 +274,8 @@ void check_temporary_folder(const Environment& environment) {
         folder, std::strerror(errno));
 }
 
-// Slurm (22.05 as 25.05) takes PMIx's barriers for a tree, and where a job has fewer nodes than
-// TreeWidth every node for the root of its own: MPI_Init lets a rank go whose first message then
+// Slurm (21.08 to 25.05) runs PMIx's barriers as a tree, and where a job has fewer nodes than
+// TreeWidth each node is a root that waits for nobody: MPI_Init lets a rank go whose first message
 // meets a rank that has no handler for it yet.
 void warn_of_barriers(const Environment& environment) {
   const auto is = [&](const char* name, const char* value) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# launches.sh   right and wrong launches under Slurm: the doctor's findings, and what a launch without MPI is told.
+# launches.sh   right and wrong launches under Slurm: the doctor's findings, whether ranks wait for each other, and what a launch without MPI is told.
 . "$(dirname "$(realpath "$0")")/slurm.sh"
 start_slurm 2
 
