@@ -16,6 +16,7 @@ void set_generic(EncoderKernels<BFloat16, Int8>& kernels);
 void set_avx2(EncoderKernels<float>& kernels);
 void set_avx512(EncoderKernels<float>& kernels);
 void set_avx512_bf16(EncoderKernels<BFloat16>& kernels);
+void set_widened_attention(EncoderKernels<BFloat16>& kernels);  // attention alone, in fp32
 void set_amx(EncoderKernels<BFloat16>& kernels);
 void set_amx(EncoderKernels<float, SplitBFloat16>& kernels);    // but attention
 void set_avx512_bf16(EncoderKernels<BFloat16, Int8>& kernels);  // but attention

@@ -274,24 +274,26 @@ void attention_vectors(const AttentionCall<T>& call, const See& see) {
   float* key_columns = reinterpret_cast<float*>(call.scratch);
   float* values = key_columns + shape.width * shape.stride;
   float* scores = values + shape.keys * shape.width;
-  float* queries = scores + R * shape.stride;  // where T is not float
+  float* queries = scores + R * shape.stride;  // R rows, where T is not float
   for (std::int64_t head = 0; head < call.heads; ++head) {
     const T* qkv = call.qkv + head * call.head_size;
     take_head<T, V>(qkv + call.key_column, call.qkv_stride, shape, nullptr, key_columns);
     take_head<T, V>(qkv + call.value_column, call.qkv_stride, shape, values, nullptr);
-    const float* rows = queries;
-    std::int64_t row_stride = shape.width;
-    if constexpr (sizeof(T) == sizeof(float))
-      rows = qkv, row_stride = call.qkv_stride;
-    else
-      take_head<T, V>(qkv, call.qkv_stride, shape, queries, nullptr);
     for (std::int64_t q = call.first_query; q < call.last_query(); q += R) {
       const float* start = call.start == nullptr
                                ? nullptr
                                : call.start + head * call.start_head + q * call.start_stride;
+      const float* rows = queries;
+      std::int64_t row_stride = shape.width;
+      if constexpr (sizeof(T) == sizeof(float))
+        rows = qkv + q * call.qkv_stride, row_stride = call.qkv_stride;
+      else
+        for (int r = 0; r < R && q + r < call.last_query(); ++r)
+          for (std::int64_t i = 0; i < shape.width; i += V::kWidth)
+            V::store(queries + r * shape.width + i,
+                     load_some<T, V>(qkv + (q + r) * call.qkv_stride + i, shape.size - i));
       product<V>(
-          rows + q * row_stride, row_stride, 1, key_columns, shape.stride, call.head_size,
-          shape.keys,
+          rows, row_stride, 1, key_columns, shape.stride, call.head_size, shape.keys,
           [&](int r, std::int64_t t) {
             return start == nullptr ? V::set(0.0F) : V::load(start + r * call.start_stride + t);
           },
