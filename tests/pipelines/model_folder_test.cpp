@@ -174,7 +174,7 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
     return made;
   };
   const ClassifierSettings settings{
-      .kind = "paths", .corrected = true, .expected_leaves = 3, .softmax_leaves = 2, .lift = .3};
+      .kind = "paths", .corrected = true, .expected_leaves = 3, .softmax_leaves = 2};
   // Two classes, three labelled documents, vectors of five numbers.
   const auto read = [&](const Matrix& weights, const Matrix& truth,
                         const std::vector<std::int64_t>& hashes, std::int64_t classes,
@@ -193,16 +193,20 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
   EXPECT_EQ(found.scores.weights.values, matrix(2, 3).values);
   EXPECT_EQ(found.scores.expected_leaves, 3);
   EXPECT_EQ(found.scores.softmax_leaves, 2);
-  EXPECT_EQ(found.scores.lift, .3);
   EXPECT_EQ(found.truth.values, matrix(3, 2).values);
   EXPECT_EQ(found.hashes, (std::vector<std::int64_t>{7, 8, 9}));
-  // A correction of an earlier version, which lifted scores otherwise or not at all.
-  const fs::path file = folder_ / "corrected" / "gpuhpc" / "settings.json";
-  Json earlier = read_json(file);
-  earlier.erase("lift_of_middle");
-  write_json(file, earlier);
-  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_settings(folder_ / "corrected"); }),
-              HasSubstr("settings.json: "));
+  // A correction of an earlier version, whose weights meant something else.
+  fs::remove_all(folder_ / "corrected");
+  fs::create_directories(folder_ / "corrected" / "gpuhpc");
+  const std::vector<std::int64_t> hashes{7, 8, 9};
+  write_arrays(folder_ / "corrected" / "gpuhpc" / "correction.h5",
+               {{"documents", matrix(3, 5).view()},
+                {"score_weights", matrix(2, 3).view()},
+                {"truth", matrix(3, 2).view()},
+                {"hashes", std::span<const std::int64_t>(hashes)}});
+  EXPECT_THAT(
+      error_of(ExitCode::bad_data, [&] { load_correction(folder_ / "corrected", settings, 2, 5); }),
+      HasSubstr("correction.h5: its labels were given to another model or another version"));
   const auto refused = [&](auto... arguments) {
     EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read(arguments...); }),
                 HasSubstr("correction.h5"));

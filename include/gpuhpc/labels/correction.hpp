@@ -20,6 +20,10 @@ Matrix text_and_posterior(MatrixView centred, MatrixView posterior);
 // (n,W), similarities (B,n).
 void similarities(MatrixView documents, MatrixView others, MutableMatrixView similarities);
 
+// What a class of probability p moves by for each unit that the process predicts: 9/4 p^1/4
+// (1 - p)^1/2. A label says more about classes whose truth is open than about those near 0 and 1.
+double gain(double p);
+
 // Probabilities (B,C) moved by so much (B,C): upwards by a tanh of what is left to 1, downwards to
 // no less than a thousandth of themselves. What these bounds add to the sum over classes is taken
 // off all of them alike, and a class is never less probable than a child that has no other parent.
@@ -28,13 +32,12 @@ void move_probabilities(const Taxonomy& taxonomy, MatrixView moves,
 
 struct LabelCorrection {
   Matrix documents;  // (n,H+K) text_and_posterior of the labelled ones
-  Matrix weights;    // (C,n): what each of them adds to a class, times the similarity to it
+  Matrix weights;    // (C,n): what each of them adds to a class, times similarity and gain
   // With which probabilities were made of marginals: L, and that of the softmax.
   double expected_leaves = 1, softmax_leaves = 1;
-  double lift = 0;  // log odds of p above 1/4 grow by 4 lift (p - 1/4) (1 - p)
 
   // x' (B,H), posterior (B,K); its marginals m_c (B,C) in, probabilities out: probability(m_c, ..)
-  // moved and lifted. Safe to call from several threads.
+  // moved. Safe to call from several threads.
   void apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,
              MutableMatrixView scores) const;
 };

@@ -180,6 +180,11 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
   const auto [values, vectors] =
       at::linalg_eigh(host_view(std::as_const(alike).view()).to(at::kDouble));
   const at::Tensor turned = vectors.t().mm(residuals);
+  Matrix gains(probabilities.rows, probabilities.columns);
+  for (std::int64_t i = 0; i < gains.rows; ++i)
+    std::ranges::transform(probabilities.row(i), gains.row(i).begin(), [](float p) {
+      return static_cast<float>(gain(static_cast<double>(p)));
+    });
   constexpr double as_good = 1.01;  // less says nothing, and what people label has little noise
   FittedCorrection best;
   best.noise = std::numeric_limits<double>::infinity();
@@ -189,18 +194,15 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
   for (const double noise : {100., 30., 10., 3., 1., .3, .1, .03}) {
     const at::Tensor inverse = (values + noise).reciprocal();
     const at::Tensor solved = vectors.mm(turned * inverse.unsqueeze(1));
-    // What is left of each residual when the others alone predict it (Rasmussen and Williams,
-    // equation 5.12).
-    const double left = mean_square(solved / vectors.square().mv(inverse).unsqueeze(1));
+    // Each residual less what the others alone predict (Rasmussen and Williams, equation 5.12).
+    const at::Tensor unexplained = solved / vectors.square().mv(inverse).unsqueeze(1);
+    const double left =
+        mean_square(residuals - host_view(std::as_const(gains).view()) * (residuals - unexplained));
     least = std::min(least, left);
     if (left < best.before && left <= as_good * least)
       best.after = left, best.noise = noise, weights = solved;
   }
   best.correction = {documents, to_matrix(weights.t()), expected_leaves, softmax_leaves};
-  // The more documents move scores, the more those in the middle are held back. Fitted to best
-  // classes of new documents; labelled ones ask for none, since the student has learnt from them.
-  if (best.after < best.before)
-    best.correction.lift = std::max(0., std::log(static_cast<double>(documents.rows) / 50) / 4);
   return best;
 }
 

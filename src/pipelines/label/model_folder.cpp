@@ -61,7 +61,6 @@ void write_settings(const fs::path& model, const ClassifierSettings& settings) {
             {"corrected", s.corrected},
             {"expected_leaves", s.expected_leaves},
             {"softmax_leaves", s.softmax_leaves},
-            {"lift_of_middle", s.lift},  // the `lift` of earlier versions was of another form
             {"smoothing_keep", s.smoothing_keep},
             {"scoring", values_of(scoring_options(s))}};
   if (s.labelling) json["labelling"] = values_of(labelling_options(*s.labelling));
@@ -82,7 +81,6 @@ ClassifierSettings read_settings(const fs::path& model) {
         .corrected = json.value("corrected", false),
         .expected_leaves = json.value("expected_leaves", DecodeOptions::default_leaves)};
     s.softmax_leaves = json.value("softmax_leaves", s.expected_leaves);
-    if (s.corrected) s.lift = json.at("lift_of_middle");
     take_values(scoring_options(s), json.at("scoring"));
     if (json.contains("labelling"))
       take_values(labelling_options(s.labelling.emplace()), json.at("labelling"));
@@ -105,7 +103,7 @@ void publish_model(const fs::path& trained, const fs::path& model,
   if (correction != nullptr)
     write_arrays(model / own.back(),
                  {{"documents", correction->scores.documents.view()},
-                  {"score_weights", correction->scores.weights.view()},
+                  {"move_weights", correction->scores.weights.view()},
                   {"truth", correction->truth.view()},
                   {"hashes", std::span<const std::int64_t>(correction->hashes)}});
   for (const std::string& name : own) files[name] = describe_file(model / name);
@@ -207,7 +205,7 @@ ModelCorrection load_correction(const fs::path& model, const ClassifierSettings&
   const fs::path path = model / "gpuhpc" / "correction.h5";
   const Hdf5File file(path);
   const std::int64_t labelled = file.matrix("documents").rows;
-  if (file.matrix("documents").columns != width)
+  if (!file.has("move_weights") || file.matrix("documents").columns != width)
     throw input_error(
         "{}: its labels were given to another model or another version of gpuhpc; give them again "
         "with run --input.labels",
@@ -215,8 +213,8 @@ ModelCorrection load_correction(const fs::path& model, const ClassifierSettings&
   file.expect("hashes", {labelled});
   const auto hashes = file.dataset<std::int64_t>("hashes");
   return {{read_matrix(path, "documents", labelled, width),
-           read_matrix(path, "score_weights", classes, labelled), settings.expected_leaves,
-           settings.softmax_leaves, settings.lift},
+           read_matrix(path, "move_weights", classes, labelled), settings.expected_leaves,
+           settings.softmax_leaves},
           read_matrix(path, "truth", labelled, classes),
           {hashes.begin(), hashes.end()}};
 }

@@ -10,7 +10,7 @@ namespace gpuhpc {
 // The trained model, corrected by documents that a person labelled: a folder of its own.
 struct CorrectionStage {
   using Outputs = CorrectedFiles;
-  static constexpr std::int64_t format = 3;  // scores lifted by the number of labels
+  static constexpr std::int64_t format = 4;  // what moves scores depends on them
   TrainedFiles trained;
   EncodingFiles encoding;
   LabelsFile labels;
