@@ -14,6 +14,7 @@ namespace {
 constexpr float width = 3;      // of the kernel
 constexpr float noise = .3F;    // of a label that is still to be given, beside a variance of 1
 constexpr double least = 1e-3;  // share of a class's probability that is never taken off
+constexpr double lifted_from = .25;
 
 // A class never becomes certain: of the documents that a sum cut at 1 made so, one in eight was
 // wrong (debtags-topical, 100 labels).
@@ -39,9 +40,15 @@ void bound(std::span<double> p, std::span<const double> floors, double sum) {
   for (std::size_t c = 0; c < p.size(); ++c) p[c] = std::max(p[c] - high, floors[c]);
 }
 
+// Log odds of p above 1/4 grow by 4 lift (p - 1/4) (1 - p): small ones and those near 1 stay.
+double lifted(double p, double lift) {
+  if (p <= lifted_from) return p;
+  return 1 / (1 + (1 - p) / p * std::exp(-4 * lift * (p - lifted_from) * (1 - p)));
+}
+
 }  // namespace
 
-double gain(double p) { return 2.25 * std::sqrt(std::sqrt(p) * (1 - p)); }
+double gain(double p) { return 2.25 * std::pow(p * (1 - p) * (1 - p) * (1 - p), .25); }
 
 Matrix text_and_posterior(MatrixView centred, MatrixView posterior) {
   Matrix both(centred.rows, centred.columns + posterior.columns);
@@ -100,6 +107,8 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred, Matrix
                              return move * static_cast<float>(gain(static_cast<double>(p)));
                            });
   move_probabilities(taxonomy, std::as_const(moves).view(), scores);
+  for (std::int64_t i = 0; i < scores.rows; ++i)
+    for (float& p : scores.row(i)) p = static_cast<float>(lifted(static_cast<double>(p), lift));
 }
 
 std::vector<double> shares_of_nearest(MatrixView documents, MatrixView others) {

@@ -53,17 +53,35 @@ TEST_F(Correction, IsThatOfAGaussianProcessWithTheLeastNoiseThatLeavesOutAsWell)
   const Matrix truth = rows("truth", 0, 14);
   Matrix p = rows("marginals", 0, 14);
   to_probabilities(p.view(), leaves, of_softmax);
-  const FittedCorrection fitted =
+  FittedCorrection fitted =
       fit_correction(compared(0, 14), std::as_const(p).view(), truth.view(), leaves, of_softmax);
   EXPECT_EQ(fitted.noise, json_.at("noise").get<double>());
   EXPECT_NEAR(fitted.before, json_.at("before").get<double>(), 1e-6);
   EXPECT_NEAR(fitted.after, json_.at("after").get<double>(), 1e-6);
+  EXPECT_EQ(fitted.correction.lift, 0);
+  fitted.correction.lift = json_.at("lift");
   Matrix corrected = rows("marginals", 14, 20);
   fitted.correction.apply(five_classes(), rows("documents", 14, 20).view(),
                           rows("posterior", 14, 20).view(), corrected.view());
   const Matrix expected = rows("corrected", 0, 6);
   for (std::size_t i = 0; i < expected.values.size(); ++i)
     EXPECT_NEAR(corrected.values[i], expected.values[i], 2e-6) << i;
+}
+
+TEST_F(Correction, LiftsTheMoreTheMoreLabelsThereAreFromAHundredOn) {
+  const Matrix documents = compared(0, 14), classes = rows("truth", 0, 14);
+  for (const auto& [n, lift] : {std::pair(140, .0841180591), {56, 0.}}) {  // ln(140 / 100) / 4
+    Matrix shown(n, documents.columns), p(n, 5), truth(n, 5);
+    std::ranges::fill(p.values, .3F);
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::ranges::copy(documents.row(i % 14), shown.row(i).begin());
+      std::ranges::copy(classes.row(i % 14), truth.row(i).begin());
+    }
+    const FittedCorrection fitted =
+        fit_correction(shown, std::as_const(p).view(), truth.view(), 1, 1);
+    EXPECT_LT(fitted.after, fitted.before);
+    EXPECT_NEAR(fitted.correction.lift, lift, 1e-9);
+  }
 }
 
 TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
@@ -77,6 +95,7 @@ TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
       fit_correction(documents, std::as_const(p).view(), truth.view(), 1, 1);
   EXPECT_TRUE(std::isinf(fitted.noise));
   EXPECT_EQ(fitted.after, fitted.before);
+  EXPECT_EQ(fitted.correction.lift, 0);
   Matrix marginals(1, 5);
   marginals.values = {.7F, .2F, .3F, .4F, .2F};
   const std::vector<float> before = marginals.values;
@@ -96,7 +115,7 @@ TEST_F(Correction, LeavesADocumentAClass) {
   Matrix marginals(1, 5);
   marginals.values = {.6F, .3F, .2F, .1F, .3F};  // with L = 1 of both, odds m to 1 - m
   correction.apply(five_classes(), vector.view(), posterior.view(), marginals.view());
-  const double move = .2 * 2.25 * std::pow(.6, .25) * std::sqrt(.4);
+  const double move = .2 * 2.25 * std::pow(.6, .25) * std::pow(.4, .75);
   EXPECT_NEAR(marginals.values[0], .6 + .4 * std::tanh(move / .4), 1e-6);
   EXPECT_NEAR(marginals.values[1], .3e-3, 1e-6);
 }

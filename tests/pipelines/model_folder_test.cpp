@@ -174,7 +174,7 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
     return made;
   };
   const ClassifierSettings settings{
-      .kind = "paths", .corrected = true, .expected_leaves = 3, .softmax_leaves = 2};
+      .kind = "paths", .corrected = true, .expected_leaves = 3, .softmax_leaves = 2, .lift = .3};
   // Two classes, three labelled documents, vectors of five numbers.
   const auto read = [&](const Matrix& weights, const Matrix& truth,
                         const std::vector<std::int64_t>& hashes, std::int64_t classes,
@@ -193,6 +193,7 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
   EXPECT_EQ(found.scores.weights.values, matrix(2, 3).values);
   EXPECT_EQ(found.scores.expected_leaves, 3);
   EXPECT_EQ(found.scores.softmax_leaves, 2);
+  EXPECT_EQ(found.scores.lift, .3);
   EXPECT_EQ(found.truth.values, matrix(3, 2).values);
   EXPECT_EQ(found.hashes, (std::vector<std::int64_t>{7, 8, 9}));
   // A correction of an earlier version, whose weights meant something else.

@@ -21,7 +21,7 @@ Matrix text_and_posterior(MatrixView centred, MatrixView posterior);
 void similarities(MatrixView documents, MatrixView others, MutableMatrixView similarities);
 
 // What a class of probability p moves by for each unit that the process predicts: 9/4 p^1/4
-// (1 - p)^1/2. A label says more about classes whose truth is open than about those near 0 and 1.
+// (1 - p)^3/4. A label says more about classes whose truth is open than about those near 0 and 1.
 double gain(double p);
 
 // Probabilities (B,C) moved by so much (B,C): upwards by a tanh of what is left to 1, downwards to
@@ -35,9 +35,10 @@ struct LabelCorrection {
   Matrix weights;    // (C,n): what each of them adds to a class, times similarity and gain
   // With which probabilities were made of marginals: L, and that of the softmax.
   double expected_leaves = 1, softmax_leaves = 1;
+  double lift = 0;  // log odds of p above 1/4 grow by 4 lift (p - 1/4) (1 - p)
 
   // x' (B,H), posterior (B,K); its marginals m_c (B,C) in, probabilities out: probability(m_c, ..)
-  // moved. Safe to call from several threads.
+  // moved and lifted. Safe to call from several threads.
   void apply(const Taxonomy& taxonomy, MatrixView centred, MatrixView posterior,
              MutableMatrixView scores) const;
 };

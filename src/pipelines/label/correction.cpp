@@ -104,12 +104,16 @@ void CorrectionStage::run(const StageContext& c, const CorrectedFiles& out) cons
     const FittedCorrection fitted = fit_correction(
         text_and_posterior(vectors.view(), posterior.view()), std::as_const(probabilities).view(),
         truth.view(), settings.expected_leaves, settings.softmax_leaves);
+    settings.lift = fitted.correction.lift;
     c.log->info(
         "{} labelled documents, {:.1f} classes each, {:.2f} leaves expected{}; error of each by "
         "what the others teach: {:.4f}, before {:.4f}{}",
         truth.rows, std::accumulate(truth.values.begin(), truth.values.end(), 0.) / truth.rows,
         settings.expected_leaves, decode.expected_leaves > 0 ? " as given" : "", fitted.after,
-        fitted.before, fitted.after >= fitted.before ? ": nothing is corrected" : "");
+        fitted.before,
+        fitted.after >= fitted.before ? ": nothing is corrected"
+        : settings.lift > 0 ? fmt::format("; scores above 1/4 lifted by {:.3f}", settings.lift)
+                            : "");
     if (decode.expected_leaves == 0 && settings.expected_leaves >= 2)
       c.log->info(
           "the stages before took {} leaves for expected; --decode.expected-leaves {:.1f} runs "

@@ -203,6 +203,10 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
       best.after = left, best.noise = noise, weights = solved;
   }
   best.correction = {documents, to_matrix(weights.t()), expected_leaves, softmax_leaves};
+  // The more documents move scores, the more those in the middle are held back. Fitted to new
+  // documents; labelled ones ask for none, since the student has learnt from them.
+  if (best.after < best.before)
+    best.correction.lift = std::max(0., std::log(static_cast<double>(documents.rows) / 100) / 4);
   return best;
 }
 

@@ -61,6 +61,7 @@ void write_settings(const fs::path& model, const ClassifierSettings& settings) {
             {"corrected", s.corrected},
             {"expected_leaves", s.expected_leaves},
             {"softmax_leaves", s.softmax_leaves},
+            {"lift_of_middle", s.lift},
             {"smoothing_keep", s.smoothing_keep},
             {"scoring", values_of(scoring_options(s))}};
   if (s.labelling) json["labelling"] = values_of(labelling_options(*s.labelling));
@@ -81,6 +82,7 @@ ClassifierSettings read_settings(const fs::path& model) {
         .corrected = json.value("corrected", false),
         .expected_leaves = json.value("expected_leaves", DecodeOptions::default_leaves)};
     s.softmax_leaves = json.value("softmax_leaves", s.expected_leaves);
+    if (s.corrected) s.lift = json.at("lift_of_middle");
     take_values(scoring_options(s), json.at("scoring"));
     if (json.contains("labelling"))
       take_values(labelling_options(s.labelling.emplace()), json.at("labelling"));
@@ -214,7 +216,7 @@ ModelCorrection load_correction(const fs::path& model, const ClassifierSettings&
   const auto hashes = file.dataset<std::int64_t>("hashes");
   return {{read_matrix(path, "documents", labelled, width),
            read_matrix(path, "move_weights", classes, labelled), settings.expected_leaves,
-           settings.softmax_leaves},
+           settings.softmax_leaves, settings.lift},
           read_matrix(path, "truth", labelled, classes),
           {hashes.begin(), hashes.end()}};
 }

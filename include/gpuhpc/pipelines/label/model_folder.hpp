@@ -36,7 +36,7 @@ struct ClassifierSettings {
   double smoothing_keep = .5;
   bool corrected = false;  // paths: by labelled documents (gpuhpc/correction.h5)
   double expected_leaves = DecodeOptions::default_leaves;  // where --decode.expected-leaves is 0
-  double softmax_leaves = expected_leaves;                 // corrected: LabelCorrection's
+  double softmax_leaves = expected_leaves, lift = 0;       // corrected: LabelCorrection's
   PathScoring scoring{};                 // paths: all; bilinear with classes: the centring
   std::optional<Labelling> labelling{};  // of the run; a stage that trains knows none
 
