@@ -48,7 +48,7 @@ double lifted(double p, double lift) {
 
 }  // namespace
 
-double gain(double p) { return 2.25 * std::pow(p * (1 - p) * (1 - p) * (1 - p), .25); }
+float gain(float p) { return 2.25F * std::pow(p * (1 - p) * (1 - p) * (1 - p), .25F); }
 
 Matrix text_and_posterior(MatrixView centred, MatrixView posterior) {
   Matrix both(centred.rows, centred.columns + posterior.columns);
@@ -103,9 +103,7 @@ void LabelCorrection::apply(const Taxonomy& taxonomy, MatrixView centred, Matrix
   to_probabilities(scores, expected_leaves, softmax_leaves);
   for (std::int64_t i = 0; i < scores.rows; ++i)
     std::ranges::transform(moves.row(i), std::as_const(scores).row(i), moves.row(i).begin(),
-                           [](float move, float p) {
-                             return move * static_cast<float>(gain(static_cast<double>(p)));
-                           });
+                           [](float move, float p) { return move * gain(p); });
   move_probabilities(taxonomy, std::as_const(moves).view(), scores);
   for (std::int64_t i = 0; i < scores.rows; ++i)
     for (float& p : scores.row(i)) p = static_cast<float>(lifted(static_cast<double>(p), lift));

@@ -85,8 +85,9 @@ TEST_F(Correction, LiftsTheMoreTheMoreLabelsThereAreFromAHundredOn) {
 }
 
 TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
-  Matrix documents(60, 61), p(60, 5), truth(60, 5);  // at right angles; half have the first class
-  for (std::int64_t i = 0; i < 60; ++i) {
+  Matrix documents(140, 141), p(140, 5),
+      truth(140, 5);  // at right angles; half have the first class
+  for (std::int64_t i = 0; i < 140; ++i) {
     documents.row(i)[static_cast<std::size_t>(i)] = 1;
     truth.row(i)[0] = i % 2 == 0 ? 1 : 0;
     p.row(i)[0] = i % 2 == 0 ? .7F : .3F;
@@ -99,7 +100,7 @@ TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
   Matrix marginals(1, 5);
   marginals.values = {.7F, .2F, .3F, .4F, .2F};
   const std::vector<float> before = marginals.values;
-  const Matrix vector(1, 58), posterior(1, 3);
+  const Matrix vector(1, 138), posterior(1, 3);
   fitted.correction.apply(five_classes(), vector.view(), posterior.view(), marginals.view());
   for (std::size_t c = 0; c < before.size(); ++c) EXPECT_NEAR(marginals.values[c], before[c], 1e-6);
 }

@@ -22,7 +22,7 @@ void similarities(MatrixView documents, MatrixView others, MutableMatrixView sim
 
 // What a class of probability p moves by for each unit that the process predicts: 9/4 p^1/4
 // (1 - p)^3/4. A label says more about classes whose truth is open than about those near 0 and 1.
-double gain(double p);
+float gain(float p);
 
 // Probabilities (B,C) moved by so much (B,C): upwards by a tanh of what is left to 1, downwards to
 // no less than a thousandth of themselves. What these bounds add to the sum over classes is taken

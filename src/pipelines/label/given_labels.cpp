@@ -182,9 +182,7 @@ FittedCorrection fit_correction(const Matrix& documents, MatrixView probabilitie
   const at::Tensor turned = vectors.t().mm(residuals);
   Matrix gains(probabilities.rows, probabilities.columns);
   for (std::int64_t i = 0; i < gains.rows; ++i)
-    std::ranges::transform(probabilities.row(i), gains.row(i).begin(), [](float p) {
-      return static_cast<float>(gain(static_cast<double>(p)));
-    });
+    std::ranges::transform(probabilities.row(i), gains.row(i).begin(), gain);
   constexpr double as_good = 1.01;  // less says nothing, and what people label has little noise
   FittedCorrection best;
   best.noise = std::numeric_limits<double>::infinity();
