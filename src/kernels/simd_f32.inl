@@ -314,9 +314,10 @@ void attention_vectors(const AttentionCall<T>& call, const See& see) {
   }
 }
 
-template <typename V>
-void attention_f32(const AttentionCall<float>& call) {
-  attention_vectors<float, V>(call, [](std::int64_t, std::int64_t, float*, std::int64_t) {
+// In fp32, whatever T is.
+template <typename T, typename V>
+void attention_f32(const AttentionCall<T>& call) {
+  attention_vectors<T, V>(call, [](std::int64_t, std::int64_t, float*, std::int64_t) {
     return [](int, std::int64_t, V) {};
   });
 }
@@ -336,6 +337,6 @@ template <typename V>
 void set_f32(EncoderKernels<float>& kernels) {
   kernels.linear = linear_f32<V>;
   kernels.accumulate = accumulate_f32<V>;
-  kernels.attention = attention_f32<V>;
+  kernels.attention = attention_f32<float, V>;
   kernels.layer_norm = layer_norm_f32<V>;
 }

@@ -29,11 +29,7 @@ struct Io<BFloat16, V16> {
 }  // namespace
 
 void set_widened_attention(EncoderKernels<BFloat16>& kernels) {
-  kernels.attention = [](const AttentionCall<BFloat16>& call) {
-    attention_vectors<BFloat16, V16>(call, [](std::int64_t, std::int64_t, float*, std::int64_t) {
-      return [](int, std::int64_t, V16) {};
-    });
-  };
+  kernels.attention = attention_f32<BFloat16, V16>;
 }
 void set_avx512_bf16(TrainingKernels<BFloat16>& kernels) { set_simd<BFloat16, V16>(kernels); }
 void set_avx512_bf16(DecoderKernels<BFloat16>& kernels) { set_decoder<BFloat16, V16>(kernels); }

@@ -85,8 +85,8 @@ TEST_F(Correction, LiftsTheMoreTheMoreLabelsThereAreFromAHundredOn) {
 }
 
 TEST_F(Correction, IsNoneWhereTheLabelsSayNothingOfEachOther) {
-  Matrix documents(140, 141), p(140, 5),
-      truth(140, 5);  // at right angles; half have the first class
+  // at right angles; half have the first class
+  Matrix documents(140, 141), p(140, 5), truth(140, 5);
   for (std::int64_t i = 0; i < 140; ++i) {
     documents.row(i)[static_cast<std::size_t>(i)] = 1;
     truth.row(i)[0] = i % 2 == 0 ? 1 : 0;

@@ -196,7 +196,14 @@ TEST_F(ModelFolderFiles, ACorrectionIsReadBackAndOtherShapesAreRefused) {
   EXPECT_EQ(found.scores.lift, .3);
   EXPECT_EQ(found.truth.values, matrix(3, 2).values);
   EXPECT_EQ(found.hashes, (std::vector<std::int64_t>{7, 8, 9}));
-  // A correction of an earlier version, whose weights meant something else.
+  // Corrections of earlier versions: one that lifted scores otherwise or not at all, and one whose
+  // weights meant something else.
+  const fs::path file = folder_ / "corrected" / "gpuhpc" / "settings.json";
+  Json earlier = read_json(file);
+  earlier.erase("lift_of_middle");
+  write_json(file, earlier);
+  EXPECT_THAT(error_of(ExitCode::bad_data, [&] { read_settings(folder_ / "corrected"); }),
+              HasSubstr("settings.json: "));
   fs::remove_all(folder_ / "corrected");
   fs::create_directories(folder_ / "corrected" / "gpuhpc");
   const std::vector<std::int64_t> hashes{7, 8, 9};
